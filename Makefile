@@ -14,7 +14,7 @@ PYTEST := $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 2 --dist worksteal
 # What takes longer than the quick tests; tests/groups.py says which test belongs where.
 GROUPS := process browser cluster model postgres docs faults
 
-.PHONY: demo test test-all $(GROUPS:%=test-%) test-slow test-browser-slowly test-late-threads test-plain-processor faults lint format bench docs docs-check gallery notebooks audit release-check clean
+.PHONY: demo test test-all $(GROUPS:%=test-%) test-slow test-browser-slowly test-late-threads test-plain-processor test-real faults lint format bench docs docs-check gallery notebooks audit release-check clean
 
 demo: $(DEMO_READY)
 	$(BIN)/climassay demo --output demo/report.html
@@ -56,6 +56,12 @@ faults: $(READY)
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
+
+# One pass of each command on a real model: a local one (FOLDER, or a hub id), or a server's (MODEL=openai:NAME URL=...).
+test-real: MODEL ?= local:$(FOLDER)
+test-real: $(READY)
+	CLIMASSAY_REAL_MODEL=$(MODEL) $(if $(URL),CLIMASSAY_REAL_URL=$(URL)) $(TEST_ENVIRONMENT) $(BIN)/python -m pytest -n 0 \
+		-p no:schemathesis -m slow tests/real
 
 lint: $(READY)
 	$(BIN)/ruff check src tests benchmarks

@@ -17,7 +17,7 @@ class Page:
 
     def __init__(self, markup):
         self.markup = markup
-        self.root = LexborHTMLParser(markup)
+        self.root = LexborHTMLParser(markup.replace("<wbr>", ""))
 
     @property
     def text(self):
@@ -86,7 +86,7 @@ class Page:
 class Elements(HTMLParser):
     """Every start tag with its attributes and the text right behind it; complains where one is not closed in order."""
 
-    _VOID = frozenset({"meta", "br", "link", "img", "input", "circle", "line", "path"})
+    _VOID = frozenset({"wbr", "meta", "br", "link", "img", "input", "circle", "line", "path"})
 
     def __init__(self, page):
         super().__init__()

@@ -28,7 +28,7 @@ def loads(monkeypatch):
         model.close = lambda: closed.append(name)
         return model
 
-    monkeypatch.setattr("climassay.session.load_model", load)
+    monkeypatch.setattr("climassay.models.provider.load_model", load)
     return loaded, closed
 
 

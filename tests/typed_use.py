@@ -89,7 +89,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.list_presets,
     climassay.list_prompts, climassay.list_runs, climassay.list_screening_checks,
     climassay.model_usage, climassay.name_fallacies, climassay.open_annotation,
-    climassay.plan_questions, climassay.remove_documents, climassay.rename_document, climassay.report_experiment,
+    climassay.plan_questions, climassay.remove_documents, climassay.edit_document, climassay.report_experiment,
     climassay.report_topics, climassay.reproduce_climaqa, climassay.reproduce_climinator, climassay.reproduce_ppairs,
     climassay.retrain_validator,
     climassay.run_experiment_file, climassay.show_adapter,

@@ -36,10 +36,10 @@ from .api.documents import (
     ask as ask,
     check_text as check_text,
     compact_collection as compact_collection,
+    edit_document as edit_document,
     evaluate_search as evaluate_search,
     list_collections as list_collections,
     remove_documents as remove_documents,
-    rename_document as rename_document,
     search as search,
     show_collection as show_collection,
 )

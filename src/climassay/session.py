@@ -12,14 +12,15 @@ reuses the encoder of the first.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from climassay.models import provider
 from climassay.models.options import ModelOptions
-from climassay.models.provider import is_served, load_model, model_price
+from climassay.models.provider import is_served, model_price
 from climassay.progress import Progress, default_progress
+from climassay.settings import with_changes
 from climassay.workspace import Workspace, cache_folder
 
 if TYPE_CHECKING:
@@ -58,8 +59,7 @@ class Session:
         records_url: str | None = None,
     ) -> None:
         self._workspace = workspace
-        # Subclasses of commands add options that do not concern models; these must not be part of a model's key.
-        self.options = ModelOptions(**{field.name: getattr(options, field.name) for field in fields(ModelOptions)})
+        self.options = options
         self.progress = progress or default_progress()
         self.pool = pool
         self._records_url = records_url
@@ -159,7 +159,7 @@ class Session:
             return model
         key = model, options or self.options
         if key not in self._models:
-            load = load_model if self.pool is None else self.pool.load_model
+            load = provider.load_model if self.pool is None else self.pool.load_model
             with self.progress.status(f"Loading {model} ..."):
                 loaded = load(*key, folder=self.workspace.root)
             self._stack.callback(loaded.close)
@@ -244,8 +244,8 @@ class Session:
 
         load_scale(settings.scale)  # a wrong name is reported before models are loaded
         groups = {name: self.collections(name) for name in collections_of(settings)}
-        own = self.options.changed(
-            max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
+        own = with_changes(
+            self.options, max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
         )
         if model is not None:
             models = {settings.model: model}

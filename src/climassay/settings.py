@@ -1,27 +1,36 @@
 """Settings: fields described once, from which TOML files are read, commented files written, and options made.
 
-A class of settings is a frozen dataclass whose fields are annotated for pydantic::
-
-    rounds: Annotated[int, Field(ge=1, description="Maximum number of rounds of debate.")] = 3
-
-:func:`parse_table` reads an instance from a TOML table, :func:`commented_table` writes one that explains every field.
-Both use the pydantic model of the same fields (:func:`settings_model`).
+A class of settings (:func:`settings`) is a pydantic dataclass, whose instances are validated. The docstring below a
+field describes it in files, options and documentation. :func:`parse_table` reads an instance from a TOML table,
+:func:`commented_table` writes a table that explains every field.
 """
 
 import json
 import textwrap
 import tomllib
-import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, dataclass, fields
-from functools import cache
+from dataclasses import field, fields, replace
+from functools import wraps
 from inspect import get_annotations
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
+from pydantic_core import ArgsKwargs
 
 from climassay.errors import InputError
 from climassay.io import read_text, reason
@@ -30,63 +39,84 @@ T = TypeVar("T")
 COMMENT_COLUMN = 40
 """Column at which the comments of a commented file begin."""
 LINE_WIDTH = 120
+_CONFIG = ConfigDict(
+    extra="forbid",
+    arbitrary_types_allowed=True,
+    use_attribute_docstrings=True,
+    validate_by_name=True,
+)
 _BOUNDS = ("ge", "gt", "le", "lt")
 _OUT_OF_BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less_than", "finite_number")
 
 
-@dataclass(frozen=True, slots=True)
-class SettingField:
-    """One field of a class of settings."""
+class _SettingsError(InputError):
+    """Error for a field that is missing or does not fit."""
 
-    name: str
-    kind: Any
-    """Type without annotations."""
-    default: Any
-    """Default, or :data:`dataclasses.MISSING` if the field is required."""
-    description: str = ""
-    example: Any = None
-    """Value that a commented file shows if there is no default to show."""
-    low: float | None = None
-    """Minimum, if the field has one."""
-    high: float | None = None
-    """Maximum, if the field has one."""
+    def __init__(self, subject: str, name: str, value: object, expected: str, bounds: str) -> None:
+        self.name, self.value, self.expected, self.bounds = name, value, expected, bounds
+        super().__init__(f"{subject}: {self.sentence()}")
+
+    def sentence(self, table: str = "") -> str:
+        """Return a sentence about the field in a table, for example ``[mediator]``."""
+        if not self.expected:
+            return f"{table} needs an entry {self.name!r}." if table else f"{self.name} is missing."
+        if self.bounds:
+            header, verb = f"{table} " if table.startswith("[") else "", "but is" if "cannot" in self.bounds else "not"
+            return f"{header}{self.name} {self.bounds}, {verb} {self.value!r}."
+        has = f"{table} has " if table else ""
+        return f"{has}{self.name} = {self.value!r}, but it must be {self.expected}."
 
 
-@cache
-def settings_model(kind: type) -> type[BaseModel]:
-    """Return a strict pydantic model with the fields of a dataclass, its own before those that it inherits."""
-    hints = get_type_hints(kind, include_extras=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
+def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject: str = "The settings") -> Any:
+    """Make a class a frozen pydantic dataclass whose instances are validated.
+
+    Args:
+        kind: The class.
+        kw_only: Whether all fields are keyword-only.
+        subject: Noun phrase that begins the message about a field that does not fit.
+
+    Raises:
+        InputError: By the class, if a field does not fit; the sentence names the field.
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        decorated: Any = dataclass(config=_CONFIG, frozen=True, kw_only=kw_only)(cls)
+
+        @wraps(decorated.__init__)
+        def initialise(self: Any, *arguments: Any, **values: Any) -> None:
+            validator = decorated.__pydantic_validator__
+            try:
+                # Strict here only: stored settings, in which a tuple has become a list, are read by TypeAdapter.
+                validator.validate_python(ArgsKwargs(arguments, values), self_instance=self, strict=True)
+            except ValidationError as error:
+                raise _settings_error(decorated, error, subject) from None
+
+        decorated.__init__ = initialise
+        return cast("type[T]", decorated)
+
+    return decorate if kind is None else decorate(kind)
+
+
+def setting_fields(kind: type) -> dict[str, FieldInfo]:
+    """Return the fields of a class of settings by name, its own before those that it inherits."""
+    if not hasattr(kind, "__pydantic_fields__"):  # a plain dataclass with annotations of pydantic
+        return {
+            name: FieldInfo.from_annotation(hint) for name, hint in get_type_hints(kind, include_extras=True).items()
+        }
     own = get_annotations(kind)
-    definitions: dict[str, Any] = {}
-    for field in sorted(fields(kind), key=lambda field: field.name not in own):
-        default = field.default_factory() if field.default_factory is not MISSING else field.default
-        definitions[field.name] = (hints[field.name], ... if default is MISSING else default)
-    config = ConfigDict(
-        strict=True,
-        extra="forbid",
-        arbitrary_types_allowed=True,
-        validate_by_name=True,
-        validate_by_alias=False,
-        protected_namespaces=(),
-    )
-    with warnings.catch_warnings():
-        # No method of the model is called by the name of a field.
-        warnings.filterwarnings("ignore", message="Field name .* shadows")
-        return create_model(kind.__name__, __config__=config, **definitions)
-
-
-def setting_fields(kind: type) -> list[SettingField]:
-    """Return the fields of a class of settings, its own before those that it inherits."""
-    results = []
-    for name, info in settings_model(kind).model_fields.items():
-        default = MISSING if info.is_required() else info.default
-        bounds = _bounds(info)
-        examples = info.examples or [None]
-        description = info.description or ""
-        results.append(
-            SettingField(name, info.annotation, default, description, examples[0], bounds.get("ge"), bounds.get("le"))
-        )
+    results: dict[str, FieldInfo] = {}
+    for name in sorted((entry.name for entry in fields(kind)), key=lambda name: name not in own):
+        # Pydantic has the docstring of an inherited field in the class that defines the field.
+        infos = [base.__dict__.get("__pydantic_fields__", {}).get(name) for base in kind.__mro__]
+        known = [info for info in infos if info is not None]
+        results[name] = next((info for info in known if info.description), known[0])
     return results
+
+
+def with_changes(instance: T, **changes: Any) -> T:
+    """Return a copy of settings with the changes that are not None."""
+    return replace(instance, **{name: value for name, value in changes.items() if value is not None})  # type: ignore[type-var]
 
 
 def commented_table(
@@ -107,15 +137,16 @@ def commented_table(
         disabled: Comment out the whole table.
     """
     lines = [header] if header else []
-    for field in setting_fields(kind):
-        if field.name in exclude:
+    for name, info in setting_fields(kind).items():
+        if name in exclude:
             continue
-        value = values.get(field.name, field.default)
-        has_value = field.name in values or (value not in (None, MISSING) and field.example is None)
-        line = f"{field.name} = {_toml(value if has_value else field.example)}"
+        example = info.examples[0] if info.examples else None
+        value = values.get(name, info.get_default(call_default_factory=True, validated_data={}))
+        has_value = name in values or (not info.is_required() and value is not None and example is None)
+        line = f"{name} = {_toml(value if has_value else example)}"
         if not has_value and not disabled:
             line = f"# {line}"
-        comment = textwrap.wrap(field.description.rstrip("."), LINE_WIDTH - COMMENT_COLUMN - 2)
+        comment = textwrap.wrap(summary(info).rstrip("."), LINE_WIDTH - COMMENT_COLUMN - 2)
         lines.append(f"{line.ljust(COMMENT_COLUMN - 1)} # {comment[0]}" if comment else line)
         lines += [f"{'':{COMMENT_COLUMN}}# {text}" for text in comment[1:]]
     return "".join(f"{'# ' if disabled else ''}{line}".rstrip() + "\n" for line in lines)
@@ -168,67 +199,37 @@ def parse_table(
     """
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: {header.strip('[]')} is a table that begins with {header}.")
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    names = [entry.name for entry in fields(kind)]  # type: ignore[arg-type]
     for name in data:
         if name not in names:
             valid_names = ", ".join((file_names or {}).get(valid_name, valid_name) for valid_name in names)
             raise InputError(f"{source}: {header} has no entry {name!r}; there are {valid_names}.")
-    values = {name: _as_tuples(value) for name, value in data.items()}
-    if (fault := _first_fault(kind, values)) is not None:
-        raise InputError(f"{source}: {fault.sentence(header, data.get(fault.name))}")
-    return kind(**values)
-
-
-def validate_settings(settings: object, source: str = "The settings", header: str = "the table") -> None:
-    """Validate an instance of a class of settings that was created in Python.
-
-    Args:
-        settings: The instance.
-        source: Subject of the message.
-        header: Table, for messages.
-
-    Raises:
-        InputError: A field does not fit; the sentence names it.
-    """
-    values = {field.name: _as_tuples(getattr(settings, field.name)) for field in fields(settings)}  # type: ignore[arg-type]
-    if (fault := _first_fault(type(settings), values)) is not None:
-        raise InputError(f"{source}: {fault.sentence(header, values[fault.name])}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Fault:
-    """Field that is missing or does not fit."""
-
-    name: str
-    expected: str = ""
-    """Description of the values that fit; empty if the field is missing."""
-    bounds: str = ""
-    """Description of the bounds, if only they are violated."""
-
-    def sentence(self, header: str, value: object) -> str:
-        """Return a sentence about the fault in a table."""
-        if not self.expected:
-            return f"{header} needs an entry {self.name!r}."
-        if self.bounds:
-            table = f"{header} " if header.startswith("[") else ""
-            return f"{table}{self.name} {self.bounds}, {'but is' if 'cannot' in self.bounds else 'not'} {value!r}."
-        return f"{header} has {self.name} = {value!r}, but it must be {self.expected}."
-
-
-def _first_fault(kind: type, values: Mapping[str, Any]) -> _Fault | None:
-    model = settings_model(kind)
     try:
-        model.model_validate(dict(values))
-    except ValidationError as validation_error:
-        for error in validation_error.errors(include_url=False, include_context=False):
-            name = str(error["loc"][0])
-            if error["type"] == "missing":
-                return _Fault(name)
-            if error["type"] != "string_unicode":  # the name of a file need not be UTF-8
-                info = model.model_fields[name]
-                bounds = _describe_bounds(_bounds(info)) if error["type"] in _OUT_OF_BOUNDS else ""
-                return _Fault(name, _describe_type(info.annotation), bounds)
-    return None
+        return kind(**{name: _as_tuples(value) for name, value in data.items()})
+    except _SettingsError as error:
+        error.value = data.get(error.name)
+        raise InputError(f"{source}: {error.sentence(header)}") from None
+
+
+def _settings_error(kind: type, error: ValidationError, subject: str) -> InputError:
+    """Return the error for the first field of a class of settings that is missing or does not fit."""
+    infos = setting_fields(kind)
+    for fault in error.errors(include_url=False, include_context=False):
+        name = str(fault["loc"][0])
+        if fault["type"] == "missing":
+            return _SettingsError(subject, name, None, "", "")
+        if name not in infos:
+            return InputError(f"{subject}: there is no setting {name!r}; there are {', '.join(infos)}.")
+        bounds = describe_bounds(field_bounds(infos[name])) if fault["type"] in _OUT_OF_BOUNDS else ""
+        expected = _describe_type(infos[name].annotation)
+        if fault["type"].startswith("string_") and fault["type"] != "string_type":
+            expected = (
+                fault["msg"]
+                .replace("String should match pattern", "a text of the form")
+                .replace("String should have at most", "a text of at most")
+            )
+        return _SettingsError(subject, name, fault["input"], expected, bounds)
+    return InputError(f"{subject} cannot be used.")
 
 
 def _as_tuples(value: Any) -> Any:
@@ -261,12 +262,18 @@ def _check_integers(value: object) -> None:
         _check_integers(item)
 
 
-def _bounds(info: FieldInfo) -> dict[str, Any]:
+def summary(info: FieldInfo) -> str:
+    """Return the first paragraph of the description of a field, on one line."""
+    return " ".join((info.description or "").partition("\n\n")[0].split())
+
+
+def field_bounds(info: FieldInfo) -> dict[str, Any]:
     """Return the bounds of a field by their pydantic names: ge, gt, le, lt."""
     return {name: getattr(rule, name) for rule in info.metadata for name in _BOUNDS if hasattr(rule, name)}
 
 
-def _describe_bounds(bounds: Mapping[str, Any]) -> str:
+def describe_bounds(bounds: Mapping[str, Any]) -> str:
+    """Return a phrase about the bounds of a number, for example ``must be at least 1``."""
     if bounds.keys() == {"ge", "le"}:
         return f"must be between {bounds['ge']:g} and {bounds['le']:g}"
     if bounds == {"ge": 0}:

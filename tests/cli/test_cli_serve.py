@@ -37,7 +37,7 @@ def test_users_come_and_go(climassay, tmp_path):
         (["users", "add", "a b"], "cannot be a user name"),
         (["users", "add", "ada", "--address", "x.example"], "must look like https://"),
         (["users", "remove", "nobody"], "no user 'nobody'"),
-        (["serve", "--port", "65536"], "port must be between 0 and 65535"),
+        (["serve", "--port", "65536"], "--port. It must be between 0 and 65535"),
         (["serve", "--port", "0", "--address", "x.example"], "must look like https://"),
         (["serve", "--host", "256.1.1.1"], "cannot be used"),
     ],

@@ -106,7 +106,7 @@ def test_a_renamed_document_is_found_and_cited_by_its_new_title(workspace, seas)
     collection, report = add(workspace, "seas", seas)
     document = report.added[0].id
     before = collection.search("glacier", k=1, mode="bm25")
-    assert collection.rename("seas.pdf", "  What the\nSeas Do ").title == "What the Seas Do"
+    assert collection.edit("seas.pdf", title="  What the\nSeas Do ").title == "What the Seas Do"
     assert [one.title for one in collection.documents()] == ["What the Seas Do"]
     [after] = collection.search("glacier", k=1, mode="bm25")
     assert (after.passage.id, after.score) == (before[0].passage.id, before[0].score)
@@ -116,11 +116,38 @@ def test_a_renamed_document_is_found_and_cited_by_its_new_title(workspace, seas)
     assert collection.document_passages("What the Seas Do")[0].document_id == document
 
 
+def test_author_and_date_are_changed_and_cited(workspace, seas):
+    collection, _ = add(workspace, "seas", seas)
+    edited = collection.edit("Seas", author=" Royal  Society ", date="2023-03-20")
+    assert (edited.title, edited.author, edited.date) == ("Seas", "Royal Society", "2023-03-20")
+    assert collection.documents() == [edited]
+    [hit] = collection.search("glacier", k=1, mode="bm25")
+    assert hit.passage.citation.startswith("Royal Society, Seas (seas.pdf), ")
+    removed = collection.edit("Seas", author="", date="")
+    assert (removed.author, removed.date) == (None, None)
+    for wrong in ({"date": "2023-13"}, {"date": "spring"}, {"author": "x" * 301}):
+        with pytest.raises(InputError):
+            collection.edit("Seas", **wrong)
+
+
+def test_a_collection_of_an_earlier_version_is_read_and_gets_the_missing_column(workspace, seas):
+    collection, _ = add(workspace, "seas", seas)
+    collection._table.drop_columns(["author"])
+    old = Collection.open(workspace, "seas", TopicEncoder())
+    assert [one.author for one in old.documents()] == [None]
+    assert old.search("glacier", k=1)[0].passage.author is None
+    assert all(passage.author is None for passage in old.each_passage())
+    old.add([replace(read(seas).documents[0], id="f" * 16, title="Other", source="other.pdf", author="A. Diver")])
+    assert sorted(str(one.author) for one in old.documents()) == ["A. Diver", "None"]
+    assert old.edit("Seas", author="B. Diver").author == "B. Diver"
+    assert Collection.open(workspace, "seas").settings == collection.settings
+
+
 @pytest.mark.parametrize(("document", "title"), [("none", "New"), ("Seas", " \n"), ("Seas", "x" * 301)])
 def test_what_cannot_be_renamed_is_refused(workspace, seas, document, title):
     collection, _ = add(workspace, "seas", seas)
     with pytest.raises(InputError):
-        collection.rename(document, title)
+        collection.edit(document, title=title)
     assert [one.title for one in collection.documents()] == ["Seas"]
 
 

@@ -287,6 +287,26 @@ def test_a_summary_is_named_by_its_report(hints, title):
     assert full_title(SPM, hints) == title + SPM
 
 
+@pytest.mark.parametrize(
+    ("title", "hints", "full"),
+    [
+        ("SYNTHESIS REPORT Summary for Policymakers", ["", "IPCC_AR6_SYR_SPM"], f"IPCC AR6 SYR (2023), {SPM}"),
+        ("SYNTHESIS REPORT SUMMARY FOR POLICYMAKERS", ["IPCC AR6"], f"IPCC AR6 SYR (2023), {SPM}"),
+        (
+            "Synthesis Report, Summary for Policymakers",
+            ["", "download", "Contribution of Working Groups I, II and III to the Sixth Assessment Report of the IPCC"],
+            f"IPCC AR6 SYR (2023), {SPM}",
+        ),
+        ("Synthesis Report: Longer Report", ["", "AR6-SYR"], "IPCC AR6 SYR (2023), Longer Report"),
+        ("SYNTHESIS REPORT", ["", "ar5_syr"], "IPCC AR5 SYR (2014)"),
+        (f"Technical Summary {SPM}", ["ipcc wg1 ar6"], f"IPCC AR6 WG1 (2021), Technical Summary, {SPM}"),
+        (f"{SPM} of the Fifth Assessment", ["AR5"], f"{SPM} of the Fifth Assessment"),
+    ],
+)
+def test_titles_of_general_parts_alone_are_named_by_their_report(title, hints, full):
+    assert full_title(title, hints) == full
+
+
 @pytest.mark.parametrize("title", ["Global Carbon Budget 2023", "Summary of the state of the climate", "Oceans"])
 def test_titles_of_their_own_stay(title):
     assert full_title(title, ["", "ipcc_sr15_spm"]) == title

@@ -140,7 +140,9 @@ def test_passages_are_graded_again_if_the_server_states_a_window_that_is_too_sho
     assert (len(prompts), again.candidates) == (1, evidence.candidates)
 
 
-@pytest.mark.parametrize("answer", [Completion.failed("No luck."), "", "{}", '{"grades": 3}', '{"grades": [[1]]}'])
+@pytest.mark.parametrize(
+    "answer", [Completion.failed("No luck."), "", "{}", grades(), '{"grades": 3}', '{"grades": [[1]]}']
+)
 def test_where_grading_fails_the_order_of_the_search_stands_and_is_told(answer):
     asked = [statement("arctic ice", "cows graze")]
     plain, *_ = found_for([advocate("a")], asked, [Shelf("a", ICE, SEA, COW)], grader=None)

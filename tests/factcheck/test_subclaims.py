@@ -189,6 +189,13 @@ def test_queries_are_taken_once_each_at_most_as_many_as_wanted_and_only_with_wor
     assert STRONG.queries == 3
 
 
+def test_queries_copied_from_the_instructions_are_left_out():
+    """Qwen2.5-Coder 0.5B searched for "What was observed", "What causes it" and "What puts it into proportion"."""
+    asked = ["What was observed", "What puts it into proportion", "What causes the brightening"]
+    found, _ = read(SUN, reading((SUN, SUN, asked)))
+    assert found.subclaims[0].queries == ("What causes the brightening",)
+
+
 @pytest.mark.parametrize("kind", ["not checkable", "not about climate"])
 def test_what_cannot_be_checked_is_refused_with_the_models_reason(kind):
     found, _ = read(SUN, reading(kind=kind, reason=" It is\na wish. "))

@@ -100,7 +100,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 
 WITHOUT_FILES = _named(
     ("", "ask serve mcp demo doctor"), ("annotate", "open status agreement export retrain"),
-    ("corpus", "list search show compact remove rename"), ("factcheck", "init"), ("factcheck kept", "list show export"),
+    ("corpus", "list search show compact remove edit"), ("factcheck", "init"), ("factcheck kept", "list show export"),
     ("models", "list check install"), ("records", "runs show usage export"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
     ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),

@@ -164,7 +164,7 @@ def test_a_document_that_was_renamed_has_its_title_in_every_file(client_of, plac
     check = ask(client)
     ended(place, check)
     post(judge, f"/checks/{check}/review", {"opinion": "agree"})
-    library_of(place).rename_document("physical", "physical-document", "Radiation and Climate")
+    library_of(place).edit_document("physical", "physical-document", title="Radiation and Climate")
     for path in (f"/checks/{check}/check.json", f"/checks/{check}/page.html", f"/checks/{check}/claimreview.json",
                  "/checks.jsonl", f"/api/v1/checks/{check}/transcript"):  # fmt: skip
         # The name under which a source was presented to the models stays as it was.

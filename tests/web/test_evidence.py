@@ -119,15 +119,15 @@ def test_a_document_is_renamed_by_whom_may_and_cited_so(place, client_of, printe
     document = printed()
     address = f"/library/seas/documents/{document}"
     passage = passage_of(place, document)
-    assert "Rename this document" not in client_of("annotator").get(address).text
-    assert post(client_of("annotator"), f"{address}/rename", {"title": "Mine"}).status_code == 403
+    assert "Change title, author or date" not in client_of("annotator").get(address).text
+    assert post(client_of("annotator"), f"{address}/edit", {"title": "Mine"}).status_code == 403
     editor = client_of("adjudicator")
-    assert post(editor, f"{address}/rename", {"title": " What <the> Seas Do "}).headers["location"] == address
+    assert post(editor, f"{address}/edit", {"title": " What <the> Seas Do "}).headers["location"] == address
     assert "<h1>What &lt;the&gt; Seas Do</h1>" in editor.get(address).text
     shown = client_of(None).get(f"/library/seas/passages/{passage.id}").text
     assert "What &lt;the&gt; Seas Do (seas.pdf), " in shown
-    assert post(editor, f"{address}/rename", {"title": " "}).status_code == 400
-    assert post(editor, "/library/seas/documents/none/rename", {"title": "New"}).status_code == 404
+    assert post(editor, f"{address}/edit", {"title": " "}).status_code == 400
+    assert post(editor, "/library/seas/documents/none/edit", {"title": "New"}).status_code == 404
 
 
 def test_equal_titles_are_told_apart_wherever_they_stand(place, client_of, printed):
@@ -144,7 +144,7 @@ def test_equal_titles_are_told_apart_wherever_they_stand(place, client_of, print
         assert f"{shown} ({name})" not in page
         assert f">{shown}</a>" in found
     assert (
-        post(client_of("adjudicator"), f"/library/land/documents/{second}/rename", {"title": "Land"}).status_code == 303
+        post(client_of("adjudicator"), f"/library/land/documents/{second}/edit", {"title": "Land"}).status_code == 303
     )
     assert "<h1>Seas</h1>" in reader.get(f"/library/seas/documents/{first}").text
 
@@ -157,7 +157,7 @@ def test_a_check_of_before_shows_the_new_title_and_marks_what_was_quoted(place, 
     ended(place, check)
     before = Page(client.get(f"/checks/{check}").text)
     assert "The book physical" in before.text
-    renamed = post(client, "/library/physical/documents/physical-document/rename", {"title": "Physics of the Climate"})
+    renamed = post(client, "/library/physical/documents/physical-document/edit", {"title": "Physics of the Climate"})
     assert renamed.status_code == 303
     page = client.get(f"/checks/{check}")
     assert "Physics of the Climate" in page.text

@@ -101,7 +101,48 @@ def test_the_same_file_under_another_name_is_not_added_twice_and_that_is_said(pl
     job, page = added(place, client, ("files", ("oceans.pdf", BOOK[1][1], "application/pdf")))
     assert [one.source for one in documents(place)] == ["seas.pdf"]
     assert (job.result["documents"], job.result["passages"], job.result["refused"]) == (0, 0, 0)
-    assert "already there as seas.pdf" in page
+    assert "Already there as Seas (seas.pdf)." in page
+
+
+def test_a_file_that_is_there_already_says_as_what_and_which_details_were_not_used(place, client_of):
+    client = client_of("adjudicator")
+    added(place, client, title="The Seas", author="IPCC", date="2023")
+    _, page = added(place, client, title="The Seas", author="Somebody", date="2024-02")
+    assert "Already there as The Seas (seas.pdf)." in page
+    assert "The author and date that you gave were not used" in page
+    [document] = documents(place)
+    assert (document.title, document.author, document.date) == ("The Seas", "IPCC", "2023")
+
+
+def test_author_and_date_are_cited_and_can_be_changed(place, client_of):
+    client = client_of("adjudicator")
+    added(place, client, title="The Seas", author="A. Diver", date="2023-03")
+    [document] = documents(place)
+    address = f"/library/seas/documents/{document.id}"
+    assert "A. Diver" in client.get(address).text
+    changed = {"title": "The Seas", "author": "Royal Society <of> Divers", "date": "2024"}
+    assert post(client, f"{address}/edit", changed).status_code == 303
+    passage = client.get(f"/library/seas/passages/{document.id}-0").text
+    assert "Royal Society &lt;of&gt; Divers, The Seas (seas.pdf)" in passage
+    assert "year = {2024}" in passage
+    assert "author = {{Royal Society" in passage
+    answer = post(client, f"{address}/edit", changed | {"date": "last year"})
+    assert answer.status_code == 400
+    assert "looks like 2023-03" in answer.text
+    post(client, f"{address}/edit", changed | {"author": "", "date": ""})
+    [document] = documents(place)
+    assert (document.author, document.date) == (None, None)
+
+
+def test_no_collection_is_chosen_for_the_sender(place, client_of):
+    add_book(place, "books")
+    client = client_of("adjudicator")
+    form = client.get("/library/upload").text
+    assert re.search(r'<option value="" selected>Choose a collection</option><option>books</option>', form)
+    answer = send(client, collection="")
+    assert answer.status_code == 400
+    assert "Choose a collection, or name a new one." in answer.text
+    assert "<option selected>books" in client.get("/library/upload?collection=books").text
 
 
 def test_when_nothing_can_be_read_no_collection_is_made(place, client_of):

@@ -445,5 +445,5 @@ def test_long_names_may_break_at_their_slashes(reader, place):
     run = store_mcq(place.records, model=name)
     for address in ("", "/questions", "/questions/mcq-1"):
         markup = page_of(reader, f"/results/{run}{address}").markup
-        assert "organisation/<wbr>very-long-model-name/<wbr>variant" in markup
-    assert str(breakable("a/<b>")) == "a/<wbr>&lt;b&gt;"
+        assert "openai:<wbr>organisation/<wbr>very-long-model-name/<wbr>variant" in markup
+    assert str(breakable("a:b/c<b>/ d")) == "a:<wbr>b/<wbr>c&lt;b&gt;/ d"

@@ -15,6 +15,7 @@ from climassay.questions import read_questions
 from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session, one_or_several
+from climassay.settings import with_changes
 
 if TYPE_CHECKING:
     from climassay.evaluation import Cell, Experiment, ExperimentPlan, ExperimentScores, ModelSpec, Scoring
@@ -223,10 +224,10 @@ def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace
         plan = replace(plan, limit=limit)
     with Session.opened(workspace) as session:
         options = session.options
-        limits = {"max_output_tokens": options.max_output_tokens, "reasoning_effort": options.reasoning_effort}
-        plan = replace(plan, models=tuple(spec.changed(timeout=options.timeout, **limits) for spec in plan.models))
+        limits = {name: getattr(options, name) for name in ("timeout", "max_output_tokens", "reasoning_effort")}
+        plan = replace(plan, models=tuple(with_changes(spec, **limits) for spec in plan.models))
         if (judge := plan.metrics.judge) is not None:
-            plan = replace(plan, metrics=replace(plan.metrics, judge=judge.changed(timeout=options.timeout)))
+            plan = replace(plan, metrics=replace(plan.metrics, judge=with_changes(judge, timeout=options.timeout)))
         return run_plan(plan, workspace=session)
 
 

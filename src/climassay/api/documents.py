@@ -325,26 +325,37 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     return Shown(data, (table,), [asdict(document) for document in documents])
 
 
-def rename_document(name: str, document: str, title: str, *, workspace: Place = None) -> Shown:
-    """Change a document's title, which citations show from now on.
+def edit_document(
+    name: str,
+    document: str,
+    *,
+    title: str | None = None,
+    author: str | None = None,
+    date: str | None = None,
+    workspace: Place = None,
+) -> Shown:
+    """Change a document's title, author or date, which citations show from now on.
 
     A newer version of its file counts as another document afterwards: versions are told by file name and title.
 
     Args:
         name: The collection.
         document: Id, title or file name of the document.
-        title: Its new title, in quotes.
+        title: New title, in quotes.
+        author: New author, a person or organisation; empty removes it.
+        date: New date, a year or 2023-03-20; empty removes it.
         workspace: Where the collection lies.
 
     Raises:
-        InputError: There is no such collection or document, several documents go by that name, or the title is empty
-            or too long.
+        InputError: There is no such collection or document, several documents go by that name, nothing is to be
+            changed, the title is empty, a text is too long, or the date is none.
     """
+    if title is None and author is None and date is None:
+        raise InputError("Say what is to be changed: --title, --author or --date.")
     with Session.opened(workspace) as session:
-        renamed = corpus.Collection.open(session.workspace, name).rename(document, title)
-    return Shown(
-        {"collection": name, "renamed": renamed}, printed_lines=(f"{renamed.id} is now called {renamed.title}.",)
-    )
+        edited = corpus.Collection.open(session.workspace, name).edit(document, title=title, author=author, date=date)
+    details = ", ".join(filter(None, (edited.author, edited.title, edited.date)))
+    return Shown({"collection": name, "edited": edited}, printed_lines=(f"{edited.id} is now: {details}.",))
 
 
 def compact_collection(name: str, *, workspace: Place = None) -> Shown:

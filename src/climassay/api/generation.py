@@ -16,6 +16,7 @@ from climassay.reporting import Table, counted
 from climassay.reporting.results import Result, Shown, listing
 from climassay.reporting.tables import skipped_note
 from climassay.session import Place, Session, one_or_several
+from climassay.settings import with_changes
 
 if TYPE_CHECKING:
     from climassay.generation import Draft, Recipe
@@ -127,8 +128,11 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """Return the recipe with the limits of the session's options."""
     options = session.options
-    writer = recipe.writer.changed(
-        timeout=options.timeout, max_tokens=options.max_output_tokens, reasoning_effort=options.reasoning_effort
+    writer = with_changes(
+        recipe.writer,
+        timeout=options.timeout,
+        max_tokens=options.max_output_tokens,
+        reasoning_effort=options.reasoning_effort,
     )
     return replace(recipe, writer=writer)
 

@@ -12,6 +12,7 @@ from climassay.prompts import load_prompt, prompt_names
 from climassay.reporting import Table, counted
 from climassay.reporting.results import Shown, listing
 from climassay.session import Place, Session
+from climassay.settings import with_changes
 
 if TYPE_CHECKING:
     from climassay.models.openai.capabilities import Capabilities
@@ -92,7 +93,7 @@ def check_model(
         ModelError: The model cannot be loaded.
     """
     with Session.opened(workspace) as session, session.progress.status(f"Loading {name} ..."):
-        options = session.options.changed(device=device, adapter=adapter)
+        options = with_changes(session.options, device=device, adapter=adapter)
         options = options.with_defaults(ModelOptions(deadline=CHECK_SECONDS))
         report = checked(
             name,

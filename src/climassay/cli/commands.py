@@ -16,15 +16,18 @@ from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from climassay.cli.options import (
+    NON_NEGATIVE,
+    POSITIVE,
     JsonOption,
+    ModelGroup,
     ModelSetup,
     OutputOption,
     RayOptions,
     ResultOptions,
     WorkspaceOptions,
+    bounded,
 )
 from climassay.cli.output import emit, print_note, report_done
 from climassay.errors import InputError
@@ -32,16 +35,15 @@ from climassay.io import write_file
 from climassay.reporting.results import write_rows
 
 if TYPE_CHECKING:
-    from climassay.models.options import ModelOptions
     from climassay.reporting.results import Result
 
 Write = Callable[[Any, Path], None]
 """Function that writes part of a result to a file."""
 
 _OPTIONS_BY_NAME = {
-    "seed": Parameter(validator=Number(gte=0)),
-    "folds": Parameter(validator=Number(gte=2)),
-    "limit": Parameter(validator=Number(gte=1)),
+    "seed": NON_NEGATIVE,
+    "folds": bounded(2),
+    "limit": POSITIVE,
     "model": Parameter(alias="-m"),
     "output": Parameter(alias="-o"),
 }
@@ -102,7 +104,7 @@ def api_command(
     function: "Callable[..., Result]",
     /,
     *,
-    model_options: "type[ModelOptions] | None" = None,
+    model_options: type[ModelGroup] | None = None,
     ray: bool = False,
     setup: type[WorkspaceOptions] | None = None,
     writes: Mapping[str, tuple[Parameter, Write]] | None = None,

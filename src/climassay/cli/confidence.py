@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from climassay.api import confidence as api
 from climassay.api import tagging
@@ -22,6 +21,7 @@ from climassay.cli.options import (
     ResultOptions,
     WorkspaceOption,
     WorkspaceOptions,
+    bounded,
     open_session,
 )
 from climassay.cli.output import emit, print_json, print_note
@@ -179,9 +179,9 @@ def topics(
     statements: Path,
     /,
     *,
-    n_topics: Annotated[int, Parameter(name="--topics", validator=Number(gte=2))] = 30,
-    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
-    min_cluster_size: Annotated[int, Parameter(validator=Number(gte=2))] = 10,
+    n_topics: Annotated[int, bounded(2, name="--topics")] = 30,
+    seed: Annotated[int, NON_NEGATIVE] = 0,
+    min_cluster_size: Annotated[int, bounded(2)] = 10,
     outliers: Literal["assign", "leave"] = "assign",
     join: Literal["embeddings", "words"] = "embeddings",
     place_untagged: bool = False,
@@ -233,7 +233,7 @@ add_command(
     api.report_topics,
     writes={"tables": (Parameter(help="Folder for all tables as CSV."), _write_tables)},
     by=Annotated[Literal["cycle", "working-group", "report"] | None, Parameter()],
-    sample=Parameter(validator=POSITIVE),
+    sample=POSITIVE,
 )
 
 METHODS = Parameter(
@@ -262,9 +262,9 @@ def evaluate(
     layer: int = 20,
     split_by: Literal["statement", "document"] = "statement",
     include_trained: bool = False,
-    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
-    folds: Annotated[int, Parameter(validator=Number(gte=2))] = 5,
-    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
+    limit: Annotated[int | None, POSITIVE] = None,
+    folds: Annotated[int, bounded(2)] = 5,
+    seed: Annotated[int, NON_NEGATIVE] = 0,
     predictions: Path | None = None,
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
@@ -311,8 +311,8 @@ add_command(
     "insert",
     tagging.insert_statements,
     labelled=Parameter(name="--labelled"),
-    train_items=Parameter(validator=Number(gte=8)),
-    context_sentences=Parameter(validator=NON_NEGATIVE),
-    limit=Parameter(validator=POSITIVE),
+    train_items=bounded(8),
+    context_sentences=NON_NEGATIVE,
+    limit=POSITIVE,
     **_STATEMENTS,
 )

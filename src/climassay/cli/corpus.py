@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from cyclopts import App, Parameter, Token
-from cyclopts.validators import Number
 
 from climassay.api import documents as api
 from climassay.cli.commands import add_command, api_command
-from climassay.cli.options import POSITIVE, LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions
+from climassay.cli.options import POSITIVE, LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, bounded
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
 
@@ -25,13 +24,16 @@ class ReadingOptions:
 
     columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
     """Column of a table for a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
-    paragraph_id, page, url, date, edition or licence."""
+    paragraph_id, page, url, date, edition,
+    licence or author."""
     title: str | None = None
     """Title of all documents added."""
     report: str | None = None
     """Report or series to which the documents belong."""
     url: str | None = None
     """Web address of the documents."""
+    author: str | None = None
+    """Person or organisation that wrote the documents."""
     date: str | None = None
     """ISO date or year of the documents."""
     edition: str | None = None
@@ -85,13 +87,13 @@ add_command(
     "search",
     api.search,
     collections=Annotated[str, Parameter(name="collection")],
-    k=Parameter(name=("--passages", "-k"), validator=Number(gte=1, lte=1000)),
+    k=bounded(1, 1000, name=("--passages", "-k")),
     mode=Parameter(alias="-m"),
     threshold=ThresholdOptions,
 )
 add_command(app, "show", api.show_collection)
 add_command(app, "compact", api.compact_collection, setup=WorkspaceOptions)
-add_command(app, "rename", api.rename_document, setup=WorkspaceOptions)
+add_command(app, "edit", api.edit_document, setup=WorkspaceOptions)
 
 
 @app.command
@@ -172,9 +174,9 @@ ask = api_command(
     model_options=LoadingOptions,
     collections=Annotated[list[str], _SEARCHED],
     model=ModelOption,
-    passages=Parameter(alias="-k", validator=POSITIVE),
-    threshold=Parameter(name="--min-cosine", validator=Number(gte=-1, lte=1)),
-    sentences=Parameter(validator=POSITIVE),
+    passages=bounded(1, alias="-k"),
+    threshold=bounded(-1, 1, name="--min-cosine"),
+    sentences=POSITIVE,
 )
 
 
@@ -188,7 +190,7 @@ check_text = api_command(
     text=Annotated[str | Path, Parameter(name="FILE|-", converter=_file_or_stdin, allow_leading_hyphen=True)],
     collections=Annotated[list[str], _SEARCHED],
     judge=Annotated[str | None, Parameter()],
-    passages=Parameter(alias="-k", validator=POSITIVE),
+    passages=bounded(1, alias="-k"),
 )
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from climassay.api import benchmarks, experiments, scores
 from climassay.api.records import failed_calls
@@ -21,6 +20,7 @@ from climassay.cli.options import (
     RequestOptions,
     ResultOptions,
     WorkspaceOptions,
+    bounded,
 )
 from climassay.cli.output import print_json, print_note, stdout_console
 from climassay.errors import InputError
@@ -45,9 +45,9 @@ add_command(
     models=ModelsOption,
     settings=Parameter(name=("--setting", "-s")),
     scorings=Annotated[list[str] | None, Parameter(name="--scoring")],
-    permutations=Parameter(validator=POSITIVE),
-    passages=Parameter(alias="-k", validator=POSITIVE),
-    examples=Parameter(validator=POSITIVE),
+    permutations=POSITIVE,
+    passages=bounded(1, alias="-k"),
+    examples=POSITIVE,
 )
 add_init(app, "experiment.toml", "an experiment file", "evaluation.experiment_file", "evaluate run")
 add_command(app, "run", benchmarks.run_experiment_file, model_options=RequestOptions, ray=True)
@@ -58,7 +58,7 @@ add_command(
     model_options=LoadingOptions,
     tasks=Annotated[list[str], Parameter(name="task")],
     models=ModelsOption,
-    num_fewshot=Parameter(validator=NON_NEGATIVE),
+    num_fewshot=NON_NEGATIVE,
 )
 
 
@@ -69,12 +69,12 @@ def inspect(
     *,
     models: ModelsOption = None,
     task_arg: Annotated[tuple[str, ...], Parameter(alias="-T")] = (),
-    epochs: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    epochs: Annotated[int | None, POSITIVE] = None,
     grader: str | None = None,
-    max_tokens: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
+    max_tokens: Annotated[int | None, POSITIVE] = None,
     log_dir: Path | None = None,
-    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
-    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
+    limit: Annotated[int | None, POSITIVE] = None,
+    seed: Annotated[int, NON_NEGATIVE] = 0,
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
@@ -128,15 +128,15 @@ add_command(
     experiments.find_contamination,
     against=Parameter(name="--against"),
     words=Parameter(alias="-n"),
-    worst=Parameter(validator=NON_NEGATIVE),
+    worst=NON_NEGATIVE,
 )
-add_command(app, "compare", experiments.compare_benchmarks, resamples=Parameter(validator=POSITIVE))
+add_command(app, "compare", experiments.compare_benchmarks, resamples=POSITIVE)
 add_command(
     app,
     "blind",
     experiments.blind_answers,
-    pairs=Parameter(validator=NON_NEGATIVE),
-    overlap=Parameter(validator=Number(gte=1, lte=20)),
+    pairs=NON_NEGATIVE,
+    overlap=bounded(1, 20),
 )
 
 FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
@@ -232,7 +232,7 @@ def plan(
     correlation: float | None = None,
     power: float = 0.8,
     alpha: float = 0.05,
-    tests: Annotated[int, Parameter(validator=POSITIVE)] = 1,
+    tests: Annotated[int, POSITIVE] = 1,
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
     """Compute how many questions are needed to see a difference between two systems.
@@ -281,9 +281,9 @@ def judge_check(
     answer: str = "answer",
     group: str | None = None,
     model: ModelOption = "local:smollm2",
-    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
-    pairs: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 100,
-    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0,
+    limit: Annotated[int | None, POSITIVE] = None,
+    pairs: Annotated[int, NON_NEGATIVE] = 100,
+    seed: Annotated[int, NON_NEGATIVE] = 0,
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
@@ -332,7 +332,7 @@ add_command(
     model_options=LoadingOptions,
     file=Annotated[Path, Parameter()],
     metrics=Parameter(name=("--metric", "-m")),
-    window=Annotated[int, Parameter(validator=NON_NEGATIVE)],
+    window=Annotated[int, NON_NEGATIVE],
     judge=Annotated[str | None, Parameter()],
 )
 add_command(entailment, "evaluate", scores.evaluate_entailment, model_options=ReachOptions)

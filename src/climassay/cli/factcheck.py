@@ -7,13 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from climassay.api import claims, evidence
 from climassay.api import fallacies as fallacies_api
 from climassay.cli.commands import PREDICTIONS, add_command, add_init, api_command, rows_writer
 from climassay.cli.options import (
-    NON_NEGATIVE,
     POSITIVE,
     JsonOption,
     LoadingOptions,
@@ -22,6 +20,7 @@ from climassay.cli.options import (
     RayOptions,
     WorkspaceOption,
     WorkspaceOptions,
+    bounded,
     open_session,
     options_for,
     overrides,
@@ -58,12 +57,13 @@ app.command(saved_checks)
 @options_for(
     AdvocateSettings,
     "rerank",
-    passages=Parameter(name=("--passages", "-k"), validator=POSITIVE),
-    excerpt_words=Parameter(validator=NON_NEGATIVE),
+    "excerpt_words",
+    passages=Parameter(name=("--passages", "-k")),
 )
 @options_for(MediatorSettings, "decide", style=Parameter(name="--mediator"))
 @options_for(
     DebateSettings,
+    "rounds",
     "scale",
     "split",
     "elicitation",
@@ -76,7 +76,6 @@ app.command(saved_checks)
     "max_output_tokens",
     "reasoning_effort",
     model=Parameter(name=("--model", "-m")),
-    rounds=Parameter(validator=POSITIVE),
     verdict_first=Parameter(negative="--verdict-last"),
     calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
     context_prefix=Parameter(name="--prefix", negative="--no-prefix"),
@@ -129,7 +128,7 @@ def check(
     appearance: str = "",
     date: str = "",
     debate: Annotated[DebateOptions, Parameter(name="*")] = DebateOptions(),
-    samples: Annotated[int, Parameter(validator=POSITIVE)] = 1,
+    samples: Annotated[int, POSITIVE] = 1,
     force: bool = False,
     estimate: bool = False,
     dry_run: bool = False,
@@ -203,10 +202,10 @@ def run(
     truth: str | None = None,
     source: str | None = None,
     date: str | None = None,
-    classes: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
-    limit: Annotated[int | None, Parameter(validator=POSITIVE)] = None,
-    samples: Annotated[int, Parameter(validator=POSITIVE)] = 1,
-    debates: Annotated[int, Parameter(validator=POSITIVE)] = 16,
+    classes: Annotated[int | None, bounded(2)] = None,
+    limit: Annotated[int | None, POSITIVE] = None,
+    samples: Annotated[int, POSITIVE] = 1,
+    debates: Annotated[int, POSITIVE] = 16,
     force: bool = False,
     estimate: Annotated[bool, Parameter(negative="--no-estimate")] = True,
     dry_run: bool = False,
@@ -328,7 +327,7 @@ add_command(
     "train",
     fallacies_api.train_fallacies,
     subject=_SUBJECT,
-    precision=Parameter(validator=Number(gte=0.01, lte=1)),
+    precision=bounded(0.01, 1),
 )
 
 
@@ -347,7 +346,7 @@ add_command(
     "list",
     claims.list_checks,
     checks_filter=FilterOptions,
-    page=Parameter(name="--page", validator=POSITIVE),
+    page=bounded(1, name="--page"),
 )
 add_command(saved_checks, "show", claims.show_check, setup=WorkspaceOptions)
 add_command(saved_checks, "export", claims.export_checks, setup=WorkspaceOptions, checks_filter=FilterOptions)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from climassay.api import annotation, validation
 from climassay.api import generation as api
@@ -21,6 +20,7 @@ from climassay.cli.options import (
     RequestOptions,
     ResultOptions,
     WorkspaceOptions,
+    bounded,
     options_for,
     overrides,
 )
@@ -76,8 +76,8 @@ add_command(
     setup=WorkspaceOptions,
     writes={"output": (Parameter(alias="-o", help="Write the drafts with their marks."), _write_drafts)},
     drafts=Annotated[str, Parameter()],
-    orders=Parameter(name="--permutations", validator=POSITIVE),
-    min_agreement=Parameter(name="--min-agreement", validator=Number(gte=0.01, lte=1)),
+    orders=bounded(1, name="--permutations"),
+    min_agreement=bounded(0.01, 1, name="--min-agreement"),
 )
 add_command(app, "checks", api.list_screening_checks)
 add_command(app, "list", api.list_datasets)
@@ -92,7 +92,7 @@ add_command(
     output=Annotated[Path, Parameter(name=("--output", "-o"))],
     kinds=Annotated[list[str] | None, Parameter(name="--kind")],
     canary=Parameter(negative="--no-canary"),
-    examples=Parameter(validator=NON_NEGATIVE),
+    examples=NON_NEGATIVE,
     force=Parameter(name="--replace"),
 )
 
@@ -105,7 +105,7 @@ add_command(
     output=Annotated[Path, Parameter(name=("--output", "-o"))],
     method=Annotated[Literal["features", "probe", "adapter", "api"], Parameter()],
     layers=LayersOption,
-    epochs=Parameter(validator=POSITIVE),
+    epochs=POSITIVE,
     replace_other=Parameter(name="--replace"),
 )
 add_command(validate, "evaluate", validation.evaluate_validator, model_options=PromptedOptions)
@@ -158,7 +158,7 @@ add_command(
     setup=WorkspaceOptions,
     questions=Annotated[str, Parameter()],
     dataset=Parameter(name="--dataset"),
-    overlap=Parameter(validator=Number(gte=1, lte=20)),
+    overlap=bounded(1, 20),
 )
 _FORMAT = Parameter(name="--format")
 add_command(annotate, "status", annotation.annotation_status, annotator=Parameter(name="--annotator"))

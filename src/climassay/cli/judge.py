@@ -9,10 +9,10 @@ from cyclopts import App, Parameter, Token
 from climassay.api import judges as api
 from climassay.api.claims import PRIMER_CLAIMS
 from climassay.cli.options import (
-    NON_NEGATIVE,
     POSITIVE,
     ModelResultSetup,
     ModelSetup,
+    bounded,
     options_for,
     overrides,
     parse_numbers,
@@ -40,10 +40,10 @@ LabelsArgument = Annotated[
 ItemsArgument = Annotated[
     Path, Parameter(name="items", help="Items, labelled or not: CSV, TSV, JSON, JSONL or Parquet, also .gz.")
 ]
-SeedOption = Annotated[int, Parameter(validator=NON_NEGATIVE, help="Seed of samples, splits, folds and resampling.")]
+SeedOption = Annotated[int, bounded(0, help="Seed of samples, splits, folds and resampling.")]
 PairsOption = Annotated[
     int | None,
-    Parameter(validator=POSITIVE, help="Number of others each item is compared with, instead of all of its group."),
+    bounded(1, help="Number of others each item is compared with, instead of all of its group."),
 ]
 SortOption = Annotated[SortMethod, Parameter(help="Way of sorting.")]
 
@@ -64,11 +64,11 @@ class TableOptions:
     """Column of the experts' labels; more is better."""
     levels: str | None = None
     """Labels that are words, low to high: low,medium,high (synonyms: poor|bad)."""
-    context_words: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    context_words: Annotated[int | None, POSITIVE] = None
     """Maximum number of words of each context."""
-    limit_groups: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    limit_groups: Annotated[int | None, POSITIVE] = None
     """Number of groups to use, from the top of the file."""
-    limit_items: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    limit_items: Annotated[int | None, POSITIVE] = None
     """Number of items to use, from the top of the file."""
 
     def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
@@ -475,7 +475,7 @@ def insert(
     quality: Annotated[QualityOptions, Parameter(name="*")] = QualityOptions(),
     judge: Annotated[JudgeOptions, Parameter(name="*")] = JudgeOptions(),
     truth: str | None = None,
-    samples: Annotated[int, Parameter(validator=POSITIVE)] = 10,
+    samples: Annotated[int, POSITIVE] = 10,
     mode: InsertMode = "band",
     seed: SeedOption = 0,
     setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),

@@ -8,13 +8,12 @@ from cyclopts import App, Parameter
 from climassay.api import models as api
 from climassay.api import records as records_api
 from climassay.cli.commands import add_command
-from climassay.cli.options import CheckOptions, RayOptions, ResultOptions, WorkspaceOptions, open_session
+from climassay.cli.options import CheckOptions, ModelGroup, RayOptions, ResultOptions, WorkspaceOptions, open_session
 from climassay.cli.output import progress_bars, stdout_console
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from climassay.models.options import ModelOptions
     from climassay.session import Session
 
 app = App(name="models")
@@ -60,7 +59,7 @@ class RecordsOptions(WorkspaceOptions):
 
     def session(
         self,
-        options: "ModelOptions | None" = None,
+        options: ModelGroup | None = None,
         *,
         ray: RayOptions | None = None,
         records_url: str | None = None,

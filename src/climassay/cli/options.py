@@ -4,32 +4,62 @@ A group is a dataclass; the docstring below a field is the help of its option. :
 each setting that a command can override.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from cyclopts import Parameter, Token
-from cyclopts.validators import Number
 
 from climassay.cli.output import check_output_files, emit, print_note, progress_bars
 from climassay.errors import InputError, ModelError, NoAnswerError
 from climassay.models.options import ModelOptions
 from climassay.redaction import TrustedUrl
 from climassay.session import Session
-from climassay.settings import setting_fields
+from climassay.settings import describe_bounds, field_bounds, setting_fields, summary
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+
+    from pydantic.fields import FieldInfo
 
     from climassay.distributed import WorkerPool
     from climassay.reporting.results import Result
 
 T = TypeVar("T")
-POSITIVE = Number(gte=1)
-NON_NEGATIVE = Number(gte=0)
+
+
+def bounded(low: float, high: float | None = None, **options: Any) -> Parameter:
+    """Return the parameter of an option whose number is bounded; the help shows the bounds."""
+    return _in_bounds({"ge": low} if high is None else {"ge": low, "le": high}, **options)
+
+
+def _in_bounds(bounds: Mapping[str, float], **options: Any) -> Parameter:
+    def validate(_: Any, value: Any) -> None:
+        checks = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
+        for number in value if isinstance(value, (list, tuple)) else [value]:
+            if number is not None and not all(checks[name](number, bound) for name, bound in bounds.items()):
+                raise ValueError(f"It {describe_bounds(bounds)}.")
+
+    return Parameter(validator=validate, metavar=_describe_range(bounds), **options)
+
+
+def _describe_range(bounds: Mapping[str, float]) -> str:
+    """Return a range for the help, for example ``N>=1``, ``N>0`` or ``0<=N<1``; bounds have pydantic's names."""
+    known = {name: f"{bound:g}" for name, bound in bounds.items()}
+    signs = {"ge": "=", "gt": "", "le": "=", "lt": ""}
+    low = next(((signs[name], known[name]) for name in ("ge", "gt") if name in known), None)
+    high = next((f"<{signs[name]}{known[name]}" for name in ("le", "lt") if name in known), "")
+    if low is None:
+        return f"N{high}"
+    return f"{low[1]}<{low[0]}N{high}" if high else f"N>{low[0]}{low[1]}"
+
+
+POSITIVE = bounded(1)
+NON_NEGATIVE = bounded(0)
 
 
 def options_for(
@@ -37,40 +67,45 @@ def options_for(
 ) -> Callable[[type[T]], type[T]]:
     """Return a decorator that adds options for settings to a group, before ``@dataclass`` is applied to it.
 
-    The field of an option is None unless the user gives the option; :func:`overrides` collects the others.
+    The descriptions, bounds and defaults of the settings make the help. The field of an option is None unless the user
+    gives the option; :func:`overrides` collects the others.
 
     Args:
-        settings: Dataclass of settings; descriptions, bounds and defaults of its fields make the help.
+        settings: Class of settings.
         names: Fields that become options; all fields if neither ``names`` nor ``parameters`` are given.
         show_defaults: Whether the help shows the defaults of the settings.
-        **parameters: Fields that become options whose names, bounds or negative forms are overridden.
+        **parameters: Fields that become options whose names or negative forms are overridden.
     """
 
     def decorate(group: type[T]) -> type[T]:
         selected = {*names, *parameters}
-        for entry in setting_fields(settings):
-            if selected and entry.name not in selected:
-                continue
-            kind = entry.kind
-            if get_origin(kind) in (Union, UnionType):
-                kind = next(member for member in get_args(kind) if member is not type(None))
-            elif get_origin(kind) is tuple:
-                kind = GenericAlias(list, get_args(kind)[:1])
-            description = entry.description
-            if show_defaults and entry.default != "" and type(entry.default) in (str, int, float):
-                description += f" [default: {entry.default}]"
-            option = Parameter(help=description)
-            if entry.low is not None:
-                option = Parameter.combine(option, Parameter(validator=Number(gte=entry.low)))
-            if kind is bool:
-                option = Parameter.combine(option, Parameter(negative=f"--no-{entry.name.replace('_', '-')}"))
-            if entry.name in parameters:
-                option = Parameter.combine(option, parameters[entry.name])
-            group.__annotations__[entry.name] = Annotated[kind | None, option, settings]
-            setattr(group, entry.name, None)
+        for name, info in setting_fields(settings).items():
+            if not selected or name in selected:
+                option = Parameter.combine(_option_of(name, info, show_defaults), parameters.get(name, Parameter()))
+                kind = _option_type(info.annotation) | None
+                group.__annotations__[name] = Annotated[kind, option, settings]
+                setattr(group, name, None)
         return group
 
     return decorate
+
+
+def _option_type(kind: Any) -> Any:
+    """Return the type of an option for the type of a field, without None; a tuple becomes a list."""
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(member for member in get_args(kind) if member is not type(None))
+    return GenericAlias(list, get_args(kind)[:1]) if get_origin(kind) is tuple else kind
+
+
+def _option_of(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
+    """Return the parameter of an option for a field of settings."""
+    kind, help_text = _option_type(info.annotation), summary(info)
+    if show_default and info.default != "" and type(info.default) in (str, int, float):
+        help_text += f" [default: {info.default}]"
+    negative = f"--no-{name.replace('_', '-')}" if kind is bool else ()
+    if bounds := field_bounds(info):
+        return _in_bounds(bounds, help=help_text)
+    return Parameter(help=help_text, negative=negative)
 
 
 def overrides(options: object, settings: type) -> dict[str, Any]:
@@ -112,15 +147,68 @@ def _trusted_url(_: object, tokens: Sequence[Token]) -> TrustedUrl:
     return TrustedUrl(tokens[0].value)
 
 
-BaseUrlOption = Annotated[
-    TrustedUrl | None,
-    Parameter(
-        converter=_trusted_url,
-        metavar="URL",
-        help="URL of an OpenAI-compatible server for openai: models (or $OPENAI_BASE_URL); it receives the API key.",
-    ),
-]
-NoCacheOption = Annotated[bool, Parameter(help="Send every request again instead of using stored answers.")]
+_BASE_URL = Parameter(
+    converter=_trusted_url,
+    metavar="URL",
+    help="URL of an OpenAI-compatible server for openai: models (or $OPENAI_BASE_URL); it receives the API key.",
+)
+_REACH = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelGroup:
+    """Group of options for models."""
+
+    @property
+    def model_options(self) -> ModelOptions:
+        """Options of models that the user gave."""
+        return ModelOptions(**overrides(self, ModelOptions))
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(ModelOptions, *_REACH, base_url=_BASE_URL)
+class ReachOptions(ModelGroup):
+    """Options for loading a model or reaching its server."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(ModelOptions, "prompts")
+class PromptOptions(ModelGroup):
+    """Option for the prompt templates of a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(ModelOptions, "dtype", "deadline", "timeout", "reasoning_effort", base_url=_BASE_URL)
+class CheckOptions(ModelGroup):
+    """Options for loading or reaching a model that is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(ModelOptions, *_REACH, "prompts", base_url=_BASE_URL)
+class PromptedOptions(ModelGroup):
+    """Options for loading a model or reaching its server, and for its prompt templates."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(
+    ModelOptions, *_REACH, "prompts", "price_in", "price_out", base_url=_BASE_URL, no_cache=Parameter(negative=())
+)
+class LoadingOptions(ModelGroup):
+    """All options of a model, including its prices and the cache of its answers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+@options_for(
+    ModelOptions,
+    "prompts",
+    "deadline",
+    "timeout",
+    "max_output_tokens",
+    "reasoning_effort",
+    no_cache=Parameter(negative=()),
+)
+class RequestOptions(ModelGroup):
+    """Options for requests to models that are listed in a file."""
 
 
 @dataclass(frozen=True)
@@ -129,9 +217,9 @@ class RayOptions:
 
     ray: str | None = None
     """Compute in workers of a Ray cluster: HOST:PORT of its head, auto, or local for workers on this machine."""
-    ray_workers: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    ray_workers: Annotated[int | None, POSITIVE] = None
     """Number of processes that hold the model; by default one per GPU, or one per CPU without a GPU."""
-    ray_gpus_per_worker: Annotated[float | None, Parameter(validator=NON_NEGATIVE)] = None
+    ray_gpus_per_worker: Annotated[float | None, NON_NEGATIVE] = None
     """GPUs per worker, or a fraction of one; by default 1 if the cluster has GPUs."""
 
     @contextmanager
@@ -169,7 +257,7 @@ class WorkspaceOptions:
         return ()
 
     def session(
-        self, options: ModelOptions | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
+        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the session of the command, see :func:`open_session`."""
         return open_session(self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url)
@@ -194,7 +282,7 @@ class ResultOptions(WorkspaceOptions):
 @contextmanager
 def open_session(
     workspace: Path | None,
-    options: ModelOptions | None = None,
+    options: ModelGroup | None = None,
     *,
     as_json: bool = False,
     ray: RayOptions | None = None,
@@ -211,7 +299,11 @@ def open_session(
     with (
         ray.open_workers(as_json=as_json) if ray is not None else nullcontext() as pool,
         Session.opened(
-            workspace, options, progress=progress_bars(as_json), pool=pool, records_url=records_url
+            workspace,
+            options.model_options if options is not None else None,
+            progress=progress_bars(as_json),
+            pool=pool,
+            records_url=records_url,
         ) as session,
     ):
         try:
@@ -227,77 +319,16 @@ def open_session(
             raise
 
 
-_REACH = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
-
-
-def _model_group(*names: str, base_url: bool = True, no_cache: bool = False) -> Callable[[type[T]], type[T]]:
-    """Return a decorator that adds options of models to a subclass of ModelOptions and hides its other fields."""
-
-    def decorate(group: type[T]) -> type[T]:
-        options_for(ModelOptions, *names)(group)
-        annotations: dict[str, Any] = {}
-        if base_url:
-            annotations["base_url"] = (BaseUrlOption, None)
-        if no_cache:
-            annotations["no_cache"] = (NoCacheOption, False)
-        for name, (annotation, default) in annotations.items():
-            group.__annotations__[name] = annotation
-            setattr(group, name, default)
-        for field in fields(ModelOptions):
-            if field.name not in {*names, *annotations}:
-                group.__annotations__[field.name] = Annotated[Any, Parameter(parse=False)]
-                setattr(group, field.name, field.default)
-        return group
-
-    return decorate
-
-
-@dataclass(frozen=True, kw_only=True)
-@_model_group(*_REACH)
-class ReachOptions(ModelOptions):
-    """Options for loading a model or reaching its server."""
-
-
-@dataclass(frozen=True, kw_only=True)
-@_model_group("prompts", base_url=False)
-class PromptOptions(ModelOptions):
-    """Option for the prompt templates of a model."""
-
-
-@dataclass(frozen=True, kw_only=True)
-@_model_group("dtype", "deadline", "timeout", "reasoning_effort")
-class CheckOptions(ModelOptions):
-    """Options for loading or reaching a model that is checked."""
-
-
-@dataclass(frozen=True, kw_only=True)
-@_model_group(*_REACH, "prompts")
-class PromptedOptions(ModelOptions):
-    """Options for loading a model or reaching its server, and for its prompt templates."""
-
-
-@dataclass(frozen=True, kw_only=True)
-@_model_group(*_REACH, "prompts", "price_in", "price_out", no_cache=True)
-class LoadingOptions(ModelOptions):
-    """All options of a model, including its prices and the cache of its answers."""
-
-
-@dataclass(frozen=True, kw_only=True)
-@_model_group("prompts", "deadline", "timeout", "max_output_tokens", "reasoning_effort", base_url=False, no_cache=True)
-class RequestOptions(ModelOptions):
-    """Options for requests to models that are listed in a file."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
     """Options for a model and for the workspace that stores its answers."""
 
     model: ModelOption = "local:smollm2"
-    token_budget: Annotated[int | None, Parameter(validator=POSITIVE)] = None
+    token_budget: Annotated[int | None, POSITIVE] = None
     """Maximum number of tokens in one forward pass; bounds the memory."""
 
     def session(
-        self, options: ModelOptions | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
+        self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
     ) -> "AbstractContextManager[Session]":
         """Return a context manager that opens the session with the options of the model and the Ray cluster."""
         return super().session(options or self, ray=ray or self, records_url=records_url)

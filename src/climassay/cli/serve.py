@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from climassay.cli.options import (
     POSITIVE,
@@ -19,6 +18,7 @@ from climassay.cli.options import (
     OutputOption,
     ReachOptions,
     WorkspaceOption,
+    bounded,
     open_session,
     options_for,
     overrides,
@@ -58,7 +58,7 @@ MAX_HEADER_BYTES = 32 * 1024
 class ServeOptions(ReachOptions):
     """Options for the server of the web pages, and for the models that it uses."""
 
-    upload_mb: Annotated[int, Parameter(validator=POSITIVE)] = 200
+    upload_mb: Annotated[int, POSITIVE] = 200
     """Maximum size of an upload in megabytes."""
 
 
@@ -72,7 +72,7 @@ def serve(
     settings = ServerSettings(
         **overrides(options, ServerSettings),
         upload_bytes=options.upload_mb * 2**20,
-        model_options=options,
+        model_options=options.model_options,
     )
 
     def greet(state: "AppState", link: str | None) -> None:
@@ -217,7 +217,7 @@ def mcp(
     collection: Annotated[tuple[str, ...], Parameter(alias="-c")] = (),
     model: ModelOption = DEFAULT_MODEL,
     http: bool = False,
-    port: Annotated[int, Parameter(validator=Number(gte=0, lte=65535))] = 8001,
+    port: Annotated[int, bounded(0, 65535)] = 8001,
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     workspace: WorkspaceOption = None,
     as_json: JsonOption = False,

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
-from cyclopts.validators import Number
 
 from climassay.api import tuning as api
 from climassay.cli.commands import add_command
-from climassay.cli.options import NON_NEGATIVE, PromptOptions, WorkspaceOptions, options_for, overrides
+from climassay.cli.options import NON_NEGATIVE, PromptOptions, WorkspaceOptions, bounded, options_for, overrides
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
@@ -35,7 +34,7 @@ class TuningOptions:
     """Preset, see climassay tune presets; by default the one made for model and task."""
     device: str | None = None
     """Device: cpu, cuda, cuda:1 or mps."""
-    seed: Annotated[int, Parameter(validator=NON_NEGATIVE)] = 0
+    seed: Annotated[int, NON_NEGATIVE] = 0
     """Seed of initial values, order, dropout and splits."""
     search: bool = False
     """Try a grid of settings and keep the best; see --grid."""
@@ -133,7 +132,7 @@ def finetune(
     *,
     validation: str | None = None,
     validation_share: float = 0.1,
-    limit: Annotated[int | None, Parameter(validator=Number(gte=2))] = None,
+    limit: Annotated[int | None, bounded(2)] = None,
     with_context: bool = False,
     tuning: Annotated[TuningOptions, Parameter(name="*")],
     options: Annotated[PromptOptions, Parameter(name="*")] = PromptOptions(),

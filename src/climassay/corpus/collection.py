@@ -11,25 +11,26 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.collection_storage import (
-    PASSAGE_COLUMNS,
     CollectionSettings,
     CollectionStore,
     Compaction,
     Location,
     PendingPassage,
     StoredDocument,
+    add_missing_columns,
     check_name,
     compact,
     compact_if_fragmented,
     compact_locked,
     index_new_passages,
+    passage_columns,
     quoted,
     read_settings,
     stored_documents,
     to_passage,
     to_table,
 )
-from climassay.corpus.documents import Document, Hit, OmittedParts, Passage, Skipped, split_passages
+from climassay.corpus.documents import Document, Hit, OmittedParts, Passage, Skipped, check_date, split_passages
 from climassay.corpus.guarded_table import DamagedCollectionError, write_lock
 from climassay.corpus.originals import Originals
 from climassay.corpus.presentation import AddProgress, AddReport, CollectionSummary, Copy
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 DEFAULT_PASSAGE_SIZE, DEFAULT_PASSAGE_OVERLAP = 2000, 200
 """Passage size, and overlap of neighbouring passages, in characters."""
 MAX_TITLE_LENGTH = 300
-"""Maximum number of characters of a title set by :meth:`Collection.rename`."""
+"""Maximum number of characters of a title, author or date set by :meth:`Collection.edit`."""
 BATCH_ROWS = 1024
 """Number of rows read at a time when all passages are iterated."""
 CHUNK_PASSAGES = 512
@@ -254,9 +255,11 @@ class Collection:
             InputError: The encoder returns vectors of another width than it states, or a file cannot be stored.
         """
         encoder = self.encoder
+        lock = self._store.lock_file(self.name)
+        with write_lock(lock):
+            add_missing_columns(self._table)
         before = stored_documents(self._table)
         intake = _AdditionState(self._table, self.settings, {document.id: document for document in before}, on_progress)
-        lock = self._store.lock_file(self.name)
         replaced: tuple[StoredDocument, ...] = ()
         pending = _missing_passages(intake, documents)
         chunks = iter(lambda: list(islice(pending, CHUNK_PASSAGES)), [])
@@ -322,31 +325,46 @@ class Collection:
         self.originals.remove((stored.id for stored in removed), self._store.holds)
         return removed
 
-    def rename(self, document: str, title: str) -> StoredDocument:
-        """Change the title of a document.
+    def edit(
+        self, document: str, *, title: str | None = None, author: str | None = None, date: str | None = None
+    ) -> StoredDocument:
+        """Change what is known of a document; its passages are cited so from then on.
 
         Args:
             document: Id, title or source of the document.
-            title: New title.
+            title: New title; None keeps it.
+            author: New author; None keeps it, an empty text removes it.
+            date: New date: ISO 8601 or a year; None keeps it, an empty text removes it.
 
         Returns:
-            The document with its new title.
+            The document with its new details.
 
         Raises:
-            InputError: No document, or more than one, matches; its addition was interrupted; or the title is empty or
-                longer than :data:`MAX_TITLE_LENGTH`.
+            InputError: No document, or more than one, matches; its addition was interrupted; the title is empty; a text
+                is longer than :data:`MAX_TITLE_LENGTH`; or the date is none.
         """
-        new_title = " ".join(title.split())
-        if not 0 < len(new_title) <= MAX_TITLE_LENGTH:
-            raise InputError(f"A title has 1 to {MAX_TITLE_LENGTH} characters, this one has {len(new_title)}.")
         stored = self._find_document(document)
+        given = {"title": title, "author": author, "date": date}
+        details: dict[str, Any] = {
+            name: " ".join(text.split()) or None for name, text in given.items() if text is not None
+        }
+        for name, text in details.items():
+            if text is None and name == "title":
+                raise InputError(f"A title has 1 to {MAX_TITLE_LENGTH} characters, this one has none.")
+            if text is not None and len(text) > MAX_TITLE_LENGTH:
+                raise InputError(f"The {name} has {len(text)} characters, more than the limit of {MAX_TITLE_LENGTH}.")
+        if details.get("date") not in (None, stored.date):
+            check_date(details["date"])
         if not stored.complete:
-            raise InputError(f"Adding {stored.title} was interrupted: add it again first, then rename it.")
-        if new_title != stored.title:
+            raise InputError(f"Adding {stored.title} was interrupted: add it again first, then change it.")
+        edited = replace(stored, **details)
+        if edited != stored:
+            values = {"document" if name == "title" else name: text for name, text in details.items()}
             with write_lock(self._store.lock_file(self.name)):
-                self._table.update(where=f"document_id = {quoted(stored.id)}", values={"document": new_title})
+                add_missing_columns(self._table)
+                self._table.update(where=f"document_id = {quoted(stored.id)}", values=values)
                 compact_locked(self._table, self._store, self.name)
-        return replace(stored, title=new_title)
+        return edited
 
     def compact(self) -> Compaction:
         """Merge the files of small additions; see :func:`climassay.corpus.collection_storage.compact`."""
@@ -391,13 +409,13 @@ class Collection:
         return self._passages_where(f"document_id = {quoted(document_id)} AND {condition}")
 
     def _passages_where(self, condition: str, limit: int | None = None) -> list[Passage]:
-        query = self._table.search().where(condition).select(list(PASSAGE_COLUMNS)).limit(limit)
+        query = self._table.search().where(condition).select(passage_columns(self._table)).limit(limit)
         passages = [to_passage(row) for row in query.to_arrow().to_pylist()]
         return sorted(passages, key=lambda passage: passage.position)
 
     def each_passage(self, batch: int = BATCH_ROWS) -> Iterator[Passage]:
         """Yield all passages in storage order, reading ``batch`` rows at a time."""
-        for rows in self._table.search().select(list(PASSAGE_COLUMNS)).limit(None).to_batches(batch):
+        for rows in self._table.search().select(passage_columns(self._table)).limit(None).to_batches(batch):
             yield from map(to_passage, rows.to_pylist())
 
     def texts(self) -> Iterator[list[str]]:

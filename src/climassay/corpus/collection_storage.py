@@ -113,9 +113,22 @@ def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], sc
     return pa.table(rows, schema=schema)
 
 
+def passage_columns(table: Any) -> list[str]:
+    """Return the :data:`PASSAGE_COLUMNS` that a table has; an older one lacks some until a document is added."""
+    present = table.schema.names
+    return [name for name in PASSAGE_COLUMNS if name in present]
+
+
+def add_missing_columns(table: Any) -> None:
+    """Add the columns of texts that a table of an earlier version lacks, without values."""
+    missing = [name for name in PASSAGE_COLUMNS if name not in table.schema.names]
+    if missing:
+        table.add_columns(dict.fromkeys(missing, "CAST(NULL AS STRING)"))
+
+
 def to_passage(row: Mapping[str, Any]) -> Passage:
-    """Build a passage from a row with all :data:`PASSAGE_COLUMNS`."""
-    values = {name: row[name] for name in PASSAGE_COLUMNS}
+    """Build a passage from a row with its :func:`passage_columns`."""
+    values = {name: row.get(name) for name in PASSAGE_COLUMNS}
     return Passage(**values | {name: tuple(values[name] or ()) for name in ("headings", "paragraph_ids")})
 
 
@@ -133,7 +146,7 @@ def quoted(text: str) -> str:
 
 
 _BATCH = 65_536
-_COLUMNS = ("document", "source", "report", "date", "edition", "licence")
+_COLUMNS = ("document", "source", "report", "date", "edition", "licence", "author")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +168,7 @@ class StoredDocument:
     """Last page of any passage, if the source has pages."""
     url: str | None = None
     """URL of the whole document; None if its passages have different URLs."""
+    author: str | None = None
 
     @property
     def complete(self) -> bool:
@@ -177,6 +191,7 @@ class StoredDocument:
             licence=document.licence,
             pages=max((page for page in pages if page is not None), default=None),
             url=document.url,
+            author=document.author,
         )
 
 
@@ -202,9 +217,10 @@ def distinct_titles(documents: Iterable[StoredDocument]) -> dict[str, str]:
 def stored_documents(table: Any) -> list[StoredDocument]:
     """Return the documents of a table by title, including those whose addition was interrupted."""
     documents: dict[str, StoredDocument] = {}
-    columns = ["document_id", "document_passages", "last_page", "url", *_COLUMNS]
+    present = [name for name in _COLUMNS if name in table.schema.names]
+    columns = ["document_id", "document_passages", "last_page", "url", *present]
     # A document's passages agree in all other columns, so that any aggregate of them gives the value itself.
-    maxima = [(name, "max") for name in ("document_passages", "last_page", "url", *_COLUMNS)]
+    maxima = [(name, "max") for name in ("document_passages", "last_page", "url", *present)]
     aggregated = [("document_id", "count"), ("url", "min"), *maxima]
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH):
@@ -218,7 +234,7 @@ def stored_documents(table: Any) -> list[StoredDocument]:
                 expected=row["document_passages_max"],
                 pages=row["last_page_max"],
                 url=row["url_max"] if row["url_min"] == row["url_max"] else None,
-                **{name: row[f"{name}_max"] for name in _COLUMNS[2:]},
+                **{name: row[f"{name}_max"] for name in present[2:]},
             )
             if (earlier := documents.get(stored.id)) is not None:  # its passages came in two batches
                 pages = max((page for page in (earlier.pages, stored.pages) if page is not None), default=None)

@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_GENERIC = re.compile(
-    r"(?:(?:draft|approved|final|full)\s+)?(?:summary\s+for\s+policy\s?makers|spm|technical\s+summary|ts|"
+_GENERIC_PARTS = re.compile(
+    r"\b(?:(?:draft|approved|final|full)\s+)?(?:summary\s+for\s+policy\s?makers|spm|technical\s+summary|ts|"
     r"executive\s+summary|synthesis\s+report|longer\s+report|headline\s+statements|frequently\s+asked\s+questions|"
-    r"faqs?|annex(?:es)?|glossary|foreword|preface|introduction|references|index)",
+    r"faqs?|annex(?:es)?|glossary|foreword|preface|introduction|references|index)\b",
     re.IGNORECASE,
 )
-"""Titles that every report of a series has."""
+"""Parts of titles that every report of a series has; a title of such parts alone does not tell reports apart."""
+_SEPARATORS = " ,.;:|/()-\N{EN DASH}\N{EM DASH}"
 _SPECIAL = (
     (re.compile(r"\bsr\s?1\.?5\b|global\s+warming\s+of\s+1\.5", re.IGNORECASE), "SR15", 2018),
     (re.compile(r"\bsrccl\b|special\s+report\W+climate\s+change\s+and\s+land", re.IGNORECASE), "SRCCL", 2019),
@@ -28,7 +29,8 @@ _SPECIAL = (
     (re.compile(r"\bsrex\b|managing\s+the\s+risks\s+of\s+extreme\s+events", re.IGNORECASE), "SREX", 2012),
     (re.compile(r"\bsrren\b|renewable\s+energy\s+sources\s+and\s+climate", re.IGNORECASE), "SRREN", 2011),
 )
-_ASSESSMENT = re.compile(r"\bar\s?([3-6])\b", re.IGNORECASE)
+_ASSESSMENT = re.compile(r"\bar\s?([3-6])\b|\b(third|fourth|fifth|sixth)\s+assessment\s+report\b", re.IGNORECASE)
+_ORDINALS = {"third": "3", "fourth": "4", "fifth": "5", "sixth": "6"}
 _GROUP = re.compile(r"\b(?:wg|working\s+group)\s?(iii|ii|i|[1-3])\b|\b(syr|synthesis\s+report)\b", re.IGNORECASE)
 _NUMERALS = {"i": "1", "ii": "2", "iii": "3"}
 _YEARS = {
@@ -125,6 +127,8 @@ class Document:
     """File format: pdf, html, markdown, text, epub, docx or table."""
     left_out: tuple[OmittedParts, ...] = field(default=(), compare=False)
     """Parts that the reader left out, at most one entry per kind."""
+    author: str | None = None
+    """Person or organisation that wrote the document."""
     path: str | None = field(default=None, compare=False, repr=False)
     """Path of the file; None if the file contains several documents."""
 
@@ -160,15 +164,18 @@ class Passage:
     date: str | None = None
     edition: str | None = None
     licence: str | None = None
+    author: str | None = None
 
     @property
     def citation(self) -> str:
-        """Citation with report, title, chapter, headings, pages, paragraph ids and URL, if known."""
+        """Citation with author, report, title, chapter, headings, pages, paragraph ids and URL, if known."""
         # Many PDFs of one series share their title ("Summary for Policymakers"): the file name tells them apart.
         is_distinct = self.first_page is None or f"({self.source}" in self.document
         parts = [self.document if is_distinct else f"{self.document} ({self.source})"]
         if self.report and self.report.lower() not in self.document.lower():
             parts.insert(0, self.report)
+        if self.author and self.author.lower() not in ", ".join(parts).lower():
+            parts.insert(0, self.author)
         if self.chapter and self.chapter.lower() not in self.document.lower():
             parts.append(self.chapter)
         if self.headings:
@@ -223,6 +230,7 @@ class TableColumns:
     date: str | None = None
     edition: str | None = None
     licence: str | None = None
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +246,8 @@ class ReadOptions:
     """ISO 8601 date or year."""
     edition: str | None = None
     licence: str | None = None
+    author: str | None = None
+    """Person or organisation."""
     captions: bool = False
     """Include captions of figures and tables of PDF files."""
     references: bool = False
@@ -250,7 +260,7 @@ class ReadOptions:
     @property
     def overrides(self) -> Mapping[str, str]:
         """Document fields set by the user, by name."""
-        names = ("title", "report", "url", "date", "edition", "licence")
+        names = ("title", "report", "url", "date", "edition", "licence", "author")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
@@ -264,6 +274,20 @@ class ReadResult:
     skipped: tuple[Skipped, ...] = ()
 
 
+_DATE = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?")
+
+
+def check_date(date: str) -> str:
+    """Return a date unchanged if it is a year, a month or a day in ISO 8601.
+
+    Raises:
+        InputError: It is none of these.
+    """
+    if not _DATE.fullmatch(date):
+        raise InputError(f"A date is a year, or looks like 2023-03 or 2023-03-20; this one is {date!r}.")
+    return date
+
+
 def full_title(title: str, hints: Sequence[str]) -> str:
     """Return a title, with report and year before it if it is generic such as "Summary for Policymakers".
 
@@ -275,12 +299,21 @@ def full_title(title: str, hints: Sequence[str]) -> str:
         For example ``IPCC SR15 (2018), Summary for Policymakers``; the unchanged title if it is specific or no
         hint names a report.
     """
-    if not _GENERIC.fullmatch(" ".join(title.split())):
+    parts = _GENERIC_PARTS.findall(" ".join(title.split()))
+    if not parts or _GENERIC_PARTS.sub("", title).strip(_SEPARATORS):
         return title
+    # "Synthesis Report" names the part of an assessment, and another text the assessment.
+    hints = [f"{title} {hint}" for hint in hints]
     cited = next((match for hint in hints if (match := _CITED_AS.search(hint))), None)
     if named := _ipcc_name(hints, cited["year"] if cited else None):
-        return f"{named}, {title}"
+        # The name of a synthesis report says already what it is.
+        rest = [part for part in parts if not (" SYR" in named and part.lower() == "synthesis report")]
+        return ", ".join([named, *dict.fromkeys(_in_title_case(part) for part in rest)])
     return f"{cited['who']} ({cited['year']}), {title}" if cited else title
+
+
+def _in_title_case(part: str) -> str:
+    return part.title().replace(" For ", " for ") if part.isupper() and " " in part else part
 
 
 def report_name(name: str, source: str) -> str:
@@ -308,11 +341,12 @@ def _find_report(text: str) -> tuple[str, int | None] | None:
             return name, year
     if assessment := _ASSESSMENT.search(text):
         group = _GROUP.search(text)
+        assessment_number = assessment[1] or _ORDINALS[assessment[2].lower()]
         if group is None:
-            return f"AR{assessment[1]}", _ONE_YEAR.get(assessment[1])
+            return f"AR{assessment_number}", _ONE_YEAR.get(assessment_number)
         number = (group[1] or "").lower()
         part = "SYR" if group[2] else f"WG{_NUMERALS.get(number, number)}"
-        return f"AR{assessment[1]} {part}", _YEARS.get((assessment[1], part), _ONE_YEAR.get(assessment[1]))
+        return f"AR{assessment_number} {part}", _YEARS.get((assessment_number, part), _ONE_YEAR.get(assessment_number))
     return None
 
 
@@ -465,6 +499,7 @@ def _build_passage(document: Document, pieces: list[_SentencePart], position: in
         date=document.date,
         edition=document.edition,
         licence=document.licence,
+        author=document.author,
     )
 
 

@@ -269,7 +269,8 @@ class SearchResult(Result):
 def passage_lines(passage: Passage) -> Iterator[str]:
     """Yield a whole passage with its citation and metadata."""
     yield passage.citation
-    facts = {"id": passage.id, "file": passage.source, "date": passage.date, "edition": passage.edition}
+    facts = {"id": passage.id, "file": passage.source, "author": passage.author}
+    facts |= {"date": passage.date, "edition": passage.edition}
     yield "; ".join(f"{key} {value}" for key, value in (facts | {"licence": passage.licence}).items() if value)
     yield ""
     yield passage.text

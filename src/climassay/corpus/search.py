@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.collection_storage import PASSAGE_COLUMNS, ensure_text_index, quoted, to_matrix, to_passage
+from climassay.corpus.collection_storage import ensure_text_index, passage_columns, quoted, to_matrix, to_passage
 from climassay.corpus.documents import Hit, Passage
 from climassay.corpus.relevance import QueryWords, RelevanceRule, Threshold, heading_share
 from climassay.errors import InputError
@@ -358,7 +358,7 @@ class Searcher:
         missing = [item for item in sorted(ids) if item not in cached]
         if missing:
             cached |= {
-                row["id"]: to_passage(row) for row in self._fetch_rows(missing, list(PASSAGE_COLUMNS)).to_pylist()
+                row["id"]: to_passage(row) for row in self._fetch_rows(missing, passage_columns(self.table)).to_pylist()
             }
         return {item: cached[item] for item in ids if item in cached}
 

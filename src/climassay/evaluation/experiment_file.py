@@ -12,7 +12,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
@@ -22,14 +22,14 @@ from climassay.errors import InputError
 from climassay.evaluation.settings import AdapterTraining, SettingSpec, parse_spec
 from climassay.evaluation.tasks import Scoring
 from climassay.metrics.registry import METRICS, metrics_for
-from climassay.models.options import FileModel, MaxOutputTokens
+from climassay.models.options import FileModel
 from climassay.questions import KINDS, Kind
-from climassay.settings import commented_table, is_table_list, load_toml, parse_table, validate_settings
+from climassay.settings import commented_table, is_table_list, load_toml, parse_table, settings
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class BenchmarkSpec:
     """A question set of one or several files."""
 
@@ -40,19 +40,18 @@ class BenchmarkSpec:
     """Tables of the paper to compare with, ``gold`` or ``silver``; empty for none."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class ModelSpec(FileModel):
     """A model of an experiment."""
 
-    name: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
-    label: Annotated[
-        str,
-        Field(description="Its name in tables; by default the part after the colon.", examples=["smollm2"]),
-    ] = ""
-    scoring: Annotated[
-        Scoring | None, Field(description="Scoring of its choices; by default the experiment's.", examples=["text"])
-    ] = None
-    max_output_tokens: MaxOutputTokens = None
+    name: str
+    """local:HUB_ID_OR_FOLDER or openai:MODEL."""
+    label: Annotated[str, Field(examples=["smollm2"])] = ""
+    """Its name in tables; by default the part after the colon."""
+    scoring: Annotated[Scoring | None, Field(examples=["text"])] = None
+    """Scoring of its choices; by default the experiment's."""
+    max_output_tokens: Annotated[int | None, Field(ge=1, examples=[2000])] = None
+    """Maximum number of tokens of each answer; what a model thinks before it comes on top."""
 
     @property
     def display_name(self) -> str:
@@ -60,89 +59,51 @@ class ModelSpec(FileModel):
         return self.label or self.name.partition(":")[2] or self.name
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class MetricSpec:
     """Metrics of generated answers and the models that compute them."""
 
-    names: Annotated[
-        tuple[str, ...],
-        Field(
-            description="Metrics to compute and compare; by default all, of which one or two per task are compared.",
-            examples=[("accuracy", "bert_score", "exact_match")],
-        ),
-    ] = ()
-    encoder: Annotated[str, Field(description="Encoder for phrase similarity, BERTScore and relevance.")] = (
-        "local:minilm"
-    )
-    bert_model: Annotated[
-        str,
-        Field(
-            description="Hub id or folder for BERTScore; by default the encoder. The paper's is roberta-large.",
-            examples=["roberta-large"],
-        ),
-    ] = ""
-    entailment: Annotated[
-        str,
-        Field(
-            description="Scorer of factual accuracy and facts: prompted:MODEL, supports:MODEL or nli:MODEL; without "
-            "one, these metrics are left out.",
-            examples=["supports:openai:NAME"],
-        ),
-    ] = ""
-    facts: Annotated[bool, Field(description="Compare statement by statement as well.")] = True
-    window: Annotated[int, Field(description="Words on each side of the gap, for phrase similarity.")] = 4
-    temperature: Annotated[float, Field(description="Smoothing of factual accuracy.")] = 5.0
-    judge: Annotated[
-        ModelSpec | None,
-        Field(
-            description="A strong model that sees the question and marks freeform and long answers, with reasons: its "
-            "name, or the label of a model above.",
-            examples=["openai:NAME"],
-        ),
-    ] = None
-    collections: Annotated[
-        tuple[str, ...],
-        Field(
-            description="Collections against which the references and sentences of long answers are checked.",
-            examples=[("books",)],
-        ),
-    ] = ()
-    side_by_side: Annotated[
-        bool,
-        Field(description="The judge also compares the long answers of every two models and settings, in both orders."),
-    ] = False
-    trained_judge: Annotated[
-        str,
-        Field(
-            description="File of a trained judge (climassay judge train), which compares long answers side by side "
-            "besides the judge or instead of it.",
-            examples=["accuracy.safetensors"],
-        ),
-    ] = ""
+    names: Annotated[tuple[str, ...], Field(examples=[("accuracy", "bert_score", "exact_match")])] = ()
+    """Metrics to compute and compare; by default all, of which one or two per task are compared."""
+    encoder: str = "local:minilm"
+    """Encoder for phrase similarity, BERTScore and relevance."""
+    bert_model: Annotated[str, Field(examples=["roberta-large"])] = ""
+    """Hub id or folder for BERTScore; by default the encoder. The paper's is roberta-large."""
+    entailment: Annotated[str, Field(examples=["supports:openai:NAME"])] = ""
+    """Scorer of factual accuracy and facts: prompted:MODEL, supports:MODEL or nli:MODEL; without one, these metrics
+    are left out."""
+    facts: bool = True
+    """Compare statement by statement as well."""
+    window: int = 4
+    """Words on each side of the gap, for phrase similarity."""
+    temperature: float = 5.0
+    """Smoothing of factual accuracy."""
+    judge: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
+    """A strong model that sees the question and marks freeform and long answers, with reasons: its name, or the
+    label of a model above."""
+    collections: Annotated[tuple[str, ...], Field(examples=[("books",)])] = ()
+    """Collections against which the references and sentences of long answers are checked."""
+    side_by_side: bool = False
+    """The judge also compares the long answers of every two models and settings, in both orders."""
+    trained_judge: Annotated[str, Field(examples=["accuracy.safetensors"])] = ""
+    """File of a trained judge (climassay judge train), which compares long answers side by side besides the judge or
+    instead of it."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class HarnessSpec:
     """Tasks of lm-evaluation-harness that every model of an experiment answers."""
 
-    tasks: Annotated[
-        tuple[str, ...],
-        Field(description="Tasks, groups, tags or YAML files of the harness.", examples=[("ClimateEval",)]),
-    ] = ()
-    include_path: Annotated[
-        tuple[str, ...], Field(description="Folders with further tasks.", examples=[("ClimateEval",)])
-    ] = ()
-    num_fewshot: Annotated[
-        tuple[int, ...],
-        Field(
-            description="Number of examples per prompt; several numbers are compared. By default each task's own.",
-            examples=[(0, 5)],
-        ),
-    ] = ()
-    chat_template: Annotated[bool, Field(description="Put prompts into the model's chat template.")] = False
-    max_gen_toks: Annotated[
-        int, Field(ge=1, description="Maximum number of tokens of an answer if a task sets none.", examples=[512])
-    ] = 256
+    tasks: Annotated[tuple[str, ...], Field(examples=[("ClimateEval",)])] = ()
+    """Tasks, groups, tags or YAML files of the harness."""
+    include_path: Annotated[tuple[str, ...], Field(examples=[("ClimateEval",)])] = ()
+    """Folders with further tasks."""
+    num_fewshot: Annotated[tuple[int, ...], Field(examples=[(0, 5)])] = ()
+    """Number of examples per prompt; several numbers are compared. By default each task's own."""
+    chat_template: bool = False
+    """Put prompts into the model's chat template."""
+    max_gen_toks: Annotated[int, Field(ge=1, examples=[512])] = 256
+    """Maximum number of tokens of an answer if a task sets none."""
 
     @property
     def settings(self) -> tuple[tuple[str, int | None], ...]:
@@ -151,43 +112,26 @@ class HarnessSpec:
         return tuple((f"{n}-shot{more}", n) for n in self.num_fewshot) or ((f"default{more}", None),)
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class InspectSpec:
     """Tasks of Inspect that every model of an experiment answers."""
 
-    tasks: Annotated[
-        tuple[str, ...],
-        Field(
-            description="Tasks of Inspect: FILE.py@NAME, all tasks of FILE.py, or a package's PACKAGE/NAME.",
-            examples=[("tasks.py@topics",)],
-        ),
-    ] = ()
-    task_args: Annotated[
-        Mapping[str, Any], Field(description="Arguments of the tasks.", examples=[{"split": "test"}])
-    ] = field(default_factory=dict)
-    epochs: Annotated[
-        int | None,
-        Field(ge=1, description="Number of times each sample is asked; by default as each task says.", examples=[3]),
-    ] = None
-    grader: Annotated[
-        ModelSpec | None,
-        Field(
-            description="Model that grades answers if a task has them graded: its name, or the label of a model "
-            "above; by default the model under test.",
-            examples=["openai:NAME"],
-        ),
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        Field(ge=1, description="Maximum number of tokens of an answer if a task sets none.", examples=[512]),
-    ] = None
-    log_dir: Annotated[
-        str,
-        Field(description="Folder for Inspect's own logs (inspect view); by default no logs.", examples=["logs"]),
-    ] = ""
+    tasks: Annotated[tuple[str, ...], Field(examples=[("tasks.py@topics",)])] = ()
+    """Tasks of Inspect: FILE.py@NAME, all tasks of FILE.py, or a package's PACKAGE/NAME."""
+    task_args: Annotated[Mapping[str, Any], Field(examples=[{"split": "test"}])] = field(default_factory=dict)
+    """Arguments of the tasks."""
+    epochs: Annotated[int | None, Field(ge=1, examples=[3])] = None
+    """Number of times each sample is asked; by default as each task says."""
+    grader: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
+    """Model that grades answers if a task has them graded: its name, or the label of a model above; by default the
+    model under test."""
+    max_tokens: Annotated[int | None, Field(ge=1, examples=[512])] = None
+    """Maximum number of tokens of an answer if a task sets none."""
+    log_dir: Annotated[str, Field(examples=["logs"])] = ""
+    """Folder for Inspect's own logs (inspect view); by default no logs."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class ExperimentPlan:
     """Parsed experiment file."""
 
@@ -196,37 +140,18 @@ class ExperimentPlan:
     models: tuple[ModelSpec, ...]
     settings: tuple[SettingSpec, ...]
     tasks: tuple[Kind, ...] = KINDS
-    scoring: Annotated[
-        Scoring,
-        Field(
-            description="Scoring of multiple-choice answers: likelihood (of the letters), letter (generated), text "
-            "(also text-sum, text-per-token, text-per-byte, text-pmi)."
-        ),
-    ] = "likelihood"
-    scorings: Annotated[
-        tuple[Scoring, ...],
-        Field(description="Several scorings to compare, instead of scoring.", examples=[("text", "text-pmi")]),
-    ] = ()
-    permutations: Annotated[
-        int,
-        Field(
-            ge=1,
-            description="Option orders per question; with more than 1, position bias is measured.",
-            examples=[4],
-        ),
-    ] = 1
-    limit: Annotated[
-        int | None,
-        Field(ge=1, description="Maximum number of questions per task and benchmark, by the seed.", examples=[50]),
-    ] = None
+    scoring: Scoring = "likelihood"
+    """Scoring of multiple-choice answers: likelihood (of the letters), letter (generated), text (also text-sum,
+    text-per-token, text-per-byte, text-pmi)."""
+    scorings: Annotated[tuple[Scoring, ...], Field(examples=[("text", "text-pmi")])] = ()
+    """Several scorings to compare, instead of scoring."""
+    permutations: Annotated[int, Field(ge=1, examples=[4])] = 1
+    """Option orders per question; with more than 1, position bias is measured."""
+    limit: Annotated[int | None, Field(ge=1, examples=[50])] = None
+    """Maximum number of questions per task and benchmark, by the seed."""
     seed: int = 0
-    generator: Annotated[
-        str,
-        Field(
-            description="Label of the model that made the questions: which metrics favour it?",
-            examples=["gpt-3.5-turbo"],
-        ),
-    ] = ""
+    generator: Annotated[str, Field(examples=["gpt-3.5-turbo"])] = ""
+    """Label of the model that made the questions: which metrics favour it?"""
     metrics: MetricSpec = field(default_factory=MetricSpec)
     lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
     """Tasks of lm-evaluation-harness next to the benchmarks, with samples limited by the seed."""
@@ -304,7 +229,6 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         raise InputError(f"{where}: name at least one task of {', '.join(KINDS)}.")
     if plan.metrics.side_by_side and plan.metrics.judge is None and not plan.metrics.trained_judge:
         raise InputError(f'{where}: side_by_side needs a judge, for example judge = "openai:NAME" in [metrics].')
-    validate_settings(plan, where)
     metrics = [METRICS.find(name) for name in plan.metrics.names]
     for task in plan.tasks if metrics else ():
         if not any(metric.scores(task) for metric in metrics):

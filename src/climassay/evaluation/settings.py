@@ -34,6 +34,7 @@ from climassay.prompts import Prompt, RenderedPrompt, load_prompt
 from climassay.questions import GAP, KINDS, PRIMER, TYPES, Kind, Question, option_letter, read_questions
 from climassay.records import RecordedModel
 from climassay.registry import Registry
+from climassay.settings import settings
 from climassay.tuning.data import ChatExample
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Prepared:
     """Note on truncation, for example how much of a document fits the window; empty if nothing was truncated."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class AdapterTraining:
     """Training of the adapter of a tuned setting; see :mod:`climassay.tuning`."""
 
@@ -230,7 +231,7 @@ class AdapterTraining:
     """True searches over hyper-parameters."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class SettingSpec:
     """Parsed setting."""
 

@@ -1,6 +1,5 @@
 """Settings of debates (a TOML file or options), and filters of lists of checks."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from pydantic import Field
 
 from climassay.errors import InputError
 from climassay.prompts import ProfileSettings
-from climassay.settings import commented_table, is_table_list, load_toml, parse_table, validate_settings
+from climassay.settings import commented_table, is_table_list, load_toml, parse_table, settings
 
 DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25
@@ -19,64 +18,34 @@ AdvocateKind = Literal["collection", "plain", "adversarial"]
 Splitter = Literal["model", "rules", "none"]
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The advocate")
 class AdvocateSettings:
     """Settings of an advocate."""
 
-    name: Annotated[str, Field(description="What the others call it.")]
-    kind: Annotated[
-        AdvocateKind,
-        Field(
-            description="collection (one or several), plain (the model's own knowledge) or adversarial (argues the "
-            "stance of its collections).",
-            examples=["collection"],
-        ),
-    ] = "collection"
-    collections: Annotated[tuple[str, ...], Field(description="One or several.", examples=[("ipcc",)])] = ()
-    weight: Annotated[
-        float | None,
-        Field(
-            description="Authority: 1 for an assessment such as the IPCC's, 0.5 medium, less is low. Told to the "
-            "mediator in words, and a number where verdicts are pooled; by default 1, and 0.25 for an adversary.",
-            examples=[1.0],
-        ),
-    ] = None
-    model: Annotated[str, Field(description="Its own model.", examples=["local:my-model"])] = ""
-    stance: Annotated[
-        str,
-        Field(
-            description="What an adversarial advocate stands for, in one sentence.",
-            examples=["present warming is natural and nothing to worry about"],
-        ),
-    ] = ""
-    passages: Annotated[
-        int | None,
-        Field(description="Passages per advocate; by default 8, or 4 for a small model.", examples=[8]),
-    ] = None
-    excerpt_words: Annotated[
-        int | None,
-        Field(
-            description="Number of words kept of each passage, those nearest to the claim; 0: the whole passage.",
-            examples=[120],
-        ),
-    ] = None
-    rerank: Annotated[
-        bool,
-        Field(description="Rerank four times as many passages by their nearest sentences."),
-    ] = False
-    min_cosine: Annotated[
-        float | None,
-        Field(
-            ge=-1,
-            le=1,
-            description="Similarity below which a passage is not relevant; by default as measured for the encoder.",
-            examples=[0.4],
-        ),
-    ] = None
-    about: Annotated[
-        str,
-        Field(description="What its source is, in one line; by default the titles of its documents.", examples=["..."]),
-    ] = ""
+    name: str
+    """What the others call it."""
+    kind: Annotated[AdvocateKind, Field(examples=["collection"])] = "collection"
+    """collection (one or several), plain (the model's own knowledge) or adversarial (argues the stance of its
+    collections)."""
+    collections: Annotated[tuple[str, ...], Field(examples=[("ipcc",)])] = ()
+    """One or several."""
+    weight: Annotated[float | None, Field(gt=0, allow_inf_nan=False, examples=[1.0])] = None
+    """Authority: 1 for an assessment such as the IPCC's, 0.5 medium, less is low. Told to the mediator in words, and
+    a number where verdicts are pooled; by default 1, and 0.25 for an adversary."""
+    model: Annotated[str, Field(examples=["local:my-model"])] = ""
+    """Its own model."""
+    stance: Annotated[str, Field(examples=["present warming is natural and nothing to worry about"])] = ""
+    """What an adversarial advocate stands for, in one sentence."""
+    passages: Annotated[int | None, Field(ge=1, examples=[8])] = None
+    """Passages per advocate; by default 8, or 4 for a small model."""
+    excerpt_words: Annotated[int | None, Field(ge=0, examples=[120])] = None
+    """Number of words kept of each passage, those nearest to the claim; 0: the whole passage."""
+    rerank: bool = False
+    """Rerank four times as many passages by their nearest sentences."""
+    min_cosine: Annotated[float | None, Field(ge=-1, le=1, examples=[0.4])] = None
+    """Similarity below which a passage is not relevant; by default as measured for the encoder."""
+    about: Annotated[str, Field(examples=["..."])] = ""
+    """What its source is, in one line; by default the titles of its documents."""
 
     @property
     def authority(self) -> float:
@@ -85,109 +54,62 @@ class AdvocateSettings:
         return usual if self.weight is None else self.weight
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The mediator")
 class MediatorSettings:
     """Settings of the mediator."""
 
-    style: Annotated[
-        Literal["auto", "expert", "neutral"],
-        Field(description="expert trusts all sources, neutral favours none; auto: neutral with an adversary."),
-    ] = "auto"
-    model: Annotated[str, Field(description="Its own model.", examples=["openai:gpt-4o"])] = ""
-    decide: Annotated[
-        Literal["mediator", "pool"],
-        Field(
-            description="Verdict by the mediator, or pooled from the advocates' probabilities and weights (for models "
-            "too small to weigh opinions)."
-        ),
-    ] = "mediator"
+    style: Literal["auto", "expert", "neutral"] = "auto"
+    """expert trusts all sources, neutral favours none; auto: neutral with an adversary."""
+    model: Annotated[str, Field(examples=["openai:gpt-4o"])] = ""
+    """Its own model."""
+    decide: Literal["mediator", "pool"] = "mediator"
+    """Verdict by the mediator, or pooled from the advocates' probabilities and weights (for models too small to
+    weigh opinions)."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The debate")
 class DebateSettings:
     """Settings of a debate."""
 
     advocates: tuple[AdvocateSettings, ...] = ()
     mediator: MediatorSettings = field(default_factory=MediatorSettings)
-    model: Annotated[
-        str,
-        Field(
-            description="Model of all participants without one of their own: local:HUB_ID_OR_FOLDER or openai:MODEL."
-        ),
-    ] = DEFAULT_MODEL
-    scale: Annotated[
-        str,
-        Field(
-            description="accuracy (five steps from false to true), climate-feedback (its twelve verdicts), "
-            "climate-fever, science-feedback, binary, or a .toml file."
-        ),
-    ] = "accuracy"
-    rounds: Annotated[int, Field(description="Maximum number of rounds of debate.")] = 3
-    split: Annotated[
-        Splitter,
-        Field(description="How a claim is split into statements: by a model, by rules, or not (none)."),
-    ] = "model"
-    elicitation: Annotated[
-        Literal["auto", "scored", "schema"],
-        Field(
-            description="How verdicts are given: as option probabilities or as one JSON answer; auto: by the profile."
-        ),
-    ] = "auto"
-    wording: Annotated[
-        Literal["auto", "full", "brief"],
-        Field(description="Full prompts, or brief ones for small models; auto: by the profile."),
-    ] = "auto"
-    verdict_first: Annotated[
-        bool,
-        Field(description="Decide before evidence, agreement and draft (for comparison)."),
-    ] = False
-    calibrated: Annotated[
-        bool | None,
-        Field(description="Calibrate option probabilities with a content-free prompt; by default as the profile says."),
-    ] = None
-    context_prefix: Annotated[
-        bool,
-        Field(description='Put "This claim is made in a climate-change context:" before each claim.'),
-    ] = False
-    check_claims: Annotated[
-        bool,
-        Field(description="Do not debate claims that cannot be checked or are not about climate."),
-    ] = True
-    latest_only: Annotated[
-        bool,
-        Field(description="Use the latest edition of each document only."),
-    ] = False
-    entailment: Annotated[
-        bool,
-        Field(description="Measure whether cited passages entail the sentences they support."),
-    ] = False
-    leave_one_out: Annotated[
-        bool,
-        Field(description="Ask the mediator again with each advocate left out in turn."),
-    ] = False
-    text_tokens: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            description="Maximum number of tokens of a draft, an explanation or a reply; by default the profile's.",
-        ),
-    ] = None
-    temperature: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="Randomness of generated answers; 0 is greedy.")
-    ] = 0.0
-    seed: Annotated[int, Field(description="Random seed.")] = 0
-    max_output_tokens: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            description="Limit of every generated answer; what a model thinks before it comes on top.",
-            examples=[4000],
-        ),
-    ] = None
-    reasoning_effort: Annotated[
-        str | None,
-        Field(description="Effort of models behind a server that reason, in the provider's words.", examples=["low"]),
-    ] = None
+    model: str = DEFAULT_MODEL
+    """Model of all participants without one of their own: local:HUB_ID_OR_FOLDER or openai:MODEL."""
+    scale: str = "accuracy"
+    """accuracy (five steps from false to true), climate-feedback (its twelve verdicts), climate-fever,
+    science-feedback, binary, or a .toml file."""
+    rounds: Annotated[int, Field(ge=1)] = 3
+    """Maximum number of rounds of debate."""
+    split: Splitter = "model"
+    """How a claim is split into statements: by a model, by rules, or not (none)."""
+    elicitation: Literal["auto", "scored", "schema"] = "auto"
+    """How verdicts are given: as option probabilities or as one JSON answer; auto: by the profile."""
+    wording: Literal["auto", "full", "brief"] = "auto"
+    """Full prompts, or brief ones for small models; auto: by the profile."""
+    verdict_first: bool = False
+    """Decide before evidence, agreement and draft (for comparison)."""
+    calibrated: bool | None = None
+    """Calibrate option probabilities with a content-free prompt; by default as the profile says."""
+    context_prefix: bool = False
+    """Put "This claim is made in a climate-change context:" before each claim."""
+    check_claims: bool = True
+    """Do not debate claims that cannot be checked or are not about climate."""
+    latest_only: bool = False
+    """Use the latest edition of each document only."""
+    entailment: bool = False
+    """Measure whether cited passages entail the sentences they support."""
+    leave_one_out: bool = False
+    """Ask the mediator again with each advocate left out in turn."""
+    text_tokens: Annotated[int | None, Field(ge=1)] = None
+    """Maximum number of tokens of a draft, an explanation or a reply; by default the profile's."""
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    """Randomness of generated answers; 0 is greedy."""
+    seed: int = 0
+    """Random seed."""
+    max_output_tokens: Annotated[int | None, Field(ge=1, examples=[4000])] = None
+    """Limit of every generated answer; what a model thinks before it comes on top."""
+    reasoning_effort: Annotated[str | None, Field(examples=["low"])] = None
+    """Effort of models behind a server that reason, in the provider's words."""
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     """Settings of the prompts; the model's size determines missing ones, and the settings above take precedence."""
 
@@ -195,9 +117,6 @@ class DebateSettings:
         names = [advocate.name for advocate in self.advocates]
         if len({name.lower() for name in names}) < len(names):
             raise InputError(f"Every advocate needs a name of its own, got {', '.join(names)}.")
-        if self.rounds < 1:
-            raise InputError("A debate has at least one round.")
-        validate_settings(self, "The debate")
         for advocate in self.advocates:
             name = advocate.name
             if not name.strip() or name.strip().lower() == "mediator":
@@ -208,11 +127,6 @@ class DebateSettings:
                 raise InputError(f'The advocate {name} needs collections = ["NAME"], or kind = "plain".')
             if len(set(advocate.collections)) < len(advocate.collections):
                 raise InputError(f"The advocate {name} has a collection more than once.")
-            if not 0 < advocate.authority < math.inf:
-                raise InputError(f"The weight of {name} must be a number above 0.")
-            if (advocate.passages is not None and advocate.passages < 1) or (advocate.excerpt_words or 0) < 0:
-                raise InputError(f"{name} needs at least one passage, and excerpt_words of 0 or more.")
-            validate_settings(advocate, f"The advocate {name}")
 
     @property
     def prompt_profile(self) -> ProfileSettings:

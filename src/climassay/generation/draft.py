@@ -16,6 +16,7 @@ from climassay.io import atomic_path, first_problem, parse_json, read_lines, rea
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types import Content
 from climassay.reporting.results import write_rows
+from climassay.settings import settings
 
 DraftStep = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
 """Step of the pipeline that makes a decision, in the pipeline's order."""
@@ -300,7 +301,7 @@ def question_draft(question: Question, document: str = "") -> Draft:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class Subject:
     """Field, sources and readers of the questions, as prompts describe them."""
 

@@ -27,7 +27,7 @@ from climassay.generation.draft import Subject
 from climassay.models.options import FileModel
 from climassay.prompts import ProfileSettings
 from climassay.questions import KINDS, LEVELS, TYPES, Kind, Level
-from climassay.settings import commented_table, load_toml, parse_table, validate_settings
+from climassay.settings import commented_table, load_toml, parse_table, settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +43,38 @@ class Stream:
         return f"{self.kind}/{self.level}"
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class WriterSpec(FileModel):
     """Settings of the model that writes and evolves questions."""
 
-    model: Annotated[str, Field(description="local:HUB_ID_OR_FOLDER or openai:MODEL.")]
-    adapter: Annotated[str | None, Field(description="Folder of a PEFT adapter.", examples=["my-adapter"])] = None
-    temperature: Annotated[float, Field(ge=0, le=2, description="Sampling temperature.")] = 0.7
-    max_tokens: Annotated[
-        int | None,
-        Field(
-            ge=1,
-            description="Maximum tokens of an answer; by default 400 with brief prompts, else 1000.",
-            examples=[1000],
-        ),
-    ] = None
-    examples: Annotated[
-        str,
-        Field(description="Question file with examples for the prompts, or primer.", examples=["primer"]),
-    ] = ""
-    n_examples: Annotated[int, Field(ge=0, description="Number of examples of each kind and level.")] = 2
-    brief: Annotated[
-        bool | None,
-        Field(description="Short prompts; by default for models below 3 billion parameters.", examples=[True]),
-    ] = None
+    model: str
+    """local:HUB_ID_OR_FOLDER or openai:MODEL."""
+    adapter: Annotated[str | None, Field(examples=["my-adapter"])] = None
+    """Folder of a PEFT adapter."""
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
+    """Sampling temperature."""
+    max_tokens: Annotated[int | None, Field(ge=1, examples=[1000])] = None
+    """Maximum tokens of an answer; by default 400 with brief prompts, else 1000."""
+    examples: Annotated[str, Field(examples=["primer"])] = ""
+    """Question file with examples for the prompts, or primer."""
+    n_examples: Annotated[int, Field(ge=0)] = 2
+    """Number of examples of each kind and level."""
+    brief: Annotated[bool | None, Field(examples=[True])] = None
+    """Short prompts; by default for models below 3 billion parameters."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class CountSpec:
     """Numbers of requested questions; only accepted questions count."""
 
-    mcq: Annotated[int, Field(ge=0, description="Multiple choice.")] = 0
-    freeform: Annotated[int, Field(ge=0, description="Answered in sentences.")] = 0
-    cloze: Annotated[int, Field(ge=0, description="Statements with a masked term.")] = 0
-    base: Annotated[
-        float,
-        Field(ge=0, description="Share of the level among types that have levels; the three need not sum to 1."),
-    ] = 1.0
+    mcq: Annotated[int, Field(ge=0)] = 0
+    """Multiple choice."""
+    freeform: Annotated[int, Field(ge=0)] = 0
+    """Answered in sentences."""
+    cloze: Annotated[int, Field(ge=0)] = 0
+    """Statements with a masked term."""
+    base: Annotated[float, Field(ge=0)] = 1.0
+    """Share of the level among types that have levels; the three need not sum to 1."""
     reasoning: Annotated[float, Field(ge=0)] = 0.0
     hypothetical: Annotated[float, Field(ge=0)] = 0.0
     further_kinds: dict[str, int] = field(default_factory=dict)
@@ -91,115 +86,88 @@ class CountSpec:
         return number
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class ContextSpec:
     """Settings of the passages that are retrieved for the main passage."""
 
-    max_passages: Annotated[
-        int, Field(ge=0, description="Maximum number of retrieved passages; 0 shows the main passage only.")
-    ] = 2
-    threshold: Annotated[
-        float | None,
-        Field(
-            description="Minimum cosine of a retrieved passage; by default the value measured for the encoder.",
-            examples=[0.45],
-        ),
-    ] = None
-    mode: Annotated[SearchMode, Field(description="dense, bm25, hybrid or rrf.")] = "dense"
-    other_documents: Annotated[bool, Field(description="Only passages of other documents than the main one's.")] = False
+    max_passages: Annotated[int, Field(ge=0)] = 2
+    """Maximum number of retrieved passages; 0 shows the main passage only."""
+    threshold: Annotated[float | None, Field(examples=[0.45])] = None
+    """Minimum cosine of a retrieved passage; by default the value measured for the encoder."""
+    mode: SearchMode = "dense"
+    """dense, bm25, hybrid or rrf."""
+    other_documents: bool = False
+    """Only passages of other documents than the main one's."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class ScreenSpec:
     """Settings of the checks of drafts."""
 
-    without: Annotated[
-        tuple[str, ...], Field(description="Names of checks to leave out: climassay generate checks.")
-    ] = ()
-    entailment: Annotated[
-        str,
-        Field(
-            description="Scorer of whether the passage supports the answer: prompted:MODEL, supports:MODEL or "
-            'nli:MODEL; "" goes by word overlap only.'
-        ),
-    ] = ""
-    consistency: Annotated[
-        str,
-        Field(
-            description='Model that answers the questions again: writer, a model, or "" for none. A strong model '
-            "verifies questions of all kinds in one request each; the next three entries are for small models."
-        ),
-    ] = "writer"
-    orders: Annotated[int, Field(ge=1, description="Number of option orders in which each question is answered.")] = 4
-    min_agreement: Annotated[
-        float, Field(ge=0, le=1, description="Minimum share of the orders that must be answered correctly.")
-    ] = 1.0
-    margin: Annotated[
-        float,
-        Field(ge=0, lt=1, description="Minimum lead of the marked option's probability over the next option's."),
-    ] = 0.2
-    jaccard: Annotated[
-        float,
-        Field(gt=0, le=1, description="Jaccard similarity of word pairs from which two questions are duplicates."),
-    ] = 0.8
-    cosine: Annotated[float, Field(gt=0, le=1, description="Cosine from which two questions are duplicates.")] = 0.92
-    language: Annotated[str, Field(description="Language of questions and passages.")] = "en"
+    without: tuple[str, ...] = ()
+    """Names of checks to leave out: climassay generate checks."""
+    entailment: str = ""
+    """Scorer of whether the passage supports the answer: prompted:MODEL, supports:MODEL or nli:MODEL; "" goes by
+    word overlap only."""
+    consistency: str = "writer"
+    """Model that answers the questions again: writer, a model, or "" for none. A strong model verifies questions of
+    all kinds in one request each; the next three entries are for small models."""
+    orders: Annotated[int, Field(ge=1)] = 4
+    """Number of option orders in which each question is answered."""
+    min_agreement: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Minimum share of the orders that must be answered correctly."""
+    margin: Annotated[float, Field(ge=0, lt=1)] = 0.2
+    """Minimum lead of the marked option's probability over the next option's."""
+    jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
+    """Jaccard similarity of word pairs from which two questions are duplicates."""
+    cosine: Annotated[float, Field(gt=0, le=1)] = 0.92
+    """Cosine from which two questions are duplicates."""
+    language: str = "en"
+    """Language of questions and passages."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class ValidatorSpec:
     """Validators by kind, as in ``climassay generate validate``; an empty name means no validator."""
 
     mcq: Annotated[str, Field(examples=["validator-mcq"])] = ""
     freeform: Annotated[str, Field(examples=["validator-freeform"])] = ""
-    threshold: Annotated[
-        float | None,
-        Field(
-            description="Minimum P(valid) of an accepted question; by default the validator's own.",
-            examples=[0.5],
-        ),
-    ] = None
+    threshold: Annotated[float | None, Field(examples=[0.5])] = None
+    """Minimum P(valid) of an accepted question; by default the validator's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class MaskerSpec:
     """Settings of the masker, which chooses the term of a cloze statement."""
 
-    use: Annotated[
-        str,
-        Field(
-            description='statistics or prompted:MODEL; "": the writer names the term '
-            "with its statement, or statistics chooses it if the writer gets brief prompts."
-        ),
-    ] = ""
-    glossary: Annotated[
-        str, Field(description="File of terms, one a line, for the statistics masker.", examples=["terms.txt"])
-    ] = ""
+    use: str = ""
+    """statistics or prompted:MODEL; "": the writer names the term with its statement, or statistics chooses it if
+    the writer gets brief prompts."""
+    glossary: Annotated[str, Field(examples=["terms.txt"])] = ""
+    """File of terms, one a line, for the statistics masker."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class StopSpec:
     """Limits at which writing of a kind and level stops before its requested number is reached."""
 
-    cost: Annotated[float | None, Field(ge=0, description="Budget in US dollars.", examples=[5.0])] = None
-    drafts: Annotated[
-        int | None, Field(ge=1, description="Maximum number of drafts of one kind and level.", examples=[1000])
-    ] = None
-    min_yield: Annotated[
-        float,
-        Field(ge=0, le=1, description="Yield below which a kind and level ends ..."),
-    ] = 0.01
-    after: Annotated[int, Field(ge=1, description="... after this number of its drafts.")] = 200
+    cost: Annotated[float | None, Field(ge=0, examples=[5.0])] = None
+    """Budget in US dollars."""
+    drafts: Annotated[int | None, Field(ge=1, examples=[1000])] = None
+    """Maximum number of drafts of one kind and level."""
+    min_yield: Annotated[float, Field(ge=0, le=1)] = 0.01
+    """Yield below which a kind and level ends ..."""
+    after: Annotated[int, Field(ge=1)] = 200
+    """... after this number of its drafts."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class Recipe:
     """Settings that determine the questions of a dataset."""
 
     name: str
-    collections: Annotated[
-        tuple[str, ...], Field(description="Collections to write from; several are searched as one.")
-    ]
+    collections: tuple[str, ...]
+    """Collections to write from; several are searched as one."""
     writer: WriterSpec
     counts: CountSpec = field(default_factory=CountSpec)
     subject: Subject = field(default_factory=Subject)
@@ -210,9 +178,8 @@ class Recipe:
     stop: StopSpec = field(default_factory=StopSpec)
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     seed: int = 0
-    batch: Annotated[int, Field(ge=1, description="Maximum number of drafts per kind and level between two plans.")] = (
-        32
-    )
+    batch: Annotated[int, Field(ge=1)] = 32
+    """Maximum number of drafts per kind and level between two plans."""
     folder: Path = Path()
     """Folder that relative paths start from."""
 
@@ -308,9 +275,6 @@ def check_recipe(recipe: Recipe, source: str) -> None:
     for is_fault, sentence in faults:
         if is_fault:
             raise InputError(f"{source}: {sentence}.")
-    validate_settings(recipe, source)
-    for name in _TABLES:
-        validate_settings(getattr(recipe, name), source, f"[{name}]")
 
 
 COMMENTED = "\n".join(

@@ -1,11 +1,11 @@
 """Settings for training, sorting and cross-validating judges; quick to import, because commands need them for help."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from climassay.settings import validate_settings
+from climassay.settings import settings
 
 SortMethod: TypeAlias = Literal["exact", "beam", "greedy", "all-pairs", "fitted", "strengths"]
 """Sorting method, see :func:`climassay.judging.ranking.sort_items`."""
@@ -13,41 +13,30 @@ InsertMode: TypeAlias = Literal["band", "three-way", "printed"]
 """Rule that decides when items count as equal, see :func:`climassay.judging.anchor_labelling.insert_indices`."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The probe")
 class ProbeSettings:
     """Settings of the fit of a probe."""
 
     layers: tuple[tuple[int, ...], ...] = ((-1,),)
     """Candidate sets of layers; the one with the lowest cross-validated loss on training items is used."""
-    regularisation: Annotated[
-        float | None,
-        Field(
-            gt=0,
-            allow_inf_nan=False,
-            description="Inverse penalty C of probes; by default chosen by cross-validation.",
-        ),
-    ] = None
-    ties: Annotated[
-        Literal["drop", "keep", "three-way"],
-        Field(description="Treatment of training pairs of equal labels."),
-    ] = "drop"
+    regularisation: Annotated[float | None, Field(gt=0, allow_inf_nan=False)] = None
+    """Inverse penalty C of probes; by default chosen by cross-validation."""
+    ties: Literal["drop", "keep", "three-way"] = "drop"
+    """Treatment of training pairs of equal labels."""
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        validate_settings(self, "The probe")
 
-
-@dataclass(frozen=True, slots=True)
+@settings(subject="The benchmark")
 class BenchmarkSettings:
     """Settings of the cross-validation of judges."""
 
-    train_items: Annotated[int, Field(ge=2, description="Number of labelled items to learn from in each fold.")] = 100
-    folds: Annotated[int, Field(ge=2, description="Number of folds; they share no group.")] = 3
+    train_items: Annotated[int, Field(ge=2)] = 100
+    """Number of labelled items to learn from in each fold."""
+    folds: Annotated[int, Field(ge=2)] = 3
+    """Number of folds; they share no group."""
     seed: int = 0
-    pairs_per_item: Annotated[
-        int | None,
-        Field(ge=1, description="Number of others each item is compared with, instead of all of its group."),
-    ] = None
+    pairs_per_item: Annotated[int | None, Field(ge=1)] = None
+    """Number of others each item is compared with, instead of all of its group."""
     sizes: tuple[int, ...] = ()
     """Numbers of training items at which the learning curve is computed."""
     sort: SortMethod = "strengths"

@@ -1,74 +1,46 @@
 """Options for reaching, loading and calling a model, as one object from the command line or a file to the model."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, InstanceOf
 
 from climassay.models.servers import OPENAI, normalised_base_url
-
-MaxOutputTokens = Annotated[
-    int | None,
-    Field(
-        ge=1,
-        description="Maximum number of tokens of each answer; what a model thinks before it comes on top.",
-        examples=[2000],
-    ),
-]
+from climassay.settings import settings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings(kw_only=True)
 class ModelAccess:
     """Access options and prices of a model; None leaves an option to the model or its server."""
 
-    base_url: Annotated[
-        str | None,
-        Field(
-            description="Gets your API key only if you allow it: see docs/how-to/api-models.md.",
-            examples=["http://localhost:8000/v1"],
-        ),
-    ] = None
-    """Server of an ``openai:`` model. The key is sent only to a :class:`~climassay.redaction.TrustedUrl` or a host that
-    the user has bound a key to."""
-    dtype: Annotated[
-        str | None,
-        Field(
-            description="float32, bfloat16 or float16, for local: models; by default what is fastest here.",
-            examples=["bfloat16"],
-        ),
-    ] = None
-    device: Annotated[str | None, Field(description="Device of a local model.", examples=["cuda"])] = None
-    concurrency: Annotated[
-        int | None, Field(ge=1, description="Maximum number of concurrent requests to a server.", examples=[16])
-    ] = None
-    reasoning_effort: Annotated[
-        str | None,
-        Field(description="Reasoning effort of an openai: model, for example low, medium or high.", examples=["low"]),
-    ] = None
-    """Reasoning effort of a server's model, as named by the provider. Part of the fingerprint."""
-    timeout: Annotated[
-        float | None,
-        Field(
-            ge=1,
-            description="Seconds allowed for one attempt of a request; by default until the deadline.",
-            examples=[600],
-        ),
-    ] = None
-    price_in: Annotated[
-        float | None, Field(ge=0, description="US dollars per million prompt tokens.", examples=[0.15])
-    ] = None
-    price_out: Annotated[
-        float | None, Field(ge=0, description="US dollars per million completion tokens.", examples=[0.6])
-    ] = None
+    base_url: Annotated[InstanceOf[str] | None, Field(examples=["http://localhost:8000/v1"])] = None
+    """URL of an OpenAI-compatible server for openai: models. It gets your API key only if you allow it: see
+    docs/how-to/api-models.md.
 
-    def changed(self, **values: Any) -> Self:
-        """Return a copy with the values that are not None."""
-        return replace(self, **{name: value for name, value in values.items() if value is not None})
+    The key is sent only to a :class:`~climassay.redaction.TrustedUrl` or a host that the user has bound a key to.
+    """
+    dtype: Annotated[str | None, Field(examples=["bfloat16"])] = None
+    """float32, bfloat16 or float16, for local: models; by default what is fastest here."""
+    device: Annotated[str | None, Field(examples=["cuda"])] = None
+    """Device of a local model."""
+    concurrency: Annotated[int | None, Field(ge=1, examples=[16])] = None
+    """Maximum number of concurrent requests to a server."""
+    reasoning_effort: Annotated[str | None, Field(examples=["low"])] = None
+    """Reasoning effort of an openai: model, in the provider's words, for example low, medium or high.
+
+    The effort is part of the fingerprint.
+    """
+    timeout: Annotated[float | None, Field(ge=1, examples=[600])] = None
+    """Seconds allowed for one attempt of a request; by default until the deadline."""
+    price_in: Annotated[float | None, Field(ge=0, examples=[0.15])] = None
+    """US dollars per million prompt tokens."""
+    price_out: Annotated[float | None, Field(ge=0, examples=[0.6])] = None
+    """US dollars per million completion tokens."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@settings(kw_only=True)
 class FileModel(ModelAccess):
     """Access options of a model named in a file; all of them are stored with the run."""
 
@@ -91,23 +63,21 @@ class FileModel(ModelAccess):
         return {field.name for field in fields(cls)} & {field.name for field in fields(ModelOptions)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings(kw_only=True)
 class ModelOptions(ModelAccess):
     """Options for reaching, loading and calling a model; None leaves an option to the model or its server."""
 
     adapter: str | None = None
     """Folder of a PEFT adapter for a local model."""
-    deadline: Annotated[
-        float | None,
-        Field(
-            ge=1, description="Seconds after which a request to an openai: model counts as failed, retries included."
-        ),
-    ] = None
-    max_output_tokens: MaxOutputTokens = None
-    """Token limit of every answer, without reasoning, overriding the requests'. Part of the fingerprint."""
-    prompts: Annotated[
-        Path | None, Field(description="Folder of your own prompt templates (see climassay prompts export).")
-    ] = None
+    deadline: Annotated[float | None, Field(ge=1)] = None
+    """Seconds after which a request to an openai: model counts as failed, retries included."""
+    max_output_tokens: Annotated[int | None, Field(ge=1)] = None
+    """Maximum number of tokens of each answer; what a model thinks before it comes on top.
+
+    The limit overrides those of requests and is part of the fingerprint.
+    """
+    prompts: Path | None = None
+    """Folder of your own prompt templates (see climassay prompts export)."""
     no_cache: bool = False
     """Send every request again instead of using stored answers."""
 

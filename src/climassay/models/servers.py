@@ -35,7 +35,7 @@ from urllib.parse import urlsplit, urlunsplit
 from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, reason
 from climassay.redaction import TrustedUrl, is_secret, note_secret, without_key
-from climassay.settings import load_toml, parse_table
+from climassay.settings import load_toml, parse_table, settings
 
 LOCAL, OPENAI = "local", "openai"
 """Providers without a table of their own."""
@@ -54,7 +54,7 @@ _PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class Provider:
     """Table ``[providers.NAME]`` of the user's configuration."""
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from climassay.settings import settings
 from climassay.errors import InputError
 from climassay.io import read_text, reason, write_file
 from climassay.models.contract import Generator, Message, Role, unwrapped
@@ -58,70 +59,32 @@ STRONG = Profile("strong", False, False, False, False, 0, 400, 120, 3, True, 8)
 PROFILES = {profile.name: profile for profile in (SMALL, STRONG)}
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class ProfileSettings:
     """Settings of the prompts in a configuration file; unset entries depend on the model's size."""
 
-    name: Annotated[
-        Literal["auto", "small", "strong"],
-        Field(description="auto goes by size: strong from 3 billion parameters and behind a server, else small."),
-    ] = "auto"
-    brief: Annotated[
-        bool | None,
-        Field(description="Short prompts, which leave out the rules that code can serve.", examples=[True]),
-    ] = None
-    scored: Annotated[
-        bool | None,
-        Field(
-            description="Verdicts and levels by the options' probabilities, not by one JSON answer.", examples=[True]
-        ),
-    ] = None
-    calibrated: Annotated[
-        bool | None,
-        Field(description="Correct these probabilities by a prompt without content.", examples=[True]),
-    ] = None
-    side_check: Annotated[
-        bool | None,
-        Field(
-            description="Ask which side an explanation takes: a check on models that contradict themselves.",
-            examples=[True],
-        ),
-    ] = None
-    excerpt_words: Annotated[
-        int | None,
-        Field(
-            description="Words of each passage, in the sentences nearest to the question; 0: the whole passage.",
-            examples=[120],
-        ),
-    ] = None
-    text_tokens: Annotated[
-        int | None, Field(description="Maximum number of tokens of a draft, an explanation or a reply.", examples=[80])
-    ] = None
-    sentence_tokens: Annotated[
-        int | None,
-        Field(
-            description="Maximum number of tokens per sentence, where a number of sentences is asked for.",
-            examples=[60],
-        ),
-    ] = None
-    queries: Annotated[
-        int | None,
-        Field(
-            description="Maximum number of search queries per statement of a claim; 0: the statement alone.",
-            examples=[3],
-        ),
-    ] = None
-    grade_passages: Annotated[
-        bool | None,
-        Field(
-            description="Grade passages, and put only those that bear on the claim before the advocates.",
-            examples=[True],
-        ),
-    ] = None
-    passages: Annotated[
-        int | None,
-        Field(description="Passages put before an advocate at a time.", examples=[8]),
-    ] = None
+    name: Literal["auto", "small", "strong"] = "auto"
+    """auto goes by size: strong from 3 billion parameters and behind a server, else small."""
+    brief: Annotated[bool | None, Field(examples=[True])] = None
+    """Short prompts, which leave out the rules that code can serve."""
+    scored: Annotated[bool | None, Field(examples=[True])] = None
+    """Verdicts and levels by the options' probabilities, not by one JSON answer."""
+    calibrated: Annotated[bool | None, Field(examples=[True])] = None
+    """Correct these probabilities by a prompt without content."""
+    side_check: Annotated[bool | None, Field(examples=[True])] = None
+    """Ask which side an explanation takes: a check on models that contradict themselves."""
+    excerpt_words: Annotated[int | None, Field(examples=[120])] = None
+    """Words of each passage, in the sentences nearest to the question; 0: the whole passage."""
+    text_tokens: Annotated[int | None, Field(examples=[80])] = None
+    """Maximum number of tokens of a draft, an explanation or a reply."""
+    sentence_tokens: Annotated[int | None, Field(examples=[60])] = None
+    """Maximum number of tokens per sentence, where a number of sentences is asked for."""
+    queries: Annotated[int | None, Field(examples=[3])] = None
+    """Maximum number of search queries per statement of a claim; 0: the statement alone."""
+    grade_passages: Annotated[bool | None, Field(examples=[True])] = None
+    """Grade passages, and put only those that bear on the claim before the advocates."""
+    passages: Annotated[int | None, Field(examples=[8])] = None
+    """Passages put before an advocate at a time."""
 
 
 def parameters_of(model: Generator) -> int | None:

@@ -1,5 +1,6 @@
 """Self-contained HTML reports: one file that loads nothing, in light and dark colours, for screen and print."""
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -241,11 +242,14 @@ def render_answer(row: AnswerRow) -> Any:
     return _environment().get_template("answers.html.j2").module.said(row)
 
 
+_NAME_END = re.compile(r"(?<=[/:])(?=\w)")
+
+
 def breakable(text: str) -> "Markup":
-    """Return a text as escaped HTML in which lines may break after the slashes of long names."""
+    """Return a text as escaped HTML in which lines may break after the slashes and colons of long names."""
     from markupsafe import Markup, escape
 
-    return Markup("/<wbr>").join(map(escape, text.split("/")))
+    return Markup("<wbr>").join(map(escape, _NAME_END.split(text)))
 
 
 @cache

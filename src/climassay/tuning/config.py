@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from climassay.errors import InputError
-from climassay.settings import validate_settings
+from climassay.settings import settings
 
 Schedule = Literal["cosine", "linear", "constant"]
 Task = Literal["pretrain", "finetune"]
@@ -18,65 +18,59 @@ ALL_LINEAR = "all-linear"
 """Value of ``targets`` for every linear layer of the model except the output layer."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The training")
 class TuningConfig:
     """Settings that, together with model and data, determine an adapter."""
 
-    rank: Annotated[
-        int,
-        Field(ge=1, description="Rank of the factors added to each weight matrix (LoRA, Hu et al. 2021)."),
-    ] = 16
-    alpha: Annotated[float, Field(gt=0, description="Scale of the adapter, multiplied by its rank.")] = 16.0
-    dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout of the adapter's inputs.")] = 0.0
-    """Dropout of the adapter's inputs. Each step has its own seed, also in a resumed training."""
-    targets: Annotated[
-        tuple[str, ...],
-        Field(description="Layers to adapt, e.g. q_proj; all-linear: all but the output layer; repeat."),
-    ] = (ALL_LINEAR,)
-    epochs: Annotated[int, Field(ge=1, description="Passes over all data.")] = 1
-    learning_rate: Annotated[
-        float,
-        Field(gt=0, lt=1, description="Highest learning rate, reached after the warm-up."),
-    ] = 5e-5
-    warmup: Annotated[
-        float, Field(ge=0, lt=1, description="Fraction of the steps in which the learning rate rises.")
-    ] = 0.05
-    schedule: Annotated[Schedule, Field(description="Decay of the learning rate to 0 afterwards; constant: none.")] = (
-        "cosine"
-    )
-    weight_decay: Annotated[float, Field(ge=0, description="Weight decay of AdamW, decoupled.")] = 0.0
-    batch_size: Annotated[int, Field(ge=1, description="Sequences in one forward pass; bounds the memory.")] = 8
-    accumulation: Annotated[int, Field(ge=1, description="Forward passes per step (gradient accumulation).")] = 1
-    max_length: Annotated[
-        int, Field(ge=8, description="Maximum number of tokens per block of text and per example.")
-    ] = 512
-    """Maximum number of tokens; prompts of longer examples are truncated on the left."""
-    max_gradient_norm: Annotated[
-        float, Field(ge=0, description="Norm at which gradients are clipped; 0: no clipping.")
-    ] = 1.0
-    dtype: Annotated[
-        Dtype | None,
-        Field(description="Number format of the frozen weights; by default bfloat16 if it is faster."),
-    ] = None
-    """Number format of the frozen weights. bfloat16 takes half the memory, and half the time on hardware that supports
+    rank: Annotated[int, Field(ge=1)] = 16
+    """Rank of the factors added to each weight matrix (LoRA, Hu et al. 2021)."""
+    alpha: Annotated[float, Field(gt=0)] = 16.0
+    """Scale of the adapter, multiplied by its rank."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Dropout of the adapter's inputs.
+
+    Each step has its own seed, also in a resumed training.
+    """
+    targets: tuple[str, ...] = (ALL_LINEAR,)
+    """Layers to adapt, e.g. q_proj; all-linear: all but the output layer; repeat."""
+    epochs: Annotated[int, Field(ge=1)] = 1
+    """Passes over all data."""
+    learning_rate: Annotated[float, Field(gt=0, lt=1)] = 5e-5
+    """Highest learning rate, reached after the warm-up."""
+    warmup: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    """Fraction of the steps in which the learning rate rises."""
+    schedule: Schedule = "cosine"
+    """Decay of the learning rate to 0 afterwards; constant: none."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """Weight decay of AdamW, decoupled."""
+    batch_size: Annotated[int, Field(ge=1)] = 8
+    """Sequences in one forward pass; bounds the memory."""
+    accumulation: Annotated[int, Field(ge=1)] = 1
+    """Forward passes per step (gradient accumulation)."""
+    max_length: Annotated[int, Field(ge=8)] = 512
+    """Maximum number of tokens per block of text and per example.
+
+    Prompts of longer examples are truncated on the left.
+    """
+    max_gradient_norm: Annotated[float, Field(ge=0)] = 1.0
+    """Norm at which gradients are clipped; 0: no clipping."""
+    dtype: Dtype | None = None
+    """Number format of the frozen weights; by default bfloat16 if it is faster.
+
+    bfloat16 takes half the memory, and half the time on hardware that supports
     it (docs/tuning.md). Adapter and optimiser are always float32: steps of 1e-5 are lost in the 8 bits of a
-    bfloat16."""
-    gradient_checkpointing: Annotated[
-        bool,
-        Field(description="Recompute activations instead of storing them: less memory, a third more time."),
-    ] = False
-    """Whether activations are recomputed instead of stored, which does not change the adapter."""
-    seed: Annotated[int, Field(description="Seed of initial values, of the order of the data and of dropout.")] = 0
-    patience: Annotated[
-        int | None,
-        Field(ge=1, description="Evaluations without a lower validation loss after which training stops."),
-    ] = None
-    evaluations: Annotated[
-        int, Field(ge=1, description="Evaluations per epoch, evenly spread, the last at its end.")
-    ] = 2
+    bfloat16.
+    """
+    gradient_checkpointing: bool = False
+    """Recompute activations instead of storing them: less memory, a third more time, the same adapter."""
+    seed: int = 0
+    """Seed of initial values, of the order of the data and of dropout."""
+    patience: Annotated[int | None, Field(ge=1)] = None
+    """Evaluations without a lower validation loss after which training stops."""
+    evaluations: Annotated[int, Field(ge=1)] = 2
+    """Evaluations per epoch, evenly spread, the last at its end."""
 
     def __post_init__(self) -> None:
-        validate_settings(self, "The training", "the configuration")
         if not self.targets:
             raise InputError(f"The training needs targets: names of layers, or {ALL_LINEAR}.")
 

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from pydantic import Field
 
 from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, ModelOptions
-from climassay.settings import validate_settings
+from climassay.settings import settings
 
 Public = Literal["nothing", "read"]
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
@@ -43,44 +43,40 @@ class Networks:
         return any(address in network for network in self._networks)
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The server")
 class ServerSettings:
     """Settings of ``climassay serve``."""
 
-    host: Annotated[str, Field(description="Address to listen on; 0.0.0.0: all networks.")] = "127.0.0.1"
-    port: Annotated[int, Field(ge=0, le=65535, description="Port to listen on; 0: any free one.")] = 8000
-    address: Annotated[
-        str,
-        Field(description="Public address of the server, if it is behind a proxy: https://..., perhaps with a path."),
-    ] = ""
-    public: Annotated[
-        Public,
-        Field(description="Pages open without an account: nothing, or read (results, checks, library)."),
-    ] = "nothing"
-    publisher: Annotated[str, Field(description="Organisation named in published verdicts.")] = ""
-    debates: Annotated[
-        tuple[Path, ...],
-        Field(description="Debate configuration; repeat to offer a choice."),
-    ] = ()
-    """Configurations of debates; if empty, every collection is an advocate."""
-    model: Annotated[str, Field(description="Model of debates without a configuration file.")] = DEFAULT_MODEL
+    host: str = "127.0.0.1"
+    """Address to listen on; 0.0.0.0: all networks."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """Port to listen on; 0: any free one."""
+    address: str = ""
+    """Public address of the server, if it is behind a proxy: https://..., perhaps with a path."""
+    public: Public = "nothing"
+    """Pages open without an account: nothing, or read (results, checks, library)."""
+    publisher: str = ""
+    """Organisation named in published verdicts."""
+    debates: tuple[Path, ...] = ()
+    """Debate configuration; repeat to offer a choice.
+
+    Configurations of debates; if empty, every collection is an advocate.
+    """
+    model: str = DEFAULT_MODEL
+    """Model of debates without a configuration file."""
     model_options: ModelOptions = field(default_factory=ModelOptions)
     """Options for reaching, loading and calling models."""
     upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
     """Maximum size of an upload."""
-    originals: Annotated[bool, Field(description="Keep uploaded files, so that citations lead to pages of a PDF.")] = (
-        True
-    )
+    originals: bool = True
+    """Keep uploaded files, so that citations lead to pages of a PDF."""
     form_bytes: Annotated[int, Field(ge=1)] = 2**20
     """Maximum size of any other body."""
     session_days: Annotated[float, Field(gt=0)] = 14.0
-    proxies: Annotated[
-        str,
-        Field(description="Addresses or networks of trusted proxies, separated by commas; *: any."),
-    ] = "127.0.0.1,::1"
+    proxies: str = "127.0.0.1,::1"
+    """Addresses or networks of trusted proxies, separated by commas; *: any."""
 
     def __post_init__(self) -> None:
-        validate_settings(self, "The server")
         parts = urlsplit(self.address)
         is_address = parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment
         if self.address and not (is_address and re.fullmatch(r"[\w/.~-]*", parts.path, re.ASCII)):

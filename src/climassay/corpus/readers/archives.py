@@ -66,6 +66,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
         blocks=tuple(blocks),
         date=(fields.get("date") or "")[:10] or None,
         licence=fields.get("rights"),
+        author=fields.get("creator"),
         media="epub",
         left_out=left_out,
     )

@@ -70,6 +70,7 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
         date=meta.get("date"),
         edition=meta.get("edition"),
         licence=meta.get("licence") or meta.get("license"),
+        author=meta.get("author"),
         media="markdown",
         left_out=left_out,
     )

@@ -59,7 +59,9 @@ _OPENING_PAGES = 4
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
-    r"(?:untitled|document\d*|microsoft word - .*|.*\.(?:docx?|pdf|indd|exe|txt|html?|tex|dvi|rtf|pptx?|qxp|pmd))\s*",
+    r"(?:untitled.*|document\d*|(?:microsoft (?:word|powerpoint|excel) - |powerpoint presentation).*|"
+    r"(?:slide|layout|page|cover|front\s?matter|chapter)\s?\d*|print|\(?anonymous\)?|unknown|no title|title|"
+    r".*\.(?:docx?|pdf|ind[db]|qxd|exe|txt|html?|tex|dvi|rtf|pptx?|qxp|pmd))\s*",
     re.IGNORECASE,
 )
 

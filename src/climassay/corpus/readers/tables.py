@@ -33,6 +33,7 @@ _USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "date": ("date", "published", "publicationdate", "year", "publicationyear"),
     "edition": ("edition", "version"),
     "licence": ("licence", "license", "rights"),
+    "author": ("author", "authors", "creator"),
 }
 _MAX_TITLE = 100
 """Maximum number of characters of a title that is made of the values that identify a document."""
@@ -153,6 +154,7 @@ def _build_document(
         date=_common_value(rows, layout.date),
         edition=_common_value(rows, layout.edition),
         licence=_common_value(rows, layout.licence),
+        author=_common_value(rows, layout.author),
         media="table",
     )
 

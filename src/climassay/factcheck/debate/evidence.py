@@ -265,6 +265,8 @@ def _grade_candidates(
         }
     except (ValueError, KeyError, TypeError, AttributeError):
         raise ValueError("the answer does not have the requested form") from None
+    if not grades:
+        raise ValueError("the answer grades none of them")
     # A skipped passage may be relevant: it is used if no passage is graded as relevant.
     skipped = _Grade(None, frozenset())
     return {candidate.key: grades.get(number, skipped) for number, candidate in enumerate(candidates, start=1)}

@@ -75,7 +75,8 @@ def read_claim(
             rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
         )
         completion = yield from ask_text(model, request)
-        reading = None if completion.error is not None else _parse_answer(text, completion.text, profile)
+        instructions = " ".join(message.content for message in rendered.messages if message.role == "system")
+        reading = None if completion.error is not None else _parse_answer(text, completion.text, profile, instructions)
         if reading is not None:
             return reading
     return ClaimReading(split_by_rules(text), "rules")
@@ -142,8 +143,10 @@ def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
     return object_schema({"reason": text, "kind": kind, "parts": parts})
 
 
-def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | None:
+def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -> ClaimReading | None:
     """Parse the model's JSON answer.
+
+    Search queries without words, duplicates, and queries copied from the instructions are left out.
 
     The result is None if the answer is malformed. It is also None if the model refuses nothing and
     :func:`_locate_parts` rejects its quotations. A claim that the model refuses without usable parts is split by rules.
@@ -156,8 +159,8 @@ def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | No
         max_queries = 0 if profile.brief else profile.queries
         for part in data["parts"]:
             queries = [as_one_line(str(query)) for query in part["queries"]] if max_queries else []
-            # Queries without words and duplicates are left out.
-            unique = tuple(dict.fromkeys(query for query in queries if _count_words(query)))[:max_queries]
+            unique = tuple(dict.fromkeys(query for query in queries if _says_more(query, instructions, text)))
+            unique = unique[:max_queries]
             parts.append((str(part["quotation"]), str(part["statement"]), unique))
     except (ValueError, KeyError, TypeError):
         return None
@@ -167,6 +170,12 @@ def _parse_answer(text: str, answer: str, profile: Profile) -> ClaimReading | No
     if subclaims is None:
         return ClaimReading(split_by_rules(text), "rules", refused, reason)
     return ClaimReading(subclaims, "model", refused, reason)
+
+
+def _says_more(query: str, instructions: str, claim: str) -> bool:
+    """Return whether a query has a word that the instructions lack, or one of four letters or more of the claim."""
+    words, known = (set(re.findall(r"\w+", part.lower())) for part in (query, instructions))
+    return bool(words - known or words.intersection(re.findall(r"\w{4,}", claim.lower())))
 
 
 def _locate_parts(

@@ -26,6 +26,7 @@ from climassay.generation.annotation.labels import (
 from climassay.generation.draft import Draft
 from climassay.io import Row, first_problem, parse_json, parse_rows, read_bytes, write_file
 from climassay.reporting.results import write_rows
+from climassay.settings import parse_table
 
 FORMAT = "climassay-annotations"
 VERSION = 1
@@ -119,7 +120,7 @@ def read_annotations(path: Path) -> AnnotationFile:
                     f"These annotations have version {row['version']}, but this climassay reads version {VERSION}: "
                     "export them with the same version of climassay."
                 )
-            settings = AnnotationSettings(**row["settings"])
+            settings = parse_table(AnnotationSettings, row["settings"], f"{path}, line 1", "the settings")
     except (KeyError, TypeError, ValueError) as error:
         problem = first_problem(error)
         raise InputError(f"{path}, line {max(1, number)}: this is not a climassay annotation ({problem}).") from None

@@ -13,7 +13,7 @@ from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, 
 from climassay.questions import option_letter
 from climassay.questions.types import Content
 from climassay.questions.types.longform import RUBRIC, ratings_agree
-from climassay.settings import validate_settings
+from climassay.settings import settings
 
 ItemState = Literal["open", "settled", "conflict"]
 """``open``: more labels are needed; ``settled``: the item has an outcome; ``conflict``: the labels disagree."""
@@ -31,45 +31,27 @@ ANNOTATION_REASONS: tuple[Reason, ...] = (
 """Reasons for rejecting a draft; ``other`` needs a remark."""
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The queue")
 class AnnotationSettings:
     """Settings of a dataset's annotation queue."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    overlap: Annotated[int, Field(ge=1, le=20, examples=[2])] = 1
+    """Number of labels each item needs, by different people."""
+    hide_confidence: bool = True
+    """Hide the validator's confidence from annotators."""
+    lease_seconds: Annotated[float, Field(ge=1, le=7 * 86400, allow_inf_nan=False)] = 1800
+    """Seconds that an annotator has an item reserved."""
+    retrain_every: Annotated[int, Field(ge=1, le=1_000_000)] = 50
+    """Number of newly settled items after which retraining the validator is offered."""
+    include_rejected: bool = False
+    """Also queue items that only screening or the validator rejected."""
+    order: Order = "margin"
+    """Order of the queue: margin (the validator's least certain first), paper or random.
 
-    overlap: Annotated[
-        int,
-        Field(ge=1, le=20, description="Number of labels each item needs, by different people.", examples=[2]),
-    ] = 1
-    hide_confidence: Annotated[
-        bool,
-        Field(description="Hide the validator's confidence from annotators."),
-    ] = True
-    lease_seconds: Annotated[
-        float,
-        Field(ge=1, le=7 * 86400, allow_inf_nan=False, description="Seconds that an annotator has an item reserved."),
-    ] = 1800
-    retrain_every: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=1_000_000,
-            description="Number of newly settled items after which retraining the validator is offered.",
-        ),
-    ] = 50
-    include_rejected: Annotated[
-        bool,
-        Field(description="Also queue items that only screening or the validator rejected."),
-    ] = False
-    order: Annotated[
-        Order,
-        Field(description="Order of the queue: margin (the validator's least certain first), paper or random."),
-    ] = "margin"
-    """Order of the queue; see :func:`climassay.generation.validation.choose_next`."""
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="Seed of the random part of the order.")] = 0
-
-    def __post_init__(self) -> None:
-        validate_settings(self, "The queue")
+    Order of the queue; see :func:`climassay.generation.validation.choose_next`.
+    """
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Seed of the random part of the order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -22,7 +22,7 @@ from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.models.contract import CHARACTERS_PER_TOKEN
 from climassay.models.openai.replies import ErrorReply, Reply
-from climassay.settings import parse_table
+from climassay.settings import parse_table, settings
 
 log = logging.getLogger("climassay.models")
 
@@ -93,7 +93,7 @@ CONTRADICTIONS = 3
 _LOCK_SECONDS = 10
 
 
-@dataclass(frozen=True, slots=True)
+@settings
 class Capabilities:
     """Known capabilities of a model behind a server; None and empty mean unknown."""
 

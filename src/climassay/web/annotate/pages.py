@@ -24,7 +24,7 @@ from climassay.generation.annotation import (
 from climassay.generation.annotation.labels import ItemFilterState, Order
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 from climassay.questions import TYPES
-from climassay.settings import setting_fields
+from climassay.settings import field_bounds, setting_fields
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
 from climassay.web.annotate.files import LabelFormat, export_labels, import_labels
@@ -300,7 +300,7 @@ def _settings_page(request: DatasetRequest, **values: Any) -> Response:
     return request.show(
         "settings",
         settings=store.settings(dataset),
-        limits={field.name: field for field in setting_fields(AnnotationSettings)},
+        limits={name: field_bounds(info) for name, info in setting_fields(AnnotationSettings).items()},
         orders=ORDERS,
         work=work_of(store, dataset),
         progress=store.progress(dataset),

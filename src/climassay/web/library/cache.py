@@ -161,15 +161,15 @@ class CollectionCache:
             self._titles = Titles(all_contents)
         return self._titles
 
-    def rename_document(self, name: str, document_id: str, title: str) -> None:
-        """Change the title of a document.
+    def edit_document(self, name: str, document_id: str, **details: str) -> None:
+        """Change the title, author or date of a document; see :meth:`climassay.corpus.Collection.edit`.
 
         Raises:
             Missing: There is no such document.
-            InputError: The title is empty or too long.
+            InputError: A detail cannot be.
         """
         self.contents(name).document(document_id)
-        self.browse(name).rename(document_id, title)
+        self.browse(name).edit(document_id, **details)
 
     def remove_document(self, name: str, document_id: str) -> None:
         """Remove a document from a collection.

@@ -29,6 +29,7 @@ from climassay.web.library.cache import CollectionCache, found_passage, library_
 from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.uploads import (
     ALLOWED_SUFFIXES,
+    DETAILS,
     KIND,
     MAX_FILES,
     add_documents,
@@ -272,7 +273,7 @@ def show_upload_form(
 @router.post("/upload")
 def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormData, Depends(request_form)]) -> Response:
     """Store the submitted files and queue the job that adds them."""
-    fields = {name: form.get(name, "") for name in ("collection", "new_collection", "title", "licence", "url")}
+    fields = {name: form.get(name, "") for name in ("collection", "new_collection", *DETAILS)}
     values = {name: value if isinstance(value, str) else "" for name, value in fields.items()}
     from_script = request.headers.get("accept", "").startswith("application/json")
     files = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
@@ -282,7 +283,7 @@ def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormDa
             raise InputError("Choose a collection, or name a new one.")
         if not values["new_collection"].strip():
             library_of(app).browse(collection)
-        details = {name: values[name] for name in ("title", "licence", "url")}
+        details = {name: values[name] for name in DETAILS}
         job = submit(app, receive_addition(app, files, collection=collection, **details), user.name)
     except InputError as error:
         if from_script:
@@ -312,12 +313,19 @@ def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> R
     )
 
 
-@router.post("/{collection}/documents/{document_id}/rename")
-def rename_document(
-    app: App, user: Adjudicator, collection: str, document_id: str, title: Annotated[str, Form()] = ""
+@router.post("/{collection}/documents/{document_id}/edit")
+def edit_document(
+    app: App,
+    user: Adjudicator,
+    collection: str,
+    document_id: str,
+    title: Annotated[str, Form()] = "",
+    author: Annotated[str, Form()] = "",
+    date: Annotated[str, Form()] = "",
 ) -> Response:
-    """Change the title of a document."""
-    library_of(app).rename_document(collection, document_id, single_line(title))
+    """Change the title, author and date of a document."""
+    details = {"title": single_line(title), "author": single_line(author), "date": single_line(date)}
+    library_of(app).edit_document(collection, document_id, **details)
     return back_to(f"/library/{quote(collection)}/documents/{quote(document_id)}")
 
 
@@ -347,7 +355,7 @@ def _upload_page(
         request,
         "library/upload.html.j2",
         status=status,
-        values={"new_collection": "", "title": "", "licence": "", "url": "", **values},
+        values={"collection": "", "new_collection": "", **dict.fromkeys(DETAILS, ""), **values},
         error=error,
         collections=[contents.name for contents in library_of(app).all_contents()],
         suffixes=ALLOWED_SUFFIXES,
@@ -481,6 +489,7 @@ def _bibtex(passage: Passage, address: str) -> str:
     return bibtex_entry(
         passage.id,
         {
+            **({"author": passage.author} if passage.author else {}),
             "title": passage.document,
             "series": passage.report or "",
             "edition": passage.edition or "",

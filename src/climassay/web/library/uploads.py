@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 from starlette.datastructures import UploadFile
 
 from climassay.corpus.collection_storage import check_name
-from climassay.corpus.documents import ReadOptions, Skipped, merge_left_out
+from climassay.corpus.documents import ReadOptions, Skipped, check_date, merge_left_out
 from climassay.corpus.presentation import AddProgress
 from climassay.corpus.readers.file_types import file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
@@ -65,6 +65,8 @@ _TYPE_NAMES = {
     "html": "a web page",
     "jsonl": "a file of one JSON object a line",
 }
+DETAILS = ("title", "author", "date", "licence", "url")
+"""What can be said of documents when they are sent."""
 KIND = "add-documents"
 MAX_NOTES = 20
 """Maximum number of notes on a file that are listed."""
@@ -272,6 +274,13 @@ class Addition:
     title: str | None = None
     licence: str | None = None
     url: str | None = None
+    author: str | None = None
+    date: str | None = None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the sender said of the documents, by name."""
+        return {name: getattr(self, name) for name in DETAILS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +306,15 @@ def addition_of(job: Job) -> Addition:
 
 
 def receive_addition(
-    app: AppState, sent: Sequence[UploadFile], *, collection: str, title: str = "", licence: str = "", url: str = ""
+    app: AppState,
+    sent: Sequence[UploadFile],
+    *,
+    collection: str,
+    title: str = "",
+    author: str = "",
+    date: str = "",
+    licence: str = "",
+    url: str = "",
 ) -> Addition:
     """Store uploaded files that a job will add to a collection, which may be new.
 
@@ -311,10 +328,16 @@ def receive_addition(
     check_name(collection)
     if collection.lower() in RESERVED and not library_of(app).has(collection):
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
-    details = optional_text(title, "title"), optional_text(licence, "licence"), optional_address(url)
-    if details[0] is not None and len(sent) > 1:
+    named = {"title": title, "author": author, "date": date, "licence": licence}
+    details = {name: optional_text(text, name) for name, text in named.items()}
+    if details["date"] is not None:
+        check_date(details["date"])
+    address = optional_address(url)
+    if details["title"] is not None and len(sent) > 1:
         raise InputError("A title can be given to one file only: leave it empty, or send the files one by one.")
-    return Addition(collection, receive(uploads_folder(app.workspace), sent, app.settings.upload_bytes), *details)
+    return Addition(
+        collection, receive(uploads_folder(app.workspace), sent, app.settings.upload_bytes), url=address, **details
+    )
 
 
 def submit(app: AppState, addition: Addition, by: str) -> str:
@@ -378,7 +401,7 @@ def _add_file(
         report.progress(state.passages_done, state.passages_known, f"passages {description}")
 
     path = uploads_folder(app.workspace) / addition.upload.id / file.stored
-    options = ReadOptions(title=addition.title, licence=addition.licence, url=addition.url)
+    options = ReadOptions(**addition.details)
     read = read_sandboxed(path, options, source=file.name, on_page=on_page)
     outcome: Outcome = "refused"
     documents: tuple[tuple[str, str], ...] = ()
@@ -392,8 +415,20 @@ def _add_file(
         documents = tuple((stored.id, stored.title) for stored in (*added.added, *added.already_there))
         skipped += added.skipped
         skipped += [
-            Skipped(copy.source, f"The same file is already there as {copy.document.source}.") for copy in added.copies
+            Skipped(copy.source, f"Already there as {copy.document.title} ({copy.document.source}).")
+            for copy in added.copies
         ]
+        copied = {copy.document.id for copy in added.copies}
+        for stored in added.already_there:
+            if stored.id not in copied:
+                skipped.append(Skipped(file.name, f"Already there as {stored.title} ({stored.source})."))
+            # What was said of it is not lost in silence.
+            differing = [name for name, text in addition.details.items() if text and text != getattr(stored, name)]
+            if differing:
+                names = " and ".join(filter(None, (", ".join(differing[:-1]), differing[-1])))
+                was, it = ("was", "it") if len(differing) == 1 else ("were", "them")
+                unused = f"The {names} that you gave {was} not used: change {it} on the document's page."
+                skipped.append(Skipped(file.name, unused))
         if documents:
             outcome, passages = "added" if added.added else "already there", added.passages
     left_out = merge_left_out(document.left_out for document in read.documents)
