@@ -24,11 +24,24 @@ PREFIX = "savedmodel:"
 _GRAPH = "saved_model.pb"
 _BATCH_SIZE = 64
 _REFUSED_OPERATIONS = frozenset(
-    """
-    CreateSummaryFileWriter DebugIdentityV2 DebugNumericSummaryV2 EagerPyFunc FixedLengthRecordDataset
-    LoadAndRemapMatrix MatchingFiles PrintV2 PyFunc PyFuncStateless ReadFile Save SaveSlices TextLineDataset
-    TFRecordDataset WriteFile
-    """.split()
+    {
+        "CreateSummaryFileWriter",
+        "DebugIdentityV2",
+        "DebugNumericSummaryV2",
+        "EagerPyFunc",
+        "FixedLengthRecordDataset",
+        "LoadAndRemapMatrix",
+        "MatchingFiles",
+        "PrintV2",
+        "PyFunc",
+        "PyFuncStateless",
+        "ReadFile",
+        "Save",
+        "SaveSlices",
+        "TextLineDataset",
+        "TFRecordDataset",
+        "WriteFile",
+    }
 )
 
 
