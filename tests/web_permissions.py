@@ -106,6 +106,8 @@ ANNOTATOR = {
     "GET /library/{collection}/documents/{document_id}/original",
 }
 ADJUDICATOR = {
+    "POST /checks/{check}/delete",
+    "POST /checks/{check}/visibility",
     "GET /api/v1/annotate/datasets/{dataset}/export",
     "GET /annotate/{dataset}/agreement",
     "GET /annotate/{dataset}/conflicts",

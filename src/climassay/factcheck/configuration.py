@@ -291,4 +291,8 @@ class CheckFilter:
         Field(description="First day of the period in which checks were made, such as 2024-05-31 (UTC).", pattern=_DAY),
     ] = ""
     until: Annotated[str, Field(description="Last day of that period.", pattern=_DAY)] = ""
+    visibility: Annotated[
+        Literal["", "unpublished", "published", "hidden"],
+        Field(description="Readers: everybody with an account, also visitors without one, or adjudicators only."),
+    ] = ""
     reviewer: Annotated[str, Field(description="Account that has reviewed the check.", **_TEXT)] = ""

@@ -36,13 +36,9 @@ from climassay.factcheck.transcript import (
     cited_numbers,
     merge_quotations,
 )
-from climassay.grounding.citations import (
-    MODELS_MARK,
+from climassay.grounding.citations import MODELS_MARK, AnswerSentence, document_words, format_sentence, ground_text
+from climassay.grounding.quotations import (
     OMISSION,
-    AnswerSentence,
-    document_words,
-    format_sentence,
-    ground_text,
     is_quoted,
 )
 from climassay.models.contract import Encoder
