@@ -96,8 +96,8 @@ class Scale:
         Labels match exactly, then ignoring case, then ignoring spaces, underscores and hyphens: ``Lacks Context``,
         ``lacks-context`` and ``LACKS_CONTEXT`` are equal. A text that matches two labels matches neither. "Not enough
         information" has several spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser classes match, too, as do
-        finer verdicts of the publisher (:attr:`finer`). Verdicts of other built-in scales only match for the two classes
-        ``incorrect`` and ``correct``, because no mapping of their finer steps has been measured.
+        finer verdicts of the publisher (:attr:`finer`). Verdicts of other built-in scales only match for the two
+        classes ``incorrect`` and ``correct``, because no mapping of their finer steps has been measured.
 
         Args:
             text: Verdict, as spelled in the file.
