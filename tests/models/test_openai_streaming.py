@@ -14,7 +14,7 @@ from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import BadReplyError, StreamedReply, parse_reply
 from climassay.models.servers import Price
 from climassay.records import RecordedModel, Records
-from climassay.records.queries import iterate_answers
+from climassay.records.recorded_answers import iterate_answers
 from climassay.redaction import TrustedUrl
 from patience import until
 

@@ -169,7 +169,8 @@ def reproduce_ppairs(
         tables: Number of a table (4.1, 4.2, 4.3 or 4.4); repeat. By default all whose data is named.
         models: Local model whose hidden states are read, or several, one after the other.
         newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
-        summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl), for Tables 4.1 and 4.2.
+        summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl, or a download of
+            mteb/summeval), for Tables 4.1 and 4.2.
         climate: Claims on climate with Science Feedback's verdicts, for Table 4.3.
         health: Claims on health, for Table 4.3.
         energy: Claims on energy, judged by probes of the other domains, for Table 4.3.

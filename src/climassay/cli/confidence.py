@@ -33,6 +33,7 @@ from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting import as_csv
 from climassay.reporting.results import write_rows
+from climassay.terminal import visible
 
 if TYPE_CHECKING:
     from climassay.api.confidence import TopicTrends
@@ -145,8 +146,8 @@ def lint(
         emit(complete, as_json)
     else:
         for line in (line for draft in result.drafts for line in presentation.text_lines(draft)):
-            print(line)
-        print("\n".join(complete.notes()), file=sys.stderr)
+            print(visible(line))
+        print(visible("\n".join(complete.notes())), file=sys.stderr)
     if (failure := complete.failure()) is not None:
         raise failure
     if any(draft.findings for draft in result.drafts) and not exit_zero:
