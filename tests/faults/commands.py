@@ -331,6 +331,7 @@ WRITES: dict[str, WritingCommand] = {
     ),
     **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),
     **_options("confidence tag evaluate", "{given}/statements.jsonl --method words --folds 4", "--predictions"),
+    **_options("records backup", "-w {w}", "file", ending=".sqlite", before=_EXPERIMENT),
     **_options("records export", "-w {w}", "file", ending=".jsonl", before=_EXPERIMENT),
     **_saved("evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}"),
     **_options("evaluate mcq", f"{{given}}/questions.jsonl {ASKING} -w {{w}}", "--predictions"),

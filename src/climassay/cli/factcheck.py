@@ -425,7 +425,7 @@ class _DebatePrinter:
 def _format_opinion(opinion: "AdvocateOpinion") -> Any:
     from rich.text import Text
 
-    from climassay.factcheck.results.page import format_levels
+    from climassay.factcheck.results.checked_claim import format_levels
 
     verdict = opinion.verdict or f"no opinion ({opinion.error})"
     changed = " (changed)" if opinion.changed else ""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.confidence.settings import TopicSettings
 from climassay.confidence.statement import Statement
 from climassay.confidence.topics.naming import (
     NamedTopic,
@@ -35,7 +36,7 @@ from climassay.confidence.topics.naming import (
     spell_terms,
     terms,
 )
-from climassay.confidence.topics.topic import OUTSIDE, AssignedStatement, Topic, TopicModel, TopicSettings
+from climassay.confidence.topics.topic import OUTSIDE, AssignedStatement, Topic, TopicModel
 from climassay.errors import InputError, MissingExtraError
 from climassay.models.contract import Encoder, Generator
 from climassay.models.encoders import cached_vectors

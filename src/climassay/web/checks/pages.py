@@ -16,7 +16,7 @@ from climassay.api.documents import TextCheck
 from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck import factcheck_page
-from climassay.factcheck.check_store import (
+from climassay.factcheck.check_records import (
     MAX_CLAIM_LENGTH,
     MAX_COMMENT_LENGTH,
     MAX_SOURCE_LENGTH,
