@@ -89,9 +89,9 @@ def check_with_evidence(
         limit: Number of items drawn at random; all by default.
         scale: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
         calibrated: Calibrate probabilities with content-free prompts.
-        model: Who is asked.
+        model: Model that gives the verdicts.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The file cannot be read.
