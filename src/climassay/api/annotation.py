@@ -51,7 +51,7 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
 def begin_dataset(
     session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", overlap: int
 ) -> Shown:
-    """Open a dataset of drafts that nobody generated for annotation; those that are there already stay.
+    """Create a dataset from drafts and open it for annotation; existing drafts stay unchanged.
 
     Raises:
         InputError: The dataset was begun with other items.

@@ -361,7 +361,7 @@ def evaluate_lm_eval(
 ) -> Evaluation:
     """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tasks: Tasks, groups, tags, patterns or YAML files of the harness.
@@ -416,7 +416,7 @@ def evaluate_inspect(
 ) -> Evaluation:
     """Run tasks of Inspect: recorded, resumable, with intervals and paired tests.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.

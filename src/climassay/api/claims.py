@@ -64,7 +64,7 @@ def check_claim(
         on_start: Called with the setup of the debate before the first request.
 
     Returns:
-        The transcript of the debate; its ``verdict`` has the label, its explanation and its citations.
+        Transcript of the debate; its ``verdict`` has the label, its explanation and its citations.
 
     Raises:
         InputError: The claim is empty, the debate has no advocate, or a collection does not exist.
@@ -106,7 +106,7 @@ def check_claims(
     workspace: Place = None,
     force: bool = False,
 ) -> "factcheck.CheckedClaims":
-    """Check many claims, and score the verdicts where published ones are known.
+    """Check many claims, and score the verdicts if published verdicts are known.
 
     Args:
         claims: File of claims, ``primer:claims``, texts, or a table of claims.

@@ -61,7 +61,7 @@ def add_documents(
         on_progress: Called after every batch of passages.
 
     Returns:
-        What was added and what was there; ``skipped`` names every file that could not be read, with the reason.
+        Counts of added and existing documents; ``skipped`` names every unreadable file, with the reason.
 
     Raises:
         InputError: None of the files can be read, or the collection has another encoder.
@@ -334,9 +334,10 @@ def edit_document(
     date: str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Change a document's title, author or date, which citations show from now on.
+    """Change a document's title, author or date, as shown in citations.
 
-    A newer version of its file counts as another document afterwards: versions are told by file name and title.
+    Versions are identified by file name and title: after a change of the title, a newer version of the file counts as
+    another document.
 
     Args:
         name: Name of the collection.
@@ -588,11 +589,11 @@ def check_text(
     network: bool = False,
     workspace: Place = None,
 ) -> TextCheck:
-    """Check a text sentence by sentence beside the passages that say something similar.
+    """Check a text sentence by sentence against similar passages of collections.
 
-    For each sentence, shows the nearest passage, figures that contradict the sentence, words and names that differ,
-    references that point to nothing, and words that are surer than the source. A sentence is supported only if a judge
-    has read it and quotes the passage.
+    The result has, for each sentence, the nearest passage, contradicting figures, different words and names, references
+    that do not exist, and words that state more certainty than the passage. A sentence counts as supported only if the
+    judge quotes the passage that supports it.
 
     Args:
         text: Text, Markdown, Word, HTML or PDF; - reads stdin.

@@ -80,7 +80,7 @@ def check_with_evidence(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Have a model judge claims on given evidence, scored where the file has published verdicts.
+    """Have a model judge claims by their evidence, and score its verdicts if the file has published ones.
 
     Args:
         file: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...

@@ -110,7 +110,7 @@ def experiment_tables(
     seed: int = 0,
     workspace: Place = None,
 ) -> ExperimentTables:
-    """Tables of an experiment in the records.
+    """Return the tables of an experiment in the records.
 
     Args:
         run: Id of the experiment's run.
@@ -338,7 +338,7 @@ def compare_benchmarks(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Compare two benchmarks, such as gold and silver: do they rank the same models alike?
+    """Compare how two benchmarks, such as gold and silver, rank the same models.
 
     Args:
         first: Run (RUN:BENCHMARK if it has several benchmarks), or published:gold or published:silver.

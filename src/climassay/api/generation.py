@@ -40,7 +40,7 @@ def generate(
     workspace: Place = None,
     on_progress: "PipelineProgress | None" = None,
 ) -> "GeneratedDataset":
-    """Make questions from the passages of collections, screened; a longer dataset goes on from a shorter one.
+    """Generate questions from passages of collections and screen them; a larger dataset continues a smaller one.
 
     Args:
         name: Name of the dataset in the workspace.
@@ -54,8 +54,8 @@ def generate(
         on_progress: Called after every batch; by default progress bars are shown.
 
     Returns:
-        The accepted drafts in their order; ``draft.as_question()`` is the question. There may be fewer than wanted
-        where too little of what the model writes is usable.
+        Accepted drafts in their order, fewer than requested if too few are accepted; ``draft.as_question()`` converts
+        one to a question.
 
     Raises:
         InputError: No question is requested, a collection does not exist, or the dataset was begun with another recipe.
@@ -432,7 +432,7 @@ def publish(
     """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
 
     The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
-    splits that share no passage. Tasks are written for the frameworks named, for both where none is.
+    splits that share no passage. Tasks are written for the named frameworks, by default for both.
 
     Args:
         dataset: A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published
@@ -567,10 +567,10 @@ _SUFFIX = "_prompts"
 
 
 def _framework_notes(folder: Path) -> dict[str, Any]:
-    """Make room for the dataset's card where a benchmark was just written, and keep what its own card says.
+    """Rename the configurations of a benchmark's card and of ``eval.yaml``, and return the text of the card.
 
-    ``load_dataset(folder, "mcq")`` is to give the questions, so the prompts that Inspect reads from a hub are named
-    ``mcq_prompts``, in ``eval.yaml`` as well.
+    The dataset's card replaces the benchmark's. ``load_dataset(folder, "mcq")`` must return the questions, so the
+    prompts that Inspect reads from a hub are renamed to ``mcq_prompts``.
     """
     import yaml
 

@@ -39,7 +39,7 @@ def reproduce_climaqa(
 ) -> "Reproduction | ReproductionEstimate":
     """Run the tables of the ClimaQA paper with your models, beside the published rows.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tables: Number of a table (3, 5, 6 or 7); repeat. By default all of them.
@@ -103,7 +103,7 @@ def reproduce_climinator(
 ) -> "Reproduction | ReproductionEstimate":
     """Run the tables of the Climinator paper with your models, beside the published rows.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tables: Number of a table (1 to 5); repeat. By default all for which claims and sources are named.
