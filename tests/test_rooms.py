@@ -13,8 +13,8 @@ SOURCE = Path(climassay.__file__).parent
 ARCHITECTURE = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
 
 FLOW = (
-    ("__version__", "claim_identity", "progress", "errors", "redaction"),
-    ("registry", "workspace"),
+    ("__version__", "claim_identity", "errors", "redaction", "terminal"),
+    ("registry", "workspace", "progress"),
     ("io",),
     ("settings", "statistics"),
     ("questions",),

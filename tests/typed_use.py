@@ -92,7 +92,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.model_usage, climassay.name_fallacies, climassay.open_annotation,
     climassay.plan_questions, climassay.remove_documents, climassay.edit_document, climassay.report_experiment,
     climassay.report_topics, climassay.reproduce_climaqa, climassay.reproduce_climinator, climassay.reproduce_ppairs,
-    climassay.retrain_validator,
+    climassay.retrain_validator, climassay.back_up_records, climassay.restore_records,
     climassay.run_experiment_file, climassay.show_adapter,
     climassay.show_check, climassay.show_collection, climassay.show_prompt, climassay.show_record,
     climassay.show_validator, climassay.tag_statements, climassay.train_fallacies,

@@ -1,4 +1,4 @@
-"""The bundled model, tuned and untuned, in every setting on the primer and on Pira: docs/results/evaluation.md.
+"""A local model, tuned and untuned, in every setting on the primer and on Pira: docs/results/evaluation.md.
 
 Pira's questions are split by source text: one half is learned from (fine-tuning, few-shot examples), the other asked.
 Retrieval from the source means Pira's own texts, or the primer's books; held-out means the IPCC's Sixth Assessment
@@ -6,7 +6,7 @@ Report. Continued pre-training reads a climate textbook that gave no question an
 
 It takes hours on two cores; kill it and start it again at any time, only what is missing is done.
 
-Usage: python benchmarks/long/evaluation_matrix.py WORKSPACE [primer] [pira] [--limit N]
+Usage: python benchmarks/long/evaluation_matrix.py WORKSPACE [primer] [pira] [--model local:NAME] [--limit N]
 """
 
 import argparse
@@ -59,13 +59,13 @@ training = {{ questions = "pira_tune.jsonl" }}
 """
 MODELS = """
 [[model]]
-name = "local:smollm2"
-label = "smollm2 (letters)"
+name = "{model}"
+label = "{label} (letters)"
 dtype = "bfloat16"
 
 [[model]]
-name = "local:smollm2"
-label = "smollm2 (texts)"
+name = "{model}"
+label = "{label} (texts)"
 dtype = "bfloat16"
 scoring = "text"
 """
@@ -84,15 +84,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("workspace", type=Path)
     parser.add_argument("names", nargs="*", default=sorted(EXPERIMENTS), help=", ".join(EXPERIMENTS))
+    parser.add_argument("--model", default="local:smollm2", help="local:smollm2, or local:FOLDER_OR_HUB_ID")
     parser.add_argument("--limit", type=int, help="most questions a task")
     options = parser.parse_args()
     workspace = Workspace.open(options.workspace)
     prepare(workspace)
     for name in options.names:
-        file = workspace.root / f"{name}.toml"
-        file.write_text(f'name = "{name}"\n' + EXPERIMENTS[name].replace("{data}", str(DATA)), encoding="utf-8")
+        label = options.model.rpartition(":")[2].rstrip("/").rpartition("/")[2]
+        stem = f"{name}-{label}"
+        values = {"data": str(DATA), "model": options.model, "label": label}
+        text = f'name = "{stem}"\n' + EXPERIMENTS[name]
+        for key, value in values.items():
+            text = text.replace(f"{{{key}}}", value)
+        file = workspace.root / f"{stem}.toml"
+        file.write_text(text, encoding="utf-8")
         command = [sys.executable, "-m", "climassay.cli.main", "evaluate", "run", str(file)]
-        command += ["--workspace", str(workspace.root), "--output", str(workspace.root / f"{name}.html")]
+        command += ["--workspace", str(workspace.root), "--output", str(workspace.root / f"{stem}.html")]
         command += ["--limit", str(options.limit)] if options.limit else []
         subprocess.run(command, check=True)
     return 0

@@ -1,9 +1,10 @@
-"""How well the bundled model judges, by every method, beside the baselines: the tables of docs/results/judging.md.
+"""How well a local model judges, by every method, beside the baselines: the tables of docs/results/judging.md.
 
 Newsroom and SummEval come from the folder of shared data (``--data``). It takes hours on two cores and can be killed
 and started again at any time: hidden states are kept in ``--activations``, answers in the records of ``--workspace``.
 
-Usage: python benchmarks/long/judging_quality.py newsroom [--articles N] [--methods ppairs,pairs] [--wordings 1,2,3]
+Usage: python benchmarks/long/judging_quality.py newsroom [--model local:NAME] [--articles N] [--methods ppairs,pairs]
+       [--wordings 1,2,3]
 """
 
 import argparse
@@ -17,7 +18,7 @@ import numpy as np
 
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.item_tables import ItemColumns, read_items
-from climassay.judging.judges import Harvester, StateTable
+from climassay.judging.judges import Harvester, StateTable, layer_choices, layers_of
 from climassay.judging.preferences import Item, QualityRequests, both_ways, quality
 from climassay.judging.training import (
     METHODS,
@@ -28,7 +29,7 @@ from climassay.judging.training import (
     pairs_of_folds,
 )
 from climassay.learning.harvest import ActivationStore, harvest
-from climassay.models import ModelOptions, load_model
+from climassay.models import ModelOptions, OpenWeights, load_model
 from climassay.records import RecordedModel, Records
 from climassay.workspace import Workspace
 
@@ -37,22 +38,13 @@ ASPECTS = {
     "newsroom": ("coherence", "fluency", "informativeness", "relevance"),
     "summeval": ("coherence", "fluency", "consistency", "relevance"),
 }
-LAYERS = (16, 20, 24, -1)
-"""Kept of every comparison; the bundled model has 30."""
-PROBES = {
-    "": ((16,), (20,), (24,), (-1,)),
-    " last layer": ((-1,),),
-    " layer 16": ((16,),),
-    " layers 16+20+24": ((16, 20, 24),),
-}
-"""Sets of layers among which cross-validation on training items chooses;
-published PPairS reads the last layer alone."""
 SORTS = ("strengths", "fitted", "greedy", "exact", "beam")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("dataset", choices=sorted(ASPECTS))
+    parser.add_argument("--model", default="local:smollm2", help="local:smollm2, or local:FOLDER_OR_HUB_ID")
     parser.add_argument("--articles", type=int, help="the first so many articles of the file")
     parser.add_argument("--methods", default=",".join(METHODS))
     parser.add_argument("--wordings", default="1")
@@ -75,7 +67,7 @@ def main() -> int:
     import torch
 
     torch.set_num_threads(options.threads)
-    model = load_model("local:smollm2", ModelOptions(dtype=options.dtype))
+    model = load_model(options.model, ModelOptions(dtype=options.dtype))
     torch.set_num_threads(options.threads)
     place = Workspace.open(options.workspace)
     with (
@@ -87,6 +79,22 @@ def main() -> int:
                 for aspect in aspects:
                     _measure(options, path, model, RecordedModel(model, records, run), aspect, wording, size)
     return 0
+
+
+def _probes(model: OpenWeights) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """Return, by name, sets of layers among which cross-validation on training items chooses.
+
+    The bundled model's are 16, 20, 24 and the last of 30. Published PPairS reads the last layer alone.
+    """
+    choices = layer_choices(model, ())
+    *inner, last = choices
+    side_by_side = tuple(layer for layers in inner for layer in layers)
+    return {
+        "": choices,
+        " last layer": (last,),
+        f" layer {side_by_side[0]}": (side_by_side[:1],),
+        f" layers {'+'.join(map(str, side_by_side))}": (side_by_side,),
+    }
 
 
 def _items(path: Path, aspect: str, articles: int | None) -> tuple[Item, ...]:
@@ -102,16 +110,18 @@ def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     questions = QualityRequests(quality("text", aspect, wording=wording))
     methods = options.methods.split(",")
     store = ActivationStore(options.activations, storage="float16")
-    harvester = Harvester(model, questions, LAYERS, store)
+    probes = _probes(model)
+    layers_read = layers_of(probes[""])
+    harvester = Harvester(model, questions, layers_read, store)
     if set(methods) & (NEEDS_WEIGHTS - {"pointwise", "pointwise-length"}):
         # Article by article, so that an interruption loses one article at most.
         pairs = both_ways(pairs_of_folds(folds))
         for group in dict.fromkeys(item.group for item in items):
             inside = np.array([items[first].group == group for first in pairs[:, 0]])
-            harvest(model, questions.contrast(items, pairs[inside]), layers=LAYERS, store=store)
+            harvest(model, questions.contrast(items, pairs[inside]), layers=layers_read, store=store)
     for method in methods:
         probed = method in NEEDS_WEIGHTS and method != "zero-shot"
-        for label, layers in PROBES.items() if probed and options.variants else [("", PROBES[""])]:
+        for label, layers in probes.items() if probed and options.variants else [("", probes[""])]:
             table = StateTable(harvester, items)
             candidate = candidate_of(method, items, questions, recorded, table, ProbeSettings(layers=layers))
             sorts = SORTS if options.variants and not label and method in ("ppairs", "pairs") else SORTS[:1]
@@ -130,6 +140,7 @@ def _report(options, scores: JudgeScores, wording: int, size: int, sort: str) ->
 
     ours, gain, near = scores.agreement, scores.versus_longer, scores.versus_longer_nearly_equal
     cells = [
+        options.model,
         options.dataset,
         scores.quality,
         f"{scores.method} w{wording} n{size} {sort}",
@@ -144,7 +155,14 @@ def _report(options, scores: JudgeScores, wording: int, size: int, sort: str) ->
     ]
     print(" | ".join(cells), flush=True)
     if options.json:
-        row = {"dataset": options.dataset, "wording": wording, "train_items": size, "sort": sort, "seed": options.seed}
+        row = {
+            "model": options.model,
+            "dataset": options.dataset,
+            "wording": wording,
+            "train_items": size,
+            "sort": sort,
+            "seed": options.seed,
+        }
         with options.json.open("a", encoding="utf-8") as file:
             file.write(json.dumps({**row, "articles": options.articles, **asdict(scores)}, default=float) + "\n")
 

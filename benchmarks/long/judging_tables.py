@@ -19,6 +19,9 @@ def main() -> int:
             # A run that was repeated counts once, as it was measured last.
             names = ("dataset", "articles", "quality", "method", "wording", "train_items", "sort", "seed")
             rows[tuple(row[name] for name in names)] = row
+    models = sorted({row.get("model", "local:smollm2") for row in rows.values()})
+    if len(models) > 1:
+        sys.exit(f"The results are of several models ({', '.join(models)}): name the files of one.")
     for dataset in dict.fromkeys(row["dataset"] for row in rows.values()):
         for size in sorted({row["train_items"] for row in rows.values() if row["dataset"] == dataset}):
             ours = [

@@ -86,10 +86,12 @@ from .api.models import (
     show_prompt as show_prompt,
 )
 from .api.records import (
+    back_up_records as back_up_records,
     export_records as export_records,
     import_records as import_records,
     list_runs as list_runs,
     model_usage as model_usage,
+    restore_records as restore_records,
     show_record as show_record,
 )
 from .api.reproduction import (

@@ -285,7 +285,9 @@ def _records(workspace_data: Workspace) -> Diagnosis:
     if not os.environ.get(DATABASE_VARIABLE):
         damage = _damage(workspace_data.root / "records.sqlite")
         if damage:
-            advice = "Restore it from a copy, or move it away: a new one is made."
+            advice = (
+                "Restore a backup with climassay records restore FILE, or move it away with its files -wal and -shm."
+            )
             return _workspace("records", "broken", damage, advice, is_required=True)
     from climassay.records.database import Database
 

@@ -67,9 +67,9 @@ class Bars(Progress):
     """
 
     def __init__(self, console: "Console | None" = None) -> None:
-        from rich.console import Console
+        from climassay.terminal import TerminalConsole
 
-        self._console = console or Console(stderr=True, markup=False, emoji=False)
+        self._console = console or TerminalConsole(stderr=True)
         self._display: RichProgress | None = None
 
     @contextmanager

@@ -117,12 +117,17 @@ class Session:
         """
         return self._workspace if isinstance(self._workspace, Workspace) else Workspace.open(self._workspace)
 
+    @property
+    def records_url(self) -> str:
+        """URL of the records database."""
+        return self._records_url or self.workspace.records_url
+
     @cached_property
     def records(self) -> "Records":
         """Store of requests, answers and runs, opened at first use."""
         from climassay.records import Records
 
-        return self._stack.enter_context(Records(self._records_url or self.workspace.records_url))
+        return self._stack.enter_context(Records(self.records_url))
 
     @property
     def records_of_runs(self) -> "Records | None":

@@ -25,7 +25,8 @@ from climassay.evaluation.results import Cell, Outcome, Preference, load_experim
 from climassay.evaluation.settings import ExamplePool, Prepared
 from climassay.evaluation.tables import experiment_tables
 from climassay.grounding.references import CheckedReference
-from climassay.grounding.text_check import CheckedSentence, Judgement
+from climassay.grounding.support_judge import Judgement
+from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics import Scorer
 from climassay.primer import book_path
 from climassay.questions import LONG_ANSWERS, Question, read_questions

@@ -9,7 +9,11 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.factcheck import DebateSettings, advocates_from_names, from_data, make_claim
-from climassay.factcheck.check_store import MAX_COMMENT_LENGTH, CheckFilter, CheckStore, Reviewed, check_data, checks
+from climassay.factcheck.check_records import (
+    MAX_COMMENT_LENGTH,
+    check_data,
+)
+from climassay.factcheck.check_store import CheckFilter, CheckStore, Reviewed, checks
 from climassay.factcheck.configuration import AdvocateSettings, MediatorSettings, parse_settings, settings_tables
 from climassay.records import Records
 from climassay.statistics.intervals import wilson_interval

@@ -14,6 +14,7 @@ from climassay.factcheck.scales import (
     CLIMATE_FEVER,
     NOT_ENOUGH,
     SCALES,
+    SCIENCE_FEEDBACK,
     load_scale,
     parse_scale,
 )
@@ -228,3 +229,18 @@ def test_files_that_are_no_scale(tmp_path):
     (tmp_path / "folder.toml").mkdir()
     with pytest.raises(InputError, match="cannot be read"):
         load_scale(str(tmp_path / "folder.toml"))
+
+
+def test_the_twelve_verdicts_of_science_feedback_belong_to_its_three_classes():
+    classes = {}
+    for verdict in CLIMATE_FEEDBACK.labels:
+        classes.setdefault(SCIENCE_FEEDBACK.match(verdict), set()).add(verdict)
+    assert classes == {
+        "inaccurate": {"incorrect", "inaccurate", "flawed reasoning", "unsupported"},
+        "misleading": {"misleading", "lacks context", "imprecise"},
+        "accurate": {"correct but", "mostly correct", "mostly accurate", "accurate", "correct"},
+    }
+    assert SCIENCE_FEEDBACK.match("Lacks-Context") == "misleading"
+    assert SCIENCE_FEEDBACK.match("Mostly Accurate", 2) == CLIMATE_FEEDBACK.match("mostly accurate", 2) == "correct"
+    assert SCIENCE_FEEDBACK.comparable_counts(["unsupported", "accurate"]) == (3, 2)
+    assert SCIENCE_FEEDBACK.match("half true") is None

@@ -64,6 +64,13 @@ def test_sentences_and_semicolons_divide_and_short_pieces_stay_with_the_one_befo
     assert texts_of(split_by_rules(text)) == pieces
 
 
+@pytest.mark.parametrize("n", [MAX_SUBCLAIMS, MAX_SUBCLAIMS + 1, MAX_SUBCLAIMS + 4])
+def test_surplus_statements_are_joined_to_the_last_one(n):
+    sentences = [f"The ice of glacier number {number} is melting." for number in range(n)]
+    expected = [*sentences[: MAX_SUBCLAIMS - 1], " ".join(sentences[MAX_SUBCLAIMS - 1 :])]
+    assert texts_of(split_by_rules(" ".join(sentences))) == expected
+
+
 TEMPLATES = {name: load_prompt(f"factcheck_{name}") for name in ("split", "split_brief")}
 
 

@@ -163,6 +163,22 @@ def test_every_draft_is_counted_once_under_what_became_of_it():
     assert stats.sections == {"A book": {"Aerosols"}, "The sea": {"Currents"}}
 
 
+def test_questions_are_measured_by_kind_and_level():
+    long = "If the ice melts, as models suggest, what happens to the albedo? And why, in 2.5 words?"
+    drafts = [
+        StoredDraft(make_draft("a", "mcq", question="Why does ice float?"), "book", 0),
+        StoredDraft(make_draft("b", "mcq", question="Why does sea-level rise?"), "book", 1),
+        StoredDraft(make_draft("c", "mcq", level="hypothetical", question=long), "book", 2),
+        StoredDraft(make_draft("d", "mcq", question=long, decisions=(rejected("length"),)), "book", 3),
+    ]
+    stats = dataset_stats("silver", drafts)
+    assert stats.complexity[Stream("mcq", "base")] == [(1, 5, 5), (1, 5, 5)]
+    assert stats.complexity[Stream("mcq", "hypothetical")] == [(2, 11, 15)]
+    table = stats_tables(stats)[-1]
+    assert [row[:3] for row in table.rows] == [("mcq", "base", "2"), ("mcq", "hypothetical", "1")]
+    assert table.rows[0][5] == "5.0"
+
+
 def test_an_empty_dataset_has_a_table_and_no_figures():
     stats = dataset_stats("none", [])
     [table] = stats_tables(stats)

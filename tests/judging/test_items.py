@@ -218,3 +218,22 @@ def test_words_of_several_raters_have_no_mean(tmp_path) -> None:
     assert [item.label for item in same.items] == [0]
     unlabelled = read_items(write(tmp_path, "none.jsonl", [rows[0], rows[0]]), ItemColumns("text", "id"))
     assert unlabelled.skipped == ("row 2: the item 'a' is in the table already",)
+
+
+def test_an_article_s_row_lists_its_summaries_with_their_ratings(tmp_path) -> None:
+    ratings = {"relevance": [3.0, 4.3333333333], "fluency": [5.0, None]}
+    summaries = {"machine_summaries": ["ice melts .", "ice grows ."], "human_summaries": ["Ice."]}
+    rows = [{**summaries, **ratings, "text": f"Story {article}.", "id": f"dm-{article}"} for article in range(2)]
+    path = write(tmp_path, "test.jsonl", rows)
+    items = read_items(path, published_columns(path, "relevance")).items
+    assert [(item.id, item.group, item.label) for item in items[:2]] == [
+        ("dm-0/0", "dm-0", 3.0),
+        ("dm-0/1", "dm-0", pytest.approx(13 / 3)),
+    ]
+    assert items[3].context == "Story 1."
+    fluent = read_items(path, published_columns(path, "fluency"))
+    assert len(fluent.items) == 2
+    assert fluent.skipped == ("row 1: the column 'fluency' is empty", "row 2: the column 'fluency' is empty")
+    short = write(tmp_path, "short.jsonl", [rows[0] | {"relevance": [3.0]}])
+    with pytest.raises(InputError, match="row 1, lists 2 texts and 1 ratings"):
+        read_items(short, published_columns(short, "relevance"))

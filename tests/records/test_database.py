@@ -9,7 +9,11 @@ from climassay.errors import InputError, RecordsError
 from climassay.records import RecordedModel, Records
 from climassay.records import database as server_lock
 from climassay.records.database import Database, ServerLock
-from climassay.records.queries import answers_to, iterate_answers, list_runs, run_details, usage_by_model
+from climassay.records.queries import list_runs, run_details, usage_by_model
+from climassay.records.recorded_answers import (
+    answers_to,
+    iterate_answers,
+)
 from climassay.records.tables import SCHEMA_VERSION
 from climassay.records.transfer import export_answers
 from patience import PATIENCE, reached
@@ -45,7 +49,9 @@ def test_a_damaged_file_is_one_sentence_and_stays_as_it_is(tmp_path, damage):
         "overwritten": content[:4096] + b"\xff" * (len(content) - 4096),
     }[damage]
     path.write_bytes(damaged)
-    with pytest.raises(RecordsError, match=r"r\.sqlite is corrupt \(.+\): restore it from a copy or move it away\.$"):
+    with pytest.raises(
+        RecordsError, match=r"r\.sqlite is corrupt \(.+\): restore .* climassay records restore FILE.*\.$"
+    ):
         Records(url_of(path))
     assert path.read_bytes() == damaged
 

@@ -18,7 +18,8 @@ from climassay.models.contract import (
     Usage,
 )
 from climassay.records import RecordedModel, Records, RequestCounts
-from climassay.records.queries import iterate_answers, list_runs
+from climassay.records.queries import list_runs
+from climassay.records.recorded_answers import iterate_answers
 
 
 class Echo:

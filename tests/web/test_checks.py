@@ -13,7 +13,10 @@ import pytest
 from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish, scripted, write_settings
 from climassay.errors import InputError
 from climassay.factcheck import claim_review, from_data, make_claim
-from climassay.factcheck.check_store import PAGE_SIZE, iso_time
+from climassay.factcheck.check_records import (
+    PAGE_SIZE,
+    iso_time,
+)
 from climassay.factcheck.results.citation import day_in_words
 from climassay.web.checks.debate import seconds_left
 from climassay.web.checks.store import checks_of, choose_debate, debate_choices

@@ -72,7 +72,7 @@ def poison(site):
     for job, before in (("jevil1", ""), ("jevil2", "jevil1")):
         result = {"page": f"/ask/{job}", "answer": answer, "collections": [EVIL], "demonstration": True}
         asked = {"question": EVIL, "collections": [EVIL], "before": before}
-        row = {"id": job, "kind": "ask", "lane": "models", "title": EVIL, "state": "done", "made_at": 1.0, "done": 0}
+        row = {"id": job, "kind": "ask", "lane": "questions", "title": EVIL, "state": "done", "made_at": 1.0, "done": 0}
         row |= {"total": 0, "message": EVIL, "payload": json.dumps(asked), "result": json.dumps(result)}
         place.jobs.database.execute(jobs.insert().values(row))
     with place.records.run(EVIL, {EVIL: EVIL, "model": EVIL}, {EVIL: 1}) as run:

@@ -60,12 +60,69 @@ def test_jobs_of_a_lane_come_one_after_the_other(started):
         order.append(payload["n"])
         running.remove(payload["n"])
 
-    started.jobs.register("alone", alone, "models")
+    started.jobs.register("alone", alone, "training")
     jobs = [started.jobs.submit("alone", "x", {"n": n}) for n in range(6)]
     for job in jobs:
         job_at_its_end(started.jobs, job)
     assert max(most) == 1
     assert order == list(range(6))
+
+
+def test_people_take_turns_whoever_asked_for_more(place):
+    order, gate = [], threading.Event()
+
+    def work(place, payload, report):
+        reached(gate)
+        order.append(payload["name"])
+
+    place.jobs.register("work", work, "training")
+    submit = lambda by, n: place.jobs.submit("work", "x", {"name": f"{by}{n}"}, by=by)  # noqa: E731
+    made = [submit("ada", n) for n in range(4)]
+    place.jobs.start(place)
+    until(lambda: place.jobs.get(made[0]).state == "running")
+    made += [submit("bob", 0), submit("bob", 1), submit("cy", 0)]
+    assert [job.payload["name"] for job in place.jobs.waiting("training")] == [
+        "bob0", "cy0", "ada1", "bob1", "ada2", "ada3",
+    ]  # fmt: skip
+    turn = place.jobs.turn(place.jobs.get(made[-1]))
+    assert (turn.ahead, turn.seconds) == (1, None)
+    assert place.jobs.turn(place.jobs.get(made[0])) is None
+    gate.set()
+    for job in made:
+        job_at_its_end(place.jobs, job)
+    assert order == ["ada0", "bob0", "cy0", "ada1", "bob1", "ada2", "ada3"]
+    later = Gate()
+    place.jobs.register("work", lambda *_: later(), "training")
+    first, second = submit("ada", 4), submit("ada", 5)
+    until(lambda: place.jobs.get(first).state == "running")
+    # From three jobs of the kind on, there is an estimate.
+    assert place.jobs.turn(place.jobs.get(second)).seconds >= 0
+    later.open.set()
+    job_at_its_end(place.jobs, second)
+
+
+class Gate:
+    """Holds a job until it is opened."""
+
+    def __init__(self):
+        self.open = threading.Event()
+
+    def __call__(self):
+        reached(self.open)
+
+
+@pytest.mark.parametrize(("lane", "other"), [("checks", "checks"), ("checks", "questions")])
+def test_a_job_that_hangs_stops_no_other(place, lane, other):
+    gate = Gate()
+    place.jobs.register("hanging", lambda *_: gate(), lane)
+    place.jobs.register("quick", lambda *_: {}, other)
+    place.jobs.start(place)
+    hanging = place.jobs.submit("hanging", "x", {}, by="ada")
+    until(lambda: place.jobs.get(hanging).state == "running")
+    assert job_at_its_end(place.jobs, place.jobs.submit("quick", "x", {}, by="ada")).state == "done"
+    assert place.jobs.get(hanging).state == "running"
+    gate.open.set()
+    job_at_its_end(place.jobs, hanging)
 
 
 def test_a_stopped_job_ends(started):

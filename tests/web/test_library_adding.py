@@ -272,7 +272,7 @@ class TestRemoving:
 
 def test_an_upload_page_shows_uploads_only(place, client_of):
     client = client_of("adjudicator")
-    place.jobs.register("other", lambda *_: None, "models")
+    place.jobs.register("other", lambda *_: None, "questions")
     other = place.jobs.submit("other", "Other", {}, "adjudicator")
     assert client.get(f"/library/uploads/{other}").status_code == 404
     added(place, client)

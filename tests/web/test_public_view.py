@@ -104,6 +104,7 @@ def published(client_of, place):
         check = checks.begin(make_claim(f"A claim of {len(ids)}."), DebateSettings(), setup="x", by=name)
         checks.assign_job(check, job)
         checks.fail(check, error)
+        checks.set_visibility(check, "published")
         ids.append(check)
     with place.records.run("check", {"base_url": HIDDEN["host of an institute"], "head": HIDDEN["home"]}) as run:
         run.save_results("report_of_it", [{"path": HIDDEN["home"], "server": HIDDEN["base URL"]}])
@@ -133,7 +134,8 @@ def test_no_page_and_no_data_tell_strangers_more_than_is_theirs(client_of, publi
     assert not any(secret in workbook for secret in (*HIDDEN.values(), "secretlogin", "otherlogin"))
     for path in ("/checks", "/checks.csv", "/api/v1/checks"):
         assert stranger.get(f"{path}?reviewer=secretlogin").status_code in (303, 401)
-    assert "Dr Ada" in stranger.get(f"/checks/{other}").text
+    assert "Dr Ada" not in stranger.get(f"/checks/{other}").text
+    assert "Dr Ada" in member.get(f"/checks/{other}").text
     assert json.loads(stranger.get(f"/api/v1/checks/{mine}").text)["error"].startswith("The model failed at (a server)")
 
 

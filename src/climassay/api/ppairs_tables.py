@@ -19,6 +19,7 @@ from climassay.confidence.vocabulary import TAGS
 from climassay.errors import InputError
 from climassay.io import parse_rows, read_bytes
 from climassay.models import Generator, OpenWeights
+from climassay.reporting import counted
 from climassay.reporting.paper_tables import (
     PaperRow,
     PaperTable,
@@ -40,6 +41,8 @@ PUBLISHED = Path(__file__).with_suffix(".toml")
 ASPECTS: Mapping[str, str] = {"CH": "coherence", "CON": "consistency", "FLU": "fluency", "RE": "relevance"}
 """Aspects by their heading in Tables 4.1 and 4.2."""
 N_ARTICLES: Mapping[str, int] = {"Newsroom": 60, "SummEval": 100}
+N_CLAIMS: Mapping[str, int] = {"Climate": 100, "Health": 100, "Energy": 11}
+"""Number of claims of the thesis by domain."""
 MAX_CLAIMS = 100
 """Maximum number of claims per domain, as in the code of the thesis."""
 N_TRAINING = 100
@@ -59,7 +62,6 @@ _INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
 }
 _LAST_LAYER = (-1,)
 _CONSTANT = 'always "not greater"'
-_LEAKY = " (leaky, as published)"
 _UNSEEN = ", unseen {unit}, pairs that differ"
 _TABLES_OF: Mapping[str, tuple[str, ...]] = {
     "summaries": ("4.1", "4.2"),
@@ -209,6 +211,9 @@ class PpairsRecipe:
             part = _Part(_display_name(model), (done.run,))
             for result in done.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")
+            if len(own) != N_CLAIMS[domain]:
+                reason = f"ours is on {counted(len(own), 'claim')}, the thesis on {N_CLAIMS[domain]}."
+                part.add_reason([domain], reason, ("4.3",))
             parts.append(part)
         if "Energy" in items:
             harvester = judging.Harvester(
@@ -302,17 +307,19 @@ _OPTIONS: Mapping[str, str] = {
 }
 _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "4.1": (
-        f"Rows{_LEAKY}: a random half of all ordered pairs trains the probe, ties count as not greater.",
+        "First rows of ours: as in the thesis, a random half of all ordered pairs trains the probe, which leaks, and "
+        "ties count as not greater.",
         "Other rows: the probe learns from 100 summaries of other articles; ties are left out, so that a constant "
         "answer is right on half.",
     ),
     "4.2": (
-        f"Rows{_LEAKY}: orders by beam search over the held-out half of the pairs.",
+        "First rows of ours: as in the thesis, orders by beam search over the held-out half of the pairs, which leaks.",
         "Other rows: all pairs of articles that the probe has not seen, ordered by fitted strengths.",
     ),
     "4.3": (
         "PairS reads the answers to PPairS's prompt, as in the thesis; each pair is asked in one order, in the "
         "thesis in both.",
+        "First rows of ours: as in the thesis, pairs are split at random, which leaks, and ties count as not greater. "
         "Other rows: the probe has not seen the claims; ties are left out.",
     ),
     "4.4": (
@@ -351,21 +358,24 @@ class _Part:
 
 
 _SYSTEMS: Mapping[str, str] = {"direct": "Direct-Scoring", "pairs": "PairS", "zero-shot": "PairS", "ppairs": "PPairS"}
+"""Names of methods in the tables of the thesis."""
+_LEAKY = " (leaky)"
+"""Suffix of the probe's row evaluated as in the thesis."""
 
 
 def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], unit: str) -> None:
     """Add the scores of a method: as published, on unseen items, and of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    unseen = _UNSEEN.format(unit=unit)
+    unseen, leaky = _UNSEEN.format(unit=unit), _LEAKY if result.scores.method == "ppairs" else ""
     if scores.as_published is not None:
-        part.add(tables[0], system + _LEAKY, column, scores.as_published.accuracy)
+        part.add(tables[0], system + leaky, column, scores.as_published.accuracy)
         part.add(tables[0], _CONSTANT, column, scores.as_published.constant)
     part.add(tables[0], system + unseen, column, scores.agreement.accuracy_differing)
     longer = scores.baselines["longer"]
     part.add(tables[0], "the longer text" + unseen, column, longer.accuracy_differing)
     if len(tables) > 1:
         if scores.as_published is not None:
-            part.add(tables[1], system + _LEAKY, column, scores.as_published.spearman)
+            part.add(tables[1], system + leaky, column, scores.as_published.spearman)
         part.add(tables[1], f"{system}, unseen {unit}", column, scores.agreement.spearman)
         part.add(tables[1], f"the longer text, unseen {unit}", column, longer.spearman)
     if scores.failed:

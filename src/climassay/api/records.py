@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from climassay.records import Records
-    from climassay.records.queries import ModelCalls, ModelUsage, RecordedAnswer, RunDetails
+    from climassay.records.queries import ModelCalls, ModelUsage, RunDetails
+    from climassay.records.recorded_answers import RecordedAnswer
     from climassay.records.transfer import MergedAnswers
 
 MOST_ROWS = 20
@@ -179,7 +180,8 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such run or request.
     """
-    from climassay.records.queries import answers_to, run_details
+    from climassay.records.queries import run_details
+    from climassay.records.recorded_answers import answers_to
 
     with Session.opened(workspace) as session:
         if what.startswith("r"):
@@ -216,7 +218,7 @@ def export_records(file: Path | str, run: str | None = None, *, workspace: Place
     Raises:
         InputError: The file cannot be written.
     """
-    from climassay.records.queries import count_answers
+    from climassay.records.recorded_answers import count_answers
     from climassay.records.transfer import export_answers
 
     file = Path(file)
@@ -243,6 +245,46 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
         result = import_answers(session.records.database, file, task.advance)
     return Shown(result, noted=(_import_sentence(result),))
+
+
+def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
+    """Copy the records database to one file, also while other commands or a server write to it.
+
+    Args:
+        file: File to write.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: The records are in PostgreSQL, or the file cannot be written.
+    """
+    from climassay.records.backup import back_up
+
+    file = Path(file)
+    with Session.opened(workspace) as session, session.progress.status("Copying the records ..."):
+        back_up(session.records.database, file)
+    size = file.stat().st_size
+    return Shown({"file": file, "bytes": size}, noted=(f"Records copied to {file} ({size / 1e6:,.1f} MB).",))
+
+
+def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
+    """Replace the records database by a backup. The replaced files are kept under other names.
+
+    Args:
+        file: File written by records backup.
+        workspace: Where the records lie.
+
+    Raises:
+        InputError: The file is not an intact backup, or the records are in PostgreSQL or in use.
+    """
+    from climassay.records.backup import restore
+
+    file = Path(file)
+    with Session.opened(workspace) as session, session.progress.status("Restoring the records ..."):
+        replaced = restore(session.records_url, file)
+    sentences = [f"Records restored from {file}."]
+    if replaced:
+        sentences.append(f"The former ones are kept: {', '.join(map(str, replaced))}.")
+    return Shown({"file": file, "replaced": replaced}, noted=tuple(sentences))
 
 
 def _import_sentence(merged: "MergedAnswers") -> str:

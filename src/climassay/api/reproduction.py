@@ -50,7 +50,8 @@ def reproduce_climaqa(
         source: Collection of the five books that the questions come from, for the setting rag-source; repeat.
         held_out: Collection of other textbooks, for the setting rag-held-out; repeat.
         scoring: How multiple-choice answers are read: likelihood (of the letters) or letter (generated).
-        encoder: Encoder of phrase similarity; the paper's is tfhub:google/universal-sentence-encoder/4.
+        encoder: Encoder of phrase similarity; the paper's is savedmodel:FOLDER with the Universal
+            Sentence Encoder, version 4 (needs the extra use).
         bert_model: Model of BERTScore, by default the encoder; the paper's is roberta-large.
         entailment: Scorer of factual accuracy, without which it is left out; the paper's is
             supports:openai:gpt-4o-mini.
@@ -169,7 +170,8 @@ def reproduce_ppairs(
         tables: Number of a table (4.1, 4.2, 4.3 or 4.4); repeat. By default all whose data is named.
         models: Local model whose hidden states are read, or several, one after the other.
         newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
-        summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl), for Tables 4.1 and 4.2.
+        summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl, or a download of
+            mteb/summeval), for Tables 4.1 and 4.2.
         climate: Claims on climate with Science Feedback's verdicts, for Table 4.3.
         health: Claims on health, for Table 4.3.
         energy: Claims on energy, judged by probes of the other domains, for Table 4.3.

@@ -1,6 +1,7 @@
 """``climassay confidence``: levels of confidence and likelihood in assessment reports."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,12 +24,16 @@ from climassay.cli.options import (
     WorkspaceOptions,
     bounded,
     open_session,
+    options_for,
+    overrides,
 )
 from climassay.cli.output import emit, print_json, print_note
+from climassay.confidence.settings import ExtractOptions, TopicSettings
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting import as_csv
 from climassay.reporting.results import write_rows
+from climassay.terminal import visible
 
 if TYPE_CHECKING:
     from climassay.api.confidence import TopicTrends
@@ -41,20 +46,20 @@ tag = App(
 app.command(tag)
 
 
+@dataclass(frozen=True)
+@options_for(ExtractOptions, untagged=Parameter(negative=()))
+class ExtractionOptions:
+    """Options of the extraction of statements."""
+
+
 @app.command
 def extract(
     reports: Annotated[list[Path] | None, Parameter(name="report")] = None,
     /,
     *,
     collection: tuple[str, ...] = (),
-    report: str | None = None,
-    cycle: str | None = None,
     column: Annotated[tuple[str, ...], Parameter(alias="-c")] = (),
-    acronyms: Literal["every", "first", "none"] = "every",
-    ranges: Literal["upper", "lower"] = "upper",
-    paragraph_tags: Literal["found", "always", "never"] = "found",
-    untagged: bool = False,
-    context: int = 5,
+    extraction: Annotated[ExtractionOptions, Parameter(name="*")] = ExtractionOptions(),
     model: Annotated[str | None, Parameter(alias="-m")] = None,
     terms: Path | None = None,
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
@@ -67,27 +72,23 @@ def extract(
     Args:
         reports: PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; or folders of them.
         collection: Collection whose documents are read, too; repeat.
-        report: Report to which the files belong, for example "AR5 WG2".
-        cycle: Assessment cycle, AR3 to AR6; by default read from the files.
         column: Columns of tables as FIELD=COLUMN, see climassay corpus add; repeat.
-        acronyms: Acronyms to spell out: all, the first of each in a sentence, or none.
-        ranges: Level taken for "medium to high confidence": the upper or the lower end.
-        paragraph_tags: Whether a level after a paragraph's last full stop is the whole paragraph's: always, never, or
-            if the report uses levels in this way (found).
-        untagged: Also extract sentences without a level.
-        context: Number of sentences before and after, from the same section.
         model: Divide sentences of several levels with this model, one request each: openai:MODEL (see --base-url),
             PROVIDER:MODEL or local:HUB_ID.
         terms: Write the terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).
     """
-    from climassay.confidence.extraction import ExtractOptions
     from climassay.corpus.documents import ReadOptions, TableColumns
 
-    extraction = ExtractOptions(acronyms, context, untagged, ranges, paragraph_tags, report=report, cycle=cycle)
+    extract_options = ExtractOptions(**overrides(extraction, ExtractOptions))
     reading = ReadOptions(columns=parse_columns(column, TableColumns))
     with setup.session(options) as session:
         result = api.extract_confidence(
-            reports or (), collections=collection, options=extraction, reading=reading, model=model, workspace=session
+            reports or (),
+            collections=collection,
+            options=extract_options,
+            reading=reading,
+            model=model,
+            workspace=session,
         )
         if terms is not None:
             write_rows(terms, result.term_rows())
@@ -145,8 +146,8 @@ def lint(
         emit(complete, as_json)
     else:
         for line in (line for draft in result.drafts for line in presentation.text_lines(draft)):
-            print(line)
-        print("\n".join(complete.notes()), file=sys.stderr)
+            print(visible(line))
+        print(visible("\n".join(complete.notes())), file=sys.stderr)
     if (failure := complete.failure()) is not None:
         raise failure
     if any(draft.findings for draft in result.drafts) and not exit_zero:
@@ -174,17 +175,19 @@ def _explain_rules(as_json: bool) -> None:
 add_command(app, "diff", api.diff_confidence)
 
 
+@dataclass(frozen=True)
+@options_for(TopicSettings, "topics", "seed", "min_cluster_size", "outliers", reduction=Parameter(name="--merge-by"))
+class TopicOptions:
+    """Options of the clustering of statements."""
+
+
 @app.command
 def topics(
     statements: Path,
     /,
     *,
-    n_topics: Annotated[int, bounded(2, name="--topics")] = 30,
-    seed: Annotated[int, NON_NEGATIVE] = 0,
-    min_cluster_size: Annotated[int, bounded(2)] = 10,
-    outliers: Literal["assign", "leave"] = "assign",
-    join: Literal["embeddings", "words"] = "embeddings",
-    place_untagged: bool = False,
+    topic: Annotated[TopicOptions, Parameter(name="*")] = TopicOptions(),
+    assign_untagged: bool = False,
     names: Path | None = None,
     model: ModelOption = "local:smollm2",
     words_only: bool = False,
@@ -196,26 +199,19 @@ def topics(
 
     Args:
         statements: File of climassay confidence extract.
-        n_topics: Number of topics.
-        seed: Seed of UMAP: the same data and seed give the same topics.
-        min_cluster_size: Minimum number of statements in a cluster.
-        outliers: Assign statements outside every cluster to the nearest topic, or to none.
-        join: Merge clusters by their vectors or by their words.
-        place_untagged: Also assign untagged statements to the nearest topic.
+        assign_untagged: Also assign untagged statements to the nearest topic.
         names: TOML file of topic names, created if missing; later runs keep names that you change in it.
         words_only: Name topics by their words, without asking a model.
         output: Write the topics as JSON.
     """
-    from climassay.confidence.topics import TopicSettings
-
-    settings = TopicSettings(n_topics, seed, min_cluster_size, outliers, join)
+    settings = TopicSettings(**overrides(topic, TopicSettings))
     with setup.session(options) as session:
         result = api.find_topics(
             statements,
             output,
             settings,
             names=names,
-            place_untagged=place_untagged,
+            assign_untagged=assign_untagged,
             model=None if words_only else model,
             workspace=session,
         )
@@ -310,7 +306,7 @@ add_command(
     tag,
     "insert",
     tagging.insert_statements,
-    labelled=Parameter(name="--labelled"),
+    labelled=Parameter(name="--anchors"),
     train_items=bounded(8),
     context_sentences=NON_NEGATIVE,
     limit=POSITIVE,

@@ -10,7 +10,16 @@ from cyclopts import App, Parameter, Token
 
 from climassay.api import documents as api
 from climassay.cli.commands import add_command, api_command
-from climassay.cli.options import POSITIVE, LoadingOptions, ModelOption, ResultOptions, WorkspaceOptions, bounded
+from climassay.cli.options import (
+    POSITIVE,
+    LoadingOptions,
+    ModelOption,
+    ResultOptions,
+    WorkspaceOptions,
+    bounded,
+    options_for,
+    overrides,
+)
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
 
@@ -19,31 +28,18 @@ app = App(name="corpus")
 
 
 @dataclass(frozen=True)
+@options_for(
+    ReadOptions,
+    *("title", "report", "url", "author", "date", "edition", "licence"),
+    captions=Parameter(negative=()),
+    references=Parameter(negative=()),
+)
 class ReadingOptions:
     """Columns of tables, and metadata of documents."""
 
     columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
     """Column of a table for a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
-    paragraph_id, page, url, date, edition,
-    licence or author."""
-    title: str | None = None
-    """Title of all documents added."""
-    report: str | None = None
-    """Report or series to which the documents belong."""
-    url: str | None = None
-    """Web address of the documents."""
-    author: str | None = None
-    """Person or organisation that wrote the documents."""
-    date: str | None = None
-    """ISO date or year of the documents."""
-    edition: str | None = None
-    """Edition of the documents."""
-    licence: str | None = None
-    """Licence of the documents."""
-    captions: bool = False
-    """Keep captions of figures and tables in PDFs."""
-    references: bool = False
-    """Keep lists of references."""
+    paragraph_id, page, url, date, edition, licence or author."""
 
     def build(self) -> ReadOptions:
         """Return the options of the reader.
@@ -51,7 +47,7 @@ class ReadingOptions:
         Raises:
             InputError: A column is not written as FIELD=COLUMN.
         """
-        return ReadOptions(**{**vars(self), "columns": parse_columns(self.columns, TableColumns)})
+        return ReadOptions(parse_columns(self.columns, TableColumns), **overrides(self, ReadOptions))
 
 
 add_command(

@@ -26,6 +26,7 @@ from climassay.cli.output import print_json, print_note, stdout_console
 from climassay.errors import InputError
 from climassay.io import write_file
 from climassay.reporting.results import write_table
+from climassay.terminal import visible
 
 if TYPE_CHECKING:
     from climassay.api.experiments import Form
@@ -205,7 +206,8 @@ def table(
         for sentence in failures:
             print_note(sentence)
     elif output is None:
-        sys.stdout.write(result.written(tables, form))
+        written = result.written(tables, form)
+        sys.stdout.write(visible(written) if sys.stdout.isatty() else written)
 
 
 add_command(

@@ -14,6 +14,7 @@ from climassay import __version__
 from climassay.cli.help import AlignedFormatter
 from climassay.errors import ClimassayError
 from climassay.redaction import without_secrets
+from climassay.terminal import visible
 from climassay.workspace import restrict_to_user
 
 INTERRUPTED = 130
@@ -129,9 +130,7 @@ def _exit_with(sentence: str, code: int = ClimassayError.exit_code) -> None:
 
 def _print_message(sentence: str) -> None:
     """Print a sentence on stderr, with secrets masked and the command's name in front."""
-    # A file name that is not UTF-8 cannot be printed as it is.
-    message = f"climassay: {without_secrets(sentence)}".encode("utf-8", "backslashreplace").decode()
-    print(message, file=sys.stderr)
+    print(visible(f"climassay: {without_secrets(sentence)}"), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -81,3 +81,5 @@ add_command(records, "show", records_api.show_record, setup=RecordsResultOptions
 add_command(records, "usage", records_api.model_usage, setup=RecordsResultOptions, run=_RUN)
 add_command(records, "export", records_api.export_records, setup=RecordsOptions, run=_RUN)
 add_command(records, "import", records_api.import_records, setup=RecordsOptions)
+add_command(records, "backup", records_api.back_up_records, setup=RecordsOptions)
+add_command(records, "restore", records_api.restore_records, setup=RecordsOptions)

@@ -72,15 +72,14 @@ def options_for(
 
     Args:
         settings: Class of settings.
-        names: Fields that become options; all fields if neither ``names`` nor ``parameters`` are given.
+        names: Fields that become options besides those of ``parameters``; all fields if no name is given.
         show_defaults: Whether the help shows the defaults of the settings.
         **parameters: Fields that become options whose names or negative forms are overridden.
     """
 
     def decorate(group: type[T]) -> type[T]:
-        selected = {*names, *parameters}
         for name, info in setting_fields(settings).items():
-            if not selected or name in selected:
+            if not names or name in names or name in parameters:
                 option = Parameter.combine(_option_of(name, info, show_defaults), parameters.get(name, Parameter()))
                 kind = _option_type(info.annotation) | None
                 group.__annotations__[name] = Annotated[kind, option, settings]

@@ -22,19 +22,18 @@ REDIRECTED_WIDTH = 160
 
 def stdout_console() -> "Console":
     """Return the console for results; lines are not wrapped if stdout is not a terminal."""
-    from rich.console import Console
+    from climassay.terminal import TerminalConsole
 
     redirected = not sys.stdout.isatty()
     width = REDIRECTED_WIDTH if redirected and "COLUMNS" not in os.environ else None
-    # Names and documents may contain brackets and colons, which rich would read as markup and emoji.
-    return Console(soft_wrap=redirected, width=width, markup=False, emoji=False)
+    return TerminalConsole(soft_wrap=redirected, width=width)
 
 
 def stderr_console() -> "Console":
     """Return the console for progress and notes."""
-    from rich.console import Console
+    from climassay.terminal import TerminalConsole
 
-    return Console(stderr=True, markup=False, emoji=False)
+    return TerminalConsole(stderr=True)
 
 
 def progress_bars(as_json: bool) -> "Progress":
@@ -46,8 +45,9 @@ def progress_bars(as_json: bool) -> "Progress":
 
 def print_json(data: Any) -> None:
     """Print one JSON document on stdout; dataclasses, paths and numpy numbers are converted, NaN becomes null."""
-    # A file name that is not UTF-8 is written with JSON's own escapes.
-    sys.stdout.write(json_text(data).encode("utf-8", "backslashreplace").decode() + "\n")
+    from climassay.terminal import visible_json
+
+    sys.stdout.write(visible_json(json_text(data)) + "\n")
 
 
 def print_note(sentence: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
+from climassay.settings import settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -233,23 +234,28 @@ class TableColumns:
     author: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@settings(subject="The options of reading")
 class ReadOptions:
     """Options for reading files; metadata set here overrides the file's own."""
 
     columns: TableColumns = field(default_factory=TableColumns)
     """Columns of CSV, TSV, JSON, JSONL and Parquet files."""
     title: str | None = None
+    """Title of all documents."""
     report: str | None = None
+    """Report or series to which the documents belong."""
     url: str | None = None
+    """Web address of the documents."""
     date: str | None = None
-    """ISO 8601 date or year."""
+    """ISO date or year of the documents."""
     edition: str | None = None
+    """Edition of the documents."""
     licence: str | None = None
+    """Licence of the documents."""
     author: str | None = None
-    """Person or organisation."""
+    """Person or organisation that wrote the documents."""
     captions: bool = False
-    """Include captions of figures and tables of PDF files."""
+    """Include captions of figures and tables in PDF files."""
     references: bool = False
     """Include lists of references."""
     tables: bool = True

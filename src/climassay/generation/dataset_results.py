@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from climassay.errors import NoAnswerError
+from climassay.generation.complexity import Complexity, complexity_table, measure_complexity
 from climassay.generation.dataset_store import DatasetStore, StoredDraft
 from climassay.generation.draft import Draft
 from climassay.generation.pipeline import PipelineResult, StreamCounts
@@ -60,6 +61,8 @@ class DatasetStats:
     """Number of accepted questions by stream, by title of the source."""
     sections: dict[str, set[str]] = field(default_factory=dict)
     """Sections with an accepted question, by title of the source."""
+    complexity: dict[Stream, list[Complexity]] = field(default_factory=dict)
+    """Syntactic measures of each accepted question, by stream."""
 
     @property
     def accepted(self) -> int:
@@ -84,11 +87,12 @@ def dataset_stats(name: str, stored_drafts: Iterable[StoredDraft]) -> DatasetSta
             counts.accepted += 1
             stats.books.setdefault(draft.main.document, Counter())[stored.stream] += 1
             stats.sections.setdefault(draft.main.document, set()).add(draft.main.section)
+            stats.complexity.setdefault(stored.stream, []).append(measure_complexity(draft.wording.question))
     return stats
 
 
 def stats_tables(stats: DatasetStats) -> list[Table]:
-    """Return yield, reasons and sources as tables, without empty tables."""
+    """Return yield, reasons, sources and complexity as tables, without empty tables."""
     streams = sorted(stats.streams, key=lambda stream: (KINDS.index(stream.kind), LEVELS.index(stream.level)))
     all_counts = stats.streams.values()
     n_drafts, n_failed = sum(counts.drafts for counts in all_counts), sum(counts.failed for counts in all_counts)
@@ -131,7 +135,8 @@ def stats_tables(stats: DatasetStats) -> list[Table]:
             for book, counts in sorted(stats.books.items(), key=lambda entry: (-entry[1].total(), entry[0]))
         ],
     )
-    return [table for table in (yields, reasons, sources) if table.rows]
+    complexity = complexity_table(stats.name, stats.complexity)
+    return [table for table in (yields, reasons, sources, complexity) if table.rows]
 
 
 def _kinds(stats: DatasetStats) -> list[Kind]:
@@ -279,7 +284,7 @@ class Dataset(Result):
         return self.drafts[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return yield, reasons for rejection, and sources."""
+        """Return yield, reasons for rejection, sources, and the measures of complexity of each accepted question."""
         stats = self.stats
 
         def by_stream(counts: Mapping[Stream, Any]) -> dict[str, Any]:
@@ -300,6 +305,12 @@ class Dataset(Result):
             ],
             "failures": dict(stats.failures),
             "sources": {book: by_stream(dict(counts)) for book, counts in stats.books.items()},
+            "complexity": by_stream(
+                {
+                    stream: [measures._asdict() for measures in all_measures]
+                    for stream, all_measures in stats.complexity.items()
+                }
+            ),
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -307,7 +318,7 @@ class Dataset(Result):
         return [{key: value for key, value in asdict(draft.as_question()).items() if value} for draft in self.drafts]
 
     def tables(self) -> list[Table]:
-        """Return yield, reasons and sources as tables."""
+        """Return yield, reasons, sources and complexity as tables."""
         return stats_tables(self.stats)
 
     def report(self) -> Report:

@@ -12,7 +12,7 @@ import html
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,8 @@ from climassay.io import Row, parse_rows, read_bytes, require_column
 from climassay.judging.preferences import Item
 from climassay.reporting.tables import skipped_note
 
+_LISTED = "\0index"
+"""Column of the index of a text that was listed with others in one cell; no file has a column of this name."""
 _TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 
@@ -85,13 +87,17 @@ PUBLISHED_FORMATS = {
         ItemColumns("decoded", "model_id", "text", "id"),
         {aspect: f"expert_annotations.{aspect}" for aspect in ("coherence", "consistency", "fluency", "relevance")},
     ),
+    "SummEval, averaged": PublishedFormat(
+        ItemColumns("machine_summaries", None, "text", "id"),
+        {aspect: aspect for aspect in ("coherence", "consistency", "fluency", "relevance")},
+    ),
     "PPairS": PublishedFormat(
         ItemColumns("summary", "summary_id", "article", "article_id"),
         {aspect: aspect for aspect in ("coherence", "consistency", "fluency", "informativeness", "relevance")},
     ),
 }
-"""Formats by name: Newsroom's CSV of human ratings, SummEval's aligned and paired JSON lines, and the form into which
-the code of the thesis brings both."""
+"""Formats by name: Newsroom's CSV of human ratings; SummEval's aligned and paired JSON lines, and its table on the hub
+with a row per article and the experts' means; the form into which the code of the thesis brings both."""
 
 
 def published_columns(file: str | Path, label: str | None) -> ItemColumns | None:
@@ -108,7 +114,7 @@ def published_columns(file: str | Path, label: str | None) -> ItemColumns | None
     names = set(next(iter(parse_rows(path, read_bytes(path))), {}))
     for published in PUBLISHED_FORMATS.values():
         columns = published.columns
-        if {columns.text, columns.id, columns.context, columns.group} <= names:
+        if {columns.text, columns.id, columns.context, columns.group} - {None} <= names:
             return replace(columns, label=published.ratings.get(label or "", label))
     if {"decoded", "expert_annotations"} <= names:
         raise InputError(
@@ -141,7 +147,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     """Read items from CSV, TSV, JSON, JSON lines or Parquet, also gzipped.
 
     HTML tags and entities, which news corpora contain, are removed, and white space is normalised. Rows of one item,
-    which have the same text, are ratings of several raters.
+    which have the same text, are ratings of several raters. A cell that lists several texts makes an item of each.
 
     Args:
         file: The table.
@@ -150,7 +156,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
 
     Raises:
         InputError: The file cannot be read, a column does not exist, an identifier stands for two texts, ratings that
-            are words differ, or no item is left.
+            are words differ, a row lists more texts than ratings, or no item is left.
     """
     path = Path(file)
     rows = list(parse_rows(path, read_bytes(path)))
@@ -162,7 +168,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     scales: dict[str, str] = {}
     items: dict[str, Item] = {}
     ratings: dict[str, list[float]] = {}
-    for number, row in enumerate(rows, start=1):
+    for number, row in _rows_by_text(path, rows, columns):
         text = clean_text(_cell_text(row, columns.text))
         if not text:
             skipped.append(f"row {number}: the column {columns.text!r} is empty")
@@ -181,7 +187,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
         if columns.group is not None and not group:  # else all such rows would be compared as one group
             skipped.append(f"row {number}: the column {columns.group!r} is empty")
             continue
-        item_id = _cell_text(row, columns.id)
+        item_id = "-".join(filter(None, (_cell_text(row, columns.id), row.get(_LISTED, ""))))
         # Numbers that start anew in every group are usual; the group makes them unique.
         key = f"{group}/{item_id}" if item_id and group else item_id or str(number)
         item = Item(key, text, contexts[raw_context], group)
@@ -206,6 +212,28 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     counts = [len(labels) for labels in ratings.values() if labels] or [1]
     names = tuple(level[0] for level in columns.levels)
     return ItemTable(labelled, tuple(skipped), names, str(file), (min(counts), max(counts)))
+
+
+def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iterator[tuple[int, Row]]:
+    """Yield each row with its number from 1, once per text if its cell lists several texts.
+
+    Raises:
+        InputError: A row lists more texts than ratings, or fewer.
+    """
+    for number, row in enumerate(rows, start=1):
+        texts = row.get(columns.text)
+        if not isinstance(texts, list):
+            yield number, row
+            continue
+        lists = {columns.text: texts}
+        if columns.label is not None:
+            ratings = row.get(columns.label)
+            lists[columns.label] = ratings if isinstance(ratings, list) else []
+            if len(lists[columns.label]) != len(texts):
+                counts = f"{len(texts)} texts and {len(lists[columns.label])} ratings"
+                raise InputError(f"{path}, row {number}, lists {counts}.")
+        for index in range(len(texts)):
+            yield number, {**row, **{name: values[index] for name, values in lists.items()}, _LISTED: str(index)}
 
 
 def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> ItemColumns:

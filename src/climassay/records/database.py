@@ -4,7 +4,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,7 +29,7 @@ POSTGRES_SCHEMA = "climassay"
 """PostgreSQL schema of the tables, which lets them share a database with other applications."""
 ADVISORY_LOCK = 0x636C696D
 """Number of the PostgreSQL lock for creating tables."""
-RESTORE = "restore it from a copy or move it away."
+RESTORE = "restore a backup of it with climassay records restore FILE, or move it away with its files -wal and -shm."
 """Advice that error messages give if the database file is damaged."""
 _MIN_FREE_BYTES = 64 * 1024
 """Free space that SQLite needs for its write-ahead log, whose index has 32 KiB."""
@@ -85,12 +85,13 @@ class Database:
         url_without_password = self.url.difference_update_query(["password", "sslpassword"])
         self.shown_url = url_without_password.render_as_string(hide_password=True)
         self._engine = _make_engine(self.url)
+        self._check_left_log()
         self._check_or_create(make)
 
     @property
     def is_sqlite(self) -> bool:
         """Whether the database is a SQLite file."""
-        return self.url.get_backend_name() == "sqlite"
+        return sqlite_path(self.url) is not None
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -102,7 +103,7 @@ class Database:
             raise self._describe_error(error) from None
         except UnicodeDecodeError as error:
             # SQLite's message on damage quotes the damaged bytes, which Python cannot decode.
-            raise self._corruption_error(f"text that is not UTF-8, byte 0x{error.object[error.start]:02x}") from None
+            raise self.corruption_error(f"text that is not UTF-8, byte 0x{error.object[error.start]:02x}") from None
 
     def rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         """Return all rows of a query."""
@@ -194,17 +195,23 @@ class Database:
                 is_full = shutil.disk_usage(Path(self.url.database or "").parent).free < _MIN_FREE_BYTES
         return RecordsError(f"The records database {self.shown_url} {_error_with_advice(error, is_full)}")
 
-    def _corruption_error(self, reason: str) -> RecordsError:
+    def corruption_error(self, reason: str) -> RecordsError:
+        """Return the error for damage of the database, with advice."""
         return RecordsError(f"The records database {self.shown_url} is corrupt ({reason}): {RESTORE}")
 
     def _check_integrity(self) -> None:
-        """Raise an error if SQLite finds damage in the file."""
-        if not self.is_sqlite:
-            return
-        with self.read() as connection:
-            result = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one_or_none()
-        if result != "ok":
-            raise self._corruption_error(str(result).strip().splitlines()[-1] if result else "it cannot be checked")
+        """Raise an error if SQLite finds damage in the file, which is not changed."""
+        path = sqlite_path(self.url)
+        if path is not None and (damage := find_damage(path)) is not None:
+            raise self.corruption_error(damage)
+
+    def _check_left_log(self) -> None:
+        """Raise an error if a write-ahead log that another process has left or uses does not belong to the file."""
+        path = sqlite_path(self.url)
+        log = None if path is None else path.with_name(path.name + "-wal")
+        with suppress(OSError):
+            if log is not None and log.stat().st_size:
+                self._check_integrity()
 
     def _check_or_create(self, make: bool) -> None:
         version = self.stored_version()
@@ -243,7 +250,7 @@ class Database:
                     return int(value)
         self._check_integrity()
         if len(names & tables.metadata.tables.keys()) > 1:
-            raise self._corruption_error("only some of its tables can be found")
+            raise self.corruption_error("only some of its tables can be found")
         raise RecordsError(
             f"{self.shown_url} is a database, but not one of climassay's records: choose another workspace or URL."
         )
@@ -266,6 +273,29 @@ class Database:
             connection.execute(sa.schema.CreateSchema(POSTGRES_SCHEMA, if_not_exists=True))
         tables.metadata.create_all(connection, checkfirst=True)
         self.insert_new(connection, tables.meta, [{"name": "schema_version", "value": str(tables.SCHEMA_VERSION)}])
+
+
+def sqlite_path(url: sa.URL) -> Path | None:
+    """Return the file of a SQLite database; None for PostgreSQL."""
+    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+
+
+def open_read_only(file: Path) -> sqlite3.Connection:
+    """Return a connection that changes neither a SQLite file nor the files beside it."""
+    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+
+
+def find_damage(file: Path) -> str | None:
+    """Return the first damage that SQLite finds in a file and its log; None if there is none or it cannot be opened."""
+    try:
+        with closing(open_read_only(file)) as connection:
+            result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        is_unavailable = any(words in str(error) for words in ("unable to open", "locked"))
+        return None if is_unavailable else str(error)
+    except UnicodeDecodeError:
+        return "a text in it is not UTF-8"
+    return None if result == "ok" else result.strip().splitlines()[-1]
 
 
 def _parse_url(text: str) -> sa.URL:
@@ -365,7 +395,7 @@ def _error_with_advice(error: DBAPIError, is_full: bool) -> str:
     if "disk is full" in text or "no space" in text or (is_full and "disk i/o" in text):
         return "cannot grow because the disk is full: free some space and run the command again."
     if "disk i/o" in text or "file too large" in text:
-        advice = "see whether the disk is full or damaged; restore a file that was cut off from a copy."
+        advice = "see whether the disk is full or damaged; or restore a backup with climassay records restore FILE."
         return f"cannot be read or written ({reason}): {advice}"
     if is_write_conflict(error):
         return f"stayed locked by another process for {BUSY_SECONDS} s: wait for it or stop it, then try again."
@@ -379,6 +409,13 @@ SERVER_LOCK = 0x636C6D73
 """Number of the lock in PostgreSQL; the lock of a SQLite file is a file."""
 _ADDRESS = "server"
 """Name of the entry of ``meta`` with the server's address."""
+
+
+def server_lock(path: Path) -> "FileLock":
+    """Return the lock, not yet acquired, of the only server of a SQLite file."""
+    from filelock import FileLock
+
+    return FileLock(path.with_name(f".{path.name}.server"), timeout=0, mode=0o600)
 
 
 class ServerLock:
@@ -434,10 +471,9 @@ class ServerLock:
 
     def _try_acquire(self, database: Database) -> bool:
         if database.is_sqlite:
-            from filelock import FileLock, Timeout
+            from filelock import Timeout
 
-            path = Path(str(database.url.database))
-            file = FileLock(path.with_name(f".{path.name}.server"), timeout=0, mode=0o600)
+            file = server_lock(Path(str(database.url.database)))
             try:
                 file.acquire()
             except Timeout:

@@ -228,6 +228,38 @@ class Records:
                     stored_answers[bytes(row["key"])] = StoredAnswer(row["id"], answer)
         return stored_answers
 
+    def forget(self, run: str) -> None:
+        """Delete the results and the configuration of a run, and the requests and answers that no other run uses.
+
+        The run itself stays, with its command and its times.
+        """
+        runs, answers, uses, requests, texts = (
+            tables.runs, tables.answers, tables.uses, tables.requests, tables.texts,
+        )  # fmt: skip
+        reused = sa.select(uses.c.answer).where(uses.c.run != run)
+        own = sa.select(answers.c.id, answers.c.request).where(answers.c.run == run, answers.c.id.not_in(reused))
+
+        def delete_rows(connection: sa.Connection) -> None:
+            rows = connection.execute(own).all()
+            connection.execute(uses.delete().where(uses.c.run == run))
+            connection.execute(tables.results.delete().where(tables.results.c.run == run))
+            connection.execute(runs.update().where(runs.c.id == run).values(config="{}", error=None))
+            for chunk in chunks(rows):
+                connection.execute(answers.delete().where(answers.c.id.in_([row.id for row in chunk])))
+                answered = sa.exists().where(answers.c.request == requests.c.key)
+                unanswered = sa.and_(requests.c.key.in_({row.request for row in chunk}), ~answered)
+                digests = connection.execute(sa.select(requests.c.prompt, requests.c.settings).where(unanswered)).all()
+                connection.execute(requests.delete().where(unanswered))
+                unused = sa.and_(
+                    texts.c.digest.in_({digest for row in digests for digest in row}),
+                    ~sa.exists().where(
+                        sa.or_(requests.c.prompt == texts.c.digest, requests.c.settings == texts.c.digest)
+                    ),
+                )
+                connection.execute(texts.delete().where(unused))
+
+        self.database.write(delete_rows)
+
     def close(self) -> None:
         """Close all connections."""
         self.database.close()

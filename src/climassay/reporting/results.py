@@ -160,9 +160,9 @@ class Result:
 
     def __repr__(self) -> str:
         """Return the lines and the tables, each table truncated to 40 rows."""
-        from rich.console import Console
+        from climassay.terminal import TerminalConsole
 
-        console = Console(file=io.StringIO(), width=_CONSOLE_WIDTH, markup=False, emoji=False, color_system=None)
+        console = TerminalConsole(file=io.StringIO(), width=_CONSOLE_WIDTH, color_system=None)
         parts: list[Any] = [*self.lines()]
         for table in self.terminal_tables(_CONSOLE_WIDTH):
             n_rows = min(len(table.rows), _MAX_CONSOLE_ROWS)

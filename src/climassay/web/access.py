@@ -79,7 +79,8 @@ def may_read(user: User | None, app: AppState) -> bool:
 def job_for(app: AppState, user: User | None, job_id: str) -> Job:
     """Return a job that a visitor may see.
 
-    Users see their own jobs, adjudicators all jobs, and everybody who may read sees checks and questions.
+    Users see their own jobs, adjudicators all jobs, and other users also checks and questions. Visitors without an
+    account see questions only, because no check is published while its job runs.
 
     Raises:
         Missing: There is no such job.
@@ -88,7 +89,8 @@ def job_for(app: AppState, user: User | None, job_id: str) -> Job:
     with missing():
         job = app.jobs.get(job_id)
     is_own = user is not None and (job.by == user.name or user.may("adjudicator"))
-    if not is_own and not (job.kind in ("check", "ask") and may_read(user, app)):
+    is_open = job.kind == "ask" or (job.kind == "check" and user is not None)
+    if not is_own and not (is_open and may_read(user, app)):
         raise Refused("This is somebody else's work.")
     return job
 

@@ -30,8 +30,9 @@ from climassay.web.pages import page
 from climassay.web.redaction import RedactedResponses
 
 AREAS = (
-    "annotate.pages", "api.annotation", "api.checks", "api.library", "api.results", "ask", "checks.pages", "confidence",
-    "library.pages", "library.evidence", "results.pages", "results.questions", "server",
+    "annotate.pages", "api.annotation", "api.checks", "api.library", "api.results", "ask", "checks.pages",
+    "checks.moderation", "confidence", "library.pages", "library.evidence", "results.pages", "results.questions",
+    "server",
 )  # fmt: skip
 """Modules with a ``router``, and optionally a function ``register(app_state)``.
 

@@ -18,7 +18,8 @@ from climassay.errors import InputError
 from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import GroundedAnswer, removed_note, truncated_note, unchecked_note
-from climassay.grounding.citations import AnswerSentence, mark_quotations
+from climassay.grounding.citations import AnswerSentence
+from climassay.grounding.quotations import mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
 from climassay.web.access import Annotator, Reader, may_stop
@@ -44,7 +45,7 @@ router = APIRouter(include_in_schema=False)
 
 def register(app: AppState) -> None:
     """Register the job that answers a question."""
-    app.jobs.register(ASK, answer_question, "models")
+    app.jobs.register(ASK, answer_question, "questions")
 
 
 class QuestionForm(BaseModel):

@@ -1,6 +1,9 @@
 """Long-running work: stored in the database, done in order, and resumed after the server was killed.
 
-Each lane has one thread, so that two debates never load two models and two uploads never write one collection at once.
+Each kind of work has a lane with threads of its own: a question does not wait for checks, and a check whose model hangs
+does not stop the others. The threads share each loaded model, which answers one request at a time. Collections are
+changed in one thread, so that two uploads never write one collection at once. In each lane people take turns.
+
 A job that was running when its server was killed is queued again, so its work must be resumable. A running job belongs
 to one server as long as that server updates ``seen_at``; a server that has lost a job no longer changes it.
 
@@ -11,15 +14,17 @@ for all followers of that job; changes by other processes are read every few sec
 import asyncio
 import contextlib
 import json
+import math
 import os
 import threading
 import time
 import traceback
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from statistics import median
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
@@ -27,8 +32,12 @@ from starlette.concurrency import run_in_threadpool
 from climassay.errors import ClimassayError, InputError, RecordsError
 from climassay.records.database import Database, record_of
 
-Lane = Literal["models", "corpus"]
-"""Kinds of work that must not run twice at once: requests to models, and changes of collections."""
+Lane = Literal["checks", "questions", "training", "corpus"]
+"""Kinds of work that do not wait for each other."""
+WORKERS: Mapping[Lane, int] = {"checks": 4, "questions": 4, "training": 1, "corpus": 1}
+"""Number of jobs of each lane that run at the same time."""
+MIN_PAST_JOBS = 3
+"""Minimum number of past jobs to estimate when a waiting one starts."""
 State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
 QUIET_SECONDS = 0.2
@@ -37,6 +46,8 @@ HEARTBEAT_SECONDS = 5.0
 """Seconds between two updates of ``seen_at``."""
 LEASE_SECONDS = 30.0
 """Seconds without an update of ``seen_at`` after which a job is queued again."""
+CLOSE_SECONDS = 5.0
+"""Maximum number of seconds for which a server that ends waits for its jobs."""
 WAKE_SECONDS = 5.0
 """Maximum number of seconds until a lane looks for jobs that other processes queued."""
 
@@ -59,6 +70,7 @@ jobs = sa.Table(
     sa.Column("result", sa.Text),
     sa.Column("by", sa.String(40)),
     sa.Column("made_at", sa.Float, nullable=False),
+    sa.Column("started_at", sa.Float),
     sa.Column("ended_at", sa.Float),
     sa.Column("owner", sa.String(16)),
     sa.Column("seen_at", sa.Float),
@@ -119,6 +131,16 @@ class JobEvent:
     body: dict[str, Any]
     told_at: float
     """Seconds since 1970-01-01 UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Place of a queued job in its lane."""
+
+    ahead: int
+    """Number of queued jobs that are served before it."""
+    seconds: float | None
+    """Estimated seconds until it starts; None if too few jobs of its kind are known."""
 
 
 class Stopped(Exception):
@@ -236,7 +258,8 @@ class Jobs:
         """Start the threads; ``context`` is passed to all work."""
         threads = [
             threading.Thread(target=self._work_lane, args=(context, lane), name=f"jobs-{lane}", daemon=True)
-            for lane in get_args(Lane)
+            for lane, workers in WORKERS.items()
+            for _ in range(workers)
         ]
         self._threads += [*threads, threading.Thread(target=self._live, name="jobs-life", daemon=True)]
         for thread in self._threads:
@@ -262,11 +285,12 @@ class Jobs:
             self._stopping.wait(HEARTBEAT_SECONDS)
 
     def close(self) -> None:
-        """Ask running jobs to end and wait up to 5 seconds per thread; unfinished jobs resume at the next start."""
+        """Ask running jobs to end and wait up to 5 seconds for them; unfinished jobs resume at the next start."""
         self._stopping.set()
         self.announce("")
+        latest = time.monotonic() + CLOSE_SECONDS
         for thread in self._threads:
-            thread.join(timeout=5)
+            thread.join(timeout=max(0.0, latest - time.monotonic()))
 
     @property
     def closing(self) -> bool:
@@ -288,6 +312,23 @@ class Jobs:
         update = jobs.update().where(jobs.c.id == job, jobs.c.state.in_(("queued", "running")))
         self.database.execute(update.values(state="stopped", ended_at=time.time()))
         self.announce(job)
+
+    def remove_of(self, kind: str, subject: str) -> None:
+        """Delete the ended jobs of a kind, and their events, whose payload names a subject under the kind.
+
+        Args:
+            kind: Kind of the jobs, which is also the name of the field of the payload.
+            subject: Value of that field, such as the id of a check.
+        """
+        text = f'"{kind}": {json.dumps(subject)}'
+        ended = sa.and_(jobs.c.kind == kind, jobs.c.state.in_(ENDED), jobs.c.payload.contains(text, autoescape=True))
+        ids = [job.id for job in self._read(sa.select(jobs).where(ended))]
+
+        def delete_rows(connection: sa.Connection) -> None:
+            connection.execute(job_events.delete().where(job_events.c.job.in_(ids)))
+            connection.execute(jobs.delete().where(jobs.c.id.in_(ids)))
+
+        self.database.write(delete_rows)
 
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
         return [
@@ -358,11 +399,50 @@ class Jobs:
                 traceback.print_exc()
                 self._stopping.wait(WAKE_SECONDS)
 
+    def waiting(self, lane: Lane) -> "Sequence[Job]":
+        """Return the queued jobs of a lane in the order in which they are served.
+
+        People take turns: the next job is the oldest one of whoever has the fewest jobs running, and among these of
+        whoever was served the longest time ago.
+        """
+        in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
+        queued = self._read(
+            sa.select(jobs).where(in_lane, jobs.c.state == "queued").order_by(jobs.c.made_at, jobs.c.id)
+        )
+        if len(queued) < 2:
+            return queued
+        is_running = jobs.c.state == "running"
+        served_since = sa.or_(is_running, jobs.c.started_at >= queued[0].made_at)
+        counts = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
+        rows = self.database.rows(sa.select(jobs.c.by, *counts).where(in_lane, served_since).group_by(jobs.c.by))
+        served = {by: (int(running), float(latest or 0.0)) for by, running, latest in rows}
+        turns: Counter[str | None] = Counter()
+        keys = {}
+        for job in queued:
+            running, latest = served.get(job.by, (0, 0.0))
+            first = turns[job.by] == 0
+            keys[job.id] = (running + turns[job.by], latest if first else math.inf, job.made_at)
+            turns[job.by] += 1
+        return sorted(queued, key=lambda job: keys[job.id])
+
+    def turn(self, job: Job) -> Turn | None:
+        """Return the place of a queued job in its lane, and an estimate of when it starts; None if it is not queued."""
+        lane, _ = self._works[job.kind]
+        ids = [waiting_job.id for waiting_job in self.waiting(lane)]
+        if job.id not in ids:
+            return None
+        is_past = sa.and_(jobs.c.kind == job.kind, jobs.c.state == "done", jobs.c.started_at.is_not(None))
+        query = sa.select(jobs.c.ended_at - jobs.c.started_at).where(is_past).order_by(jobs.c.made_at.desc()).limit(20)
+        past = [float(row[0]) for row in self.database.rows(query)]
+        ahead = ids.index(job.id)
+        rounds = -(-(ahead + 1) // WORKERS[lane])
+        return Turn(ahead, median(past) * rounds if len(past) >= MIN_PAST_JOBS else None)
+
     def _take(self, lane: Lane) -> Job | None:
-        is_next = sa.and_(jobs.c.state == "queued", jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
-        for job in self._read(sa.select(jobs).where(is_next).order_by(jobs.c.made_at).limit(1)):
+        for job in self.waiting(lane):
+            now = time.time()
             update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
-            claim = update.values(state="running", owner=self.owner, seen_at=time.time())
+            claim = update.values(state="running", owner=self.owner, seen_at=now, started_at=now)
             if self.database.execute(claim):
                 self.announce(job.id)
                 return job

@@ -2,10 +2,10 @@
 
 from climassay.confidence.extraction.extracting import documents_of_collection as documents_of_collection
 from climassay.confidence.extraction.extracting import (
-    ExtractOptions as ExtractOptions,
     extract as extract,
     mark_duplicates as mark_duplicates,
     normalised as normalised,
     split_report_sentences as split_report_sentences,
 )
 from climassay.confidence.extraction.review import CertaintyTerm as CertaintyTerm, extract_terms as extract_terms
+from climassay.confidence.settings import ExtractOptions as ExtractOptions

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 from climassay.confidence.marks import find_tags
+from climassay.confidence.settings import Acronyms
 from climassay.corpus.sentences import Span
 
 _LABEL = (
@@ -278,8 +278,6 @@ def _replace_spans(
     return "".join([*pieces, text[last:]])
 
 
-Acronyms = Literal["every", "first", "none"]
-
 KNOWN_ACRONYMS = dict(
     line.split("\t") for line in Path(__file__).with_name("acronyms.tsv").read_text(encoding="utf-8").splitlines()
 )
@@ -396,7 +394,7 @@ class AcronymList:
         or the
         words remain unchanged (first).
         """
-        if mode == "none" or not any(char.isupper() for char in text):
+        if mode == "never" or not any(char.isupper() for char in text):
             return text
         expanded: set[str] = set()
         pieces, last = [], 0

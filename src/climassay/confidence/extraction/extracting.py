@@ -5,14 +5,13 @@ First a document is identified: its language, its report, or the collection that
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, NamedTuple
 
 from climassay.confidence.extraction.cleaning import (
     AcronymList,
-    Acronyms,
     bracketed_spans,
     clean_sentence,
     is_reference,
@@ -20,6 +19,7 @@ from climassay.confidence.extraction.cleaning import (
     references_in,
 )
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
+from climassay.confidence.settings import ExtractOptions
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag
 from climassay.corpus.documents import Block, Document, Passage, shared_start
@@ -181,43 +181,6 @@ def _blocks(passages: list[Passage]) -> Iterator[Block]:
             yield open_block
 
 
-RangeEnd = Literal["upper", "lower"]
-ParagraphTags = Literal["found", "always", "never"]
-MAX_CONTEXT = 50
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractOptions:
-    """Options of the extraction.
-
-    Raises:
-        InputError: An option is out of range.
-    """
-
-    acronyms: Acronyms = "every"
-    """Expansion of acronyms: at every occurrence (Maiya 2024, C.1), at the first one in each sentence, or never."""
-    context: int = 5
-    """Maximum number of sentences stored before and after a statement, within its section."""
-    untagged: bool = False
-    """True includes sentences without a level of confidence."""
-    ranges: RangeEnd = "upper"
-    """End of a range such as "medium to high confidence" that becomes the tag."""
-    paragraph_tags: ParagraphTags = "found"
-    """Rule by which a tag after a paragraph's last full stop applies to all its sentences: ``always``, ``never``, or
-    (``found``) only if the document has hardly any such tags within paragraphs."""
-    report: str | None = None
-    """Name of the report, which overrides the documents' own."""
-    cycle: str | None = None
-    """Assessment cycle, ``AR3`` to ``AR6``, which overrides the documents' own."""
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.context <= MAX_CONTEXT:
-            raise InputError(f"A context of {self.context} sentences is not possible: use 0 to {MAX_CONTEXT}.")
-        for name, kind in (("acronyms", Acronyms), ("ranges", RangeEnd), ("paragraph_tags", ParagraphTags)):
-            if getattr(self, name) not in get_args(kind):
-                raise InputError(f"{name} cannot be {getattr(self, name)}: it is {' or '.join(get_args(kind))}.")
-
-
 MIN_UNTAGGED_WORDS = 4
 """Minimum number of words of a sentence without a level; shorter ones are mostly labels."""
 MAX_SCOPE_WORDS = 14
@@ -326,7 +289,7 @@ class _DocumentStatements:
         check_language(document.title, texts)
         self.document, self.options = document, options
         self.identity = identify(document, options.report, options.cycle)
-        self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "none" else AcronymList()
+        self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "never" else AcronymList()
         self.labels: list[str | None] = []
         """Number of each block, or of the last numbered one above it in its chapter."""
         for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):

@@ -1,5 +1,6 @@
 """Topics of statements, found by clustering and named by words, by a model or by hand."""
 
+from climassay.confidence.settings import TopicSettings as TopicSettings
 from climassay.confidence.topics.modelling import (
     Grouping as Grouping,
     group_statements as group_statements,
@@ -26,7 +27,6 @@ from climassay.confidence.topics.topic import (
     AssignedStatement as AssignedStatement,
     Topic as Topic,
     TopicModel as TopicModel,
-    TopicSettings as TopicSettings,
     read_topics as read_topics,
     report_table as report_table,
     topic_table as topic_table,

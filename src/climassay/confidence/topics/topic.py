@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from climassay.confidence.settings import TopicSettings
 from climassay.confidence.statement import Statement
 from climassay.errors import InputError
 from climassay.io import read_text, write_file
@@ -16,32 +17,7 @@ from climassay.reporting import Table
 
 OUTSIDE = -1
 """Topic number of statements that are outliers without a topic."""
-OutlierRule = Literal["assign", "leave"]
-Reduction = Literal["embeddings", "words"]
 NameSource = Literal["hand", "model", "words", "earlier"]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
-    """Settings of the clustering."""
-
-    topics: int = 30
-    """Maximum number of topics; the statements may have fewer clusters."""
-    seed: int = 0
-    """Seed of UMAP, the only random step."""
-    min_cluster_size: int = 10
-    """Minimum number of statements of a cluster before clusters are joined."""
-    outliers: OutlierRule = "assign"
-    """Rule for statements outside every cluster: ``assign`` to the nearest one, or ``leave`` without a topic."""
-    reduction: Reduction = "embeddings"
-    """Similarity by which clusters are joined: that of their mean vectors or of their words (c-TF-IDF)."""
-    neighbours: int = 15
-    components: int = 5
-    """Number of dimensions for clustering."""
-    words: int = 10
-    """Maximum number of words of a topic, unigrams and bigrams."""
-    diversity: float = 0.2
-    """Diversity of maximal marginal relevance: 0 prefers the most typical words, 1 the most different ones."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ class SettingsForm(BaseModel):
 
 def register(app: AppState) -> None:
     """Register the job that trains a validator."""
-    app.jobs.register(KIND, retrain_work, "models")
+    app.jobs.register(KIND, retrain_work, "training")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue
 from pydantic_core import to_jsonable_python
 
-from climassay.factcheck.check_store import CheckSummary, Visibility
+from climassay.factcheck.check_records import (
+    CheckSummary,
+    Visibility,
+)
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
 from climassay.web.access import Annotator, Reader
@@ -27,7 +30,7 @@ from climassay.web.api.base import (
 from climassay.web.app_state import App
 from climassay.web.ask import QuestionForm, begin_question, question_job
 from climassay.web.checks.pages import CheckFilters, check_text
-from climassay.web.checks.store import ClaimForm, begin_check, checks_of, choose_debate, found_check
+from climassay.web.checks.store import ClaimForm, begin_check, checks_of, choose_debate, found_check, visible_to
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
@@ -174,7 +177,7 @@ class TranscriptData(Data):
 @router.get("/checks", response_model=Page[CheckData])
 def list_checks(app: App, user: Reader, filters: CheckFilters, limit: Limit = 50, after: After = None) -> Any:
     """List the checks that match the filters, newest first."""
-    checks = checks_of(app).newest(filters, limit=limit + 1, after=after)
+    checks = checks_of(app).newest(filters, limit=limit + 1, after=after, visibilities=visible_to(user))
     return page_of(checks, limit, lambda check: CheckData.of(check, user))
 
 
@@ -193,13 +196,13 @@ def check_claim(app: App, user: Annotator, claim: ClaimToCheck) -> Any:
 @router.get("/checks/{check}", response_model=CheckData)
 def get_check(app: App, user: Reader, check: CheckId) -> Any:
     """Get the state and the verdict of a check."""
-    return CheckData.of(found_check(app, check)[0].about, user)
+    return CheckData.of(found_check(app, check, user)[0].about, user)
 
 
 @router.get("/checks/{check}/transcript", response_model=TranscriptData)
 def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
     """Get the whole debate; 404 until it has ended."""
-    stored, _ = found_check(app, check)
+    stored, _ = found_check(app, check, user)
     if stored.transcript is None:
         raise Missing(f"The check {check} has no transcript: its state is {stored.about.state!r}.")
     return TranscriptData(

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import Field, JsonValue
 
 from climassay.records.queries import list_run_entries, run_settings
@@ -10,9 +10,11 @@ from climassay.reporting import Table
 from climassay.web.access import Reader
 from climassay.web.api.base import NO_NUL, After, Data, Limit, Moment, Page, api_router, page_of, path_name
 from climassay.web.app_state import App
+from climassay.web.checks.moderation import hidden_runs, require_visible_run
 from climassay.web.results.stored_run import find_run_summary, find_stored_run
 
 router = api_router("/runs", "runs")
+router.dependencies.append(Depends(require_visible_run))
 RunId = Annotated[str, path_name("Id of the run.", "r00c0ffee")]
 Word = Annotated[str, Query(pattern=NO_NUL, max_length=200)]
 
@@ -87,7 +89,9 @@ def list_runs(
     after: After = None,
 ) -> Any:
     """List the runs that match the filters, newest first."""
-    entries = list_run_entries(app.database, command=command, text=text, limit=limit + 1, after=after)
+    entries = list_run_entries(
+        app.database, command=command, text=text, limit=limit + 1, after=after, excluded=hidden_runs(user)
+    )
     return page_of(entries, limit, RunData.of)
 
 

@@ -16,7 +16,7 @@ from climassay.api.documents import TextCheck
 from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck import factcheck_page
-from climassay.factcheck.check_store import (
+from climassay.factcheck.check_records import (
     MAX_CLAIM_LENGTH,
     MAX_COMMENT_LENGTH,
     MAX_SOURCE_LENGTH,
@@ -54,6 +54,7 @@ from climassay.web.checks.store import (
     publication_of,
     similar_checks,
     submit_forgotten,
+    visible_to,
 )
 from climassay.web.failures import Missing, SignInNeeded, in_plain_words
 from climassay.web.jobs import Job
@@ -88,7 +89,7 @@ def register(app: AppState) -> None:
     """
     checks_of(app)
     debate_choices(app)
-    app.jobs.register(KIND, check_claim, "models")
+    app.jobs.register(KIND, check_claim, "checks")
     submit_forgotten(app)
 
 
@@ -147,12 +148,14 @@ def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", 
 @router.get("/checks/{check}")
 def show_check(request: Request, app: App, user: Reader, check: str) -> Response:
     """Show a check: its debate while it goes on, afterwards its verdict with everything behind it."""
-    stored, job = found_check(app, check)
+    stored, job = found_check(app, check, user)
     name_of = display_names(app, user)
     common: dict[str, Any] = {
         "about": stored.about,
         "settings": stored.settings,
-        "asker": name_of(stored.about.by),
+        # Visitors without an account do not see who asked.
+        "asker": "" if user is None else name_of(stored.about.by),
+        "is_public": app.settings.public == "read",
         "repeatable": may_begin_again(user, stored),
         "is_refused": user is not None and stored.about.outcome in ("not checkable", "not about climate"),
     }
@@ -180,9 +183,9 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
 
 
 @router.get("/checks/{check}/debate")
-def show_new_events(request: Request, app: App, _user: Reader, check: str, after: int = 0) -> Response:
+def show_new_events(request: Request, app: App, user: Reader, check: str, after: int = 0) -> Response:
     """Return the part of the page that shows the events of a debate after a number."""
-    stored, job = found_check(app, check)
+    stored, job = found_check(app, check, user)
     return page(request, "checks/news.html.j2", settings=stored.settings, **_live_values(app, stored, job, after))
 
 
@@ -226,7 +229,7 @@ def review_check(
     comment: Annotated[str, Form()] = "",
 ) -> Response:
     """Store the user's opinion of a verdict; a later one replaces an earlier one."""
-    found_check(app, check)
+    found_check(app, check, user)
     # Browsers send line ends as CR and LF.
     checks_of(app).review(check, user.name, opinion, comment.replace("\r\n", "\n"))
     return back_to(f"/checks/{check}#reviews")
@@ -235,7 +238,7 @@ def review_check(
 @router.get("/checks/{check}/check.json")
 def download_data(app: App, user: Reader, check: str) -> Response:
     """Download the claim, the whole debate and the reviews as JSON."""
-    stored, _ = found_check(app, check)
+    stored, _ = found_check(app, check, user)
     if stored.transcript is not None:
         stored = replace(stored, transcript=CitationLinks(library_of(app)).transcript(stored.transcript))
     data = visible_data(user, check_data(stored, checks_of(app).reviews(check)), display_names(app, user))
@@ -243,16 +246,16 @@ def download_data(app: App, user: Reader, check: str) -> Response:
 
 
 @router.get("/checks/{check}/claimreview.json")
-def download_claim_review(app: App, _user: Reader, check: str) -> Response:
+def download_claim_review(app: App, user: Reader, check: str) -> Response:
     """Download the verdict as schema.org ClaimReview."""
-    result = json.dumps(claim_review_of(app, check), ensure_ascii=False, indent=2)
+    result = json.dumps(claim_review_of(app, check, user), ensure_ascii=False, indent=2)
     return as_file(result, f"{check}.claimreview.json", "application/ld+json")
 
 
 @router.get("/checks/{check}/page.html")
 def download_page(app: App, user: Reader, check: str) -> Response:
     """Download the fact-check as one self-contained HTML file."""
-    stored, _ = found_check(app, check)
+    stored, _ = found_check(app, check, user)
     if stored.transcript is None:
         raise Missing("This check has no result, so it has no page.")
     transcript = CitationLinks(library_of(app)).transcript(stored.transcript)
@@ -278,7 +281,7 @@ CheckFilters = Annotated[CheckFilter, Depends(check_filters)]
 def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters, number: PageNumber = 1) -> Response:
     """Show the checks that match the filters, newest first, fifty per page."""
     checks = checks_of(app)
-    matches = checks.list(filters, number)
+    matches = checks.list(filters, number, visible_to(user))
     parameters = {
         _PARAMETER_NAMES.get(field.name, field.name): getattr(filters, field.name) for field in fields(filters)
     }
@@ -301,6 +304,8 @@ def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters,
         collections=checks.collections(),
         reviewers=reviewers,
         formats=FORMATS,
+        is_public=app.settings.public == "read",
+        visibilities=visible_to(user),
         agreement=checks.agreement(),
     )
 
@@ -317,6 +322,7 @@ def _filter_texts(filters: CheckFilter, reviewers: Mapping[str, str]) -> list[st
         f"\u201c{filters.source}\u201d as its source": filters.source,
         f"from {filters.since} on": filters.since,
         f"until {filters.until}": filters.until,
+        f"readers: {filters.visibility}": filters.visibility,
         f"reviewed by {reviewers.get(filters.reviewer, filters.reviewer)}": filters.reviewer,
     }
     return [words for words, value in texts.items() if value]
@@ -328,7 +334,9 @@ def download_all(request: Request, app: App, user: Reader, filters: CheckFilters
     if format not in FORMATS:
         raise Missing(f"Checks are available as {', '.join(FORMATS)}, not as {format[:20]}.")
     checks = checks_of(app)
-    checks.newest(filters, limit=1)  # Invalid filters are reported before the download starts.
+    checks.newest(
+        filters, limit=1, visibilities=visible_to(user)
+    )  # Invalid filters are reported before the download starts.
     name = f"checks.{format}"
     name_of = display_names(app, user)
     links = CitationLinks(library_of(app))
@@ -338,7 +346,7 @@ def download_all(request: Request, app: App, user: Reader, filters: CheckFilters
             check["transcript"] = as_data(links.transcript(from_data(check["transcript"])))
         return visible_data(user, check, name_of)
 
-    exported = map(export, checks.iterate(filters, debates=format == "jsonl"))
+    exported = map(export, checks.iterate(filters, visible_to(user), debates=format == "jsonl"))
     if format == "jsonl":
         return as_file((json.dumps(check, ensure_ascii=False) + "\n" for check in exported), name)
 
@@ -370,9 +378,9 @@ def download_all(request: Request, app: App, user: Reader, filters: CheckFilters
 
 
 def visible_data(viewer: User | None, check: dict[str, Any], name_of: Callable[[str | None], str]) -> dict[str, Any]:
-    """Return a check as data; visitors without an account see display names only, see :func:`display_names`."""
+    """Return a check as data; visitors without an account see no asker, and of reviewers the display name only."""
     if viewer is None:
-        check["asked_by"] = name_of(check["asked_by"]) or None
+        check["asked_by"] = None
         for review in check.get("reviews", ()):
             review["by"] = name_of(review["by"])
     return check

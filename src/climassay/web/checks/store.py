@@ -5,21 +5,22 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
 from climassay.errors import InputError
 from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
-from climassay.factcheck.check_store import (
+from climassay.factcheck.check_records import (
     CheckReview,
-    CheckStore,
     CheckSummary,
     StoredCheck,
+    Visibility,
     check_lengths,
     iso_time,
 )
+from climassay.factcheck.check_store import CheckStore
 from climassay.factcheck.claims import iso_date
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
 from climassay.factcheck.results.citation import Publication, PublishedReview
@@ -127,16 +128,25 @@ def checks_of(app: AppState) -> CheckStore:
     return app.shared("checks", lambda: CheckStore(app.records))
 
 
-def found_check(app: AppState, check: str) -> tuple[StoredCheck, Job | None]:
+def visible_to(user: User | None) -> tuple[Visibility, ...]:
+    """Return the visibilities of the checks that a user may read; None is a visitor without an account."""
+    if user is None:
+        return ("published",)
+    return get_args(Visibility) if user.may("adjudicator") else ("unpublished", "published")
+
+
+def found_check(app: AppState, check: str, user: User | None) -> tuple[StoredCheck, Job | None]:
     """Return a check and its job; if the job ended before the work began, the check is ended first.
 
     Raises:
-        Missing: There is no such check.
+        Missing: There is no such check, or the user may not read it.
     """
     checks = checks_of(app)
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
     stored = checks.get(check)
+    if stored.about.visibility not in visible_to(user):
+        raise Missing(f"There is no check {check!r}." if user is None else "An adjudicator has hidden this check.")
     job = app.jobs.get(stored.about.job) if stored.about.job else None
     if stored.about.state == "waiting" and job is not None and job.ended:
         if job.state == "failed":
@@ -225,7 +235,7 @@ def end_check(app: AppState, user: User, check: str) -> None:
         Missing: There is no such check.
         Refused: The user may not stop it.
     """
-    stored, job = found_check(app, check)
+    stored, job = found_check(app, check, user)
     if not may_stop(user, stored.about):
         raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
     if stored.about.state == "waiting":
@@ -268,10 +278,11 @@ def publication_of(
 def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | None:
     """Return the ClaimReview of a check.
 
-    None without a verdict or a publisher, or unless an active adjudicator agrees with the verdict and nobody disagrees.
+    None for a hidden check, without a verdict or a publisher, or unless an active adjudicator agrees with the verdict
+    and nobody disagrees.
     """
     about, publisher = stored.about, app.settings.publisher.strip()
-    if stored.transcript is None or not publisher:
+    if stored.transcript is None or not publisher or about.visibility == "hidden":
         return None
     scale = load_scale(stored.settings.scale)
     if reader_view(stored.transcript, scale).verdict.outcome != "verdict":
@@ -291,13 +302,13 @@ def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | No
     )
 
 
-def claim_review_of(app: AppState, check: str) -> dict[str, Any]:
+def claim_review_of(app: AppState, check: str, user: User | None) -> dict[str, Any]:
     """Return the verdict as schema.org ClaimReview.
 
     Raises:
         Missing: There is no such check, or no ClaimReview of it.
     """
-    result = claim_review_data(app, found_check(app, check)[0])
+    result = claim_review_data(app, found_check(app, check, user)[0])
     if result is None:
         why = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
         why = why if app.settings.publisher else "it cannot be published: the server names no publisher"
@@ -387,7 +398,7 @@ def begin_again(app: AppState, user: User, check: str) -> None:
         Refused: It was stopped, and the user may not resume it.
         Busy: Too many checks and questions are waiting.
     """
-    stored, _ = found_check(app, check)
+    stored, _ = found_check(app, check, user)
     if may_begin_again(user, stored):
         require_capacity(app, user)
         submit_check(app, stored.about, user.name)

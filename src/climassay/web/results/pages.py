@@ -34,13 +34,13 @@ from climassay.records.queries import (
     RunOrder,
     UsageGroup,
     UsageRow,
-    iterate_answers,
     list_run_entries,
     list_run_page,
     run_settings,
     usage_by,
     usage_by_model,
 )
+from climassay.records.recorded_answers import iterate_answers
 from climassay.records.store import cached
 from climassay.reporting import Prose, Report, Section, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.html import (
@@ -55,6 +55,7 @@ from climassay.reporting.html import (
 )
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
+from climassay.web.checks.moderation import hidden_runs, require_visible_run
 from climassay.web.failures import Missing
 from climassay.web.library.cache import library_of
 from climassay.web.library.evidence import CitationLinks, check_values
@@ -70,7 +71,7 @@ from climassay.web.results.stored_run import (
     run_data,
 )
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_visible_run)])
 _KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
 PAGE = 50
 MOST_LINES = 120
@@ -409,7 +410,7 @@ def dataset_store(app: AppState) -> DatasetStore:
 def show_runs(
     request: Request,
     app: App,
-    _user: Reader,
+    user: Reader,
     command: Search = "",
     text: Search = "",
     order: str = "started",
@@ -422,7 +423,15 @@ def show_runs(
 
     def listed(number: int) -> RunList:
         skip, descending = (number - 1) * PAGE, direction == "down"
-        return list_run_page(app.database, **filters, order=chosen, descending=descending, limit=PAGE, offset=skip)
+        return list_run_page(
+            app.database,
+            **filters,
+            order=chosen,
+            descending=descending,
+            limit=PAGE,
+            offset=skip,
+            excluded=hidden_runs(user),
+        )
 
     result = listed(number)
     if number > clamp_page(number, result.total, PAGE):

@@ -16,17 +16,22 @@ from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.questions import Kind, Level, Question, option_letter
-from climassay.records.queries import RecordedAnswer, answers_about, list_run_entries
+from climassay.records.queries import list_run_entries
+from climassay.records.recorded_answers import (
+    RecordedAnswer,
+    answers_about,
+)
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
+from climassay.web.checks.moderation import require_visible_run
 from climassay.web.failures import Missing
 from climassay.web.pages import PageNumber, clamp_page, page, part_of
 from climassay.web.results.pages import block_assets
 from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, index_of
 from climassay.web.results.stored_run import StoredRun, find_run_summary
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(require_visible_run)])
 PAGE_SIZE = 50
 """Number of questions on one page."""
 REQUESTS_PER_PAGE = 25

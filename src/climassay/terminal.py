@@ -1,0 +1,51 @@
+"""Consoles that show text of models, documents and servers without obeying the control characters in it.
+
+A terminal obeys such characters: they change its title, clear the screen or fill the clipboard. They are shown as
+escapes; what is stored and written to files keeps them.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+_OBEYED = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed, and C1
+    "\u202a-\u202e\u2066-\u2069"  # the order in which letters are shown
+    "\ud800-\udfff]"  # halves of characters, which no terminal can be sent
+)
+
+
+def visible(text: str) -> str:
+    r"""Return a text with visible escapes for characters that a terminal obeys.
+
+    Example:
+        >>> visible("\x1b]0;title\x07")
+        '\\x1b]0;title\\x07'
+    """
+    return _OBEYED.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def visible_json(text: str) -> str:
+    """Return a JSON document with JSON's escapes for characters that a terminal obeys; its values stay the same."""
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+class TerminalConsole(Console):
+    """Console without markup and emoji codes that shows control characters as escapes."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of a renderable, with visible escapes in their text."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(visible(text), style)

@@ -1,0 +1,65 @@
+"""Moderation of checks: who may read them, and their deletion."""
+
+from typing import Annotated
+
+import sqlalchemy as sa
+from fastapi import APIRouter, Form, Request
+from starlette.responses import Response
+
+from climassay.errors import InputError
+from climassay.factcheck.check_records import VISIBILITIES
+from climassay.factcheck.check_store import checks
+from climassay.web.access import Adjudicator, Visitor, may_read
+from climassay.web.accounts import User
+from climassay.web.app_state import App
+from climassay.web.checks.store import checks_of, found_check, visible_to
+from climassay.web.failures import Missing
+from climassay.web.pages import back_to
+
+router = APIRouter(include_in_schema=False)
+
+
+def hidden_runs(user: User | None) -> sa.Select[tuple[str]]:
+    """Return a query for the runs of the checks that a user may not read."""
+    return sa.select(checks.c.run).where(checks.c.run.is_not(None), checks.c.visibility.not_in(visible_to(user)))
+
+
+def require_visible_run(request: Request, app: App, user: Visitor) -> None:
+    """Refuse the pages of a run of a check that the visitor may not read.
+
+    Raises:
+        Missing: The check of the run is not published, or is hidden.
+    """
+    run = request.path_params.get("run")
+    if run is None or not may_read(user, app):
+        return
+    check = checks_of(app).ids_by_run([run]).get(run)
+    if check is not None and checks_of(app).get(check).about.visibility not in visible_to(user):
+        raise Missing(f"There is no run {run[:40]}.")
+
+
+@router.post("/checks/{check}/visibility")
+def set_visibility(app: App, user: Adjudicator, check: str, visibility: Annotated[str, Form()] = "") -> Response:
+    """Publish or hide a check that has ended, or take that back."""
+    about = found_check(app, check, user)[0].about
+    readers = next((value for value in VISIBILITIES if value == visibility), None)
+    if readers is None:
+        raise InputError(f"A check is {', '.join(VISIBILITIES)}, not {visibility[:40]!r}.")
+    if about.state == "waiting":
+        raise InputError("A check can be published or hidden once its debate has ended.")
+    checks_of(app).set_visibility(check, readers)
+    return back_to(f"/checks/{check}#moderation")
+
+
+@router.post("/checks/{check}/delete")
+def delete_check(app: App, user: Adjudicator, check: str) -> Response:
+    """Delete a check that has ended, with its debate, its reviews, and what only its run has stored."""
+    about = found_check(app, check, user)[0].about
+    if about.state == "waiting":
+        raise InputError("Stop the check first: a debate that goes on cannot be deleted.")
+    checks_of(app).delete(check)
+    app.jobs.remove_of("check", check)
+    if about.run is not None:
+        app.records.forget(about.run)
+        app.forget("results:")
+    return back_to("/checks")

@@ -1,0 +1,134 @@
+"""Who may read a check: everybody with an account, also visitors once it is published, adjudicators if it is hidden."""
+
+import pytest
+import sqlalchemy as sa
+
+from check_parts import SUN, ask, ended, furnish, scripted, write_settings
+from climassay.records import tables
+from climassay.records.database import POSTGRES_SCHEMA
+from climassay.web.checks.store import checks_of
+from web_parts import application_over, post
+
+
+@pytest.fixture
+def place_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
+    return {"debates": (write_settings(tmp_path),), "public": "read"}
+
+
+@pytest.fixture
+def script(place):
+    made = scripted()
+    furnish(place, made)
+    return made
+
+
+def addresses(check, run):
+    """Where a check can be read."""
+    return (
+        f"/checks/{check}",
+        f"/checks/{check}/check.json",
+        f"/checks/{check}/page.html",
+        f"/api/v1/checks/{check}",
+        f"/api/v1/checks/{check}/transcript",
+        f"/results/{run}",
+        f"/results/{run}/claims",
+        f"/results/{run}/claims/1",
+        f"/results/{run}/run.json",
+        f"/api/v1/runs/{run}",
+    )
+
+
+LISTS = ("/checks", "/checks.csv", "/checks.jsonl", "/api/v1/checks", "/results", "/api/v1/runs")
+
+
+def seen_by(client, check, run):
+    """Addresses at which a client reads a check, and lists that name it or its run."""
+    return (
+        [address for address in addresses(check, run) if client.get(address).status_code == 200],
+        [address for address in LISTS if check in client.get(address).text or run in client.get(address).text],
+    )
+
+
+def test_a_check_is_read_by_those_whom_an_adjudicator_lets(client_of, place, script):
+    visitor, user, judge = client_of(None), client_of("annotator"), client_of("adjudicator")
+    check = ask(user)
+    run = ended(place, check).about.run
+    everywhere = ([*addresses(check, run)], [*LISTS])
+    nowhere = ([], [])
+    assert seen_by(visitor, check, run) == nowhere
+    assert seen_by(user, check, run) == seen_by(judge, check, run) == everywhere
+    assert post(judge, f"/checks/{check}/visibility", {"visibility": "published"}).status_code == 303
+    assert seen_by(visitor, check, run) == everywhere
+    post(judge, f"/checks/{check}/visibility", {"visibility": "hidden"})
+    assert seen_by(visitor, check, run) == seen_by(user, check, run) == nowhere
+    assert seen_by(judge, check, run) == everywhere
+    assert "An adjudicator has hidden this check." in user.get(f"/checks/{check}").text
+    # Nobody is pointed at a hidden check by asking the same claim again.
+    assert post(user, "/check", {"claim": SUN}).status_code == 303
+
+
+def test_only_adjudicators_moderate_and_only_checks_that_have_ended(client_of, place, script):
+    user, judge = client_of("annotator"), client_of("adjudicator")
+    check = ask(user)
+    ended(place, check)
+    assert "Who may read this check" in judge.get(f"/checks/{check}").text
+    assert "Who may read this check" not in user.get(f"/checks/{check}").text
+    for path, fields in ((f"/checks/{check}/visibility", {"visibility": "published"}), (f"/checks/{check}/delete", {})):
+        assert post(user, path, fields).status_code == 403
+        assert post(judge, path.replace(check, "c0"), fields).status_code == 404
+    assert post(judge, f"/checks/{check}/visibility", {"visibility": "everywhere"}).status_code == 400
+    assert checks_of(place).get(check).about.visibility == "unpublished"
+
+
+def test_a_deleted_check_leaves_no_word_of_the_claim_behind(place_on, database_url):
+    place = place_on(database_url)
+    furnish(place, scripted())
+    with application_over(place) as client_of:
+        user, judge = client_of("annotator"), client_of("adjudicator")
+        check, other = ask(user), ask(user, claim="The ocean takes up most of the heat.")
+        run, other_run = ended(place, check).about.run, ended(place, other).about.run
+        post(user, f"/checks/{check}/review", {"opinion": "agree"})
+        kept = rows_of(place, other_run)
+        assert post(judge, f"/checks/{check}/delete", {}).headers["location"] == "/checks"
+        assert check not in checks_of(place)
+        # What the other debate uses, too, such as the answers to a blank claim, stays.
+        n_answers, n_results = rows_of(place, run)
+        assert (n_answers > 0, n_results) == (True, 0)
+        assert rows_of(place, other_run) == kept
+        assert user.get(f"/checks/{other}").status_code == 200
+        assert SUN not in " ".join(dump(place))
+        assert "Sun" in " ".join(dump(place))
+        assert post(user, "/check", {"claim": SUN}).status_code == 303
+
+
+def rows_of(place, run):
+    """Numbers of a run's answers and of its rows of results."""
+    counts = [
+        sa.select(sa.func.count()).select_from(table).where(table.c.run == run)
+        for table in (tables.answers, tables.results)
+    ]
+    return tuple(place.database.scalar(count) for count in counts)
+
+
+def dump(place):
+    """Every text of the database, column by column."""
+    metadata = sa.MetaData()
+    with place.database.read() as connection:
+        metadata.reflect(connection, schema=None if place.database.is_sqlite else POSTGRES_SCHEMA)
+        for table in metadata.sorted_tables:
+            for row in connection.execute(sa.select(table)):
+                yield from (value for value in row if isinstance(value, str))
+
+
+def test_visitors_do_not_learn_who_asked(client_of, place, script):
+    visitor, user, judge = client_of(None), client_of("annotator"), client_of("adjudicator")
+    place.accounts.change("annotator", display_name="Ada Lovelace")
+    check = ask(user)
+    ended(place, check)
+    post(judge, f"/checks/{check}/visibility", {"visibility": "published"})
+    assert "by Ada Lovelace" in user.get(f"/checks/{check}").text
+    for path in (f"/checks/{check}", f"/checks/{check}/check.json", f"/api/v1/checks/{check}", "/checks.csv"):
+        text = visitor.get(path).text
+        assert "Ada" not in text, path
+        assert "annotator" not in text, path
