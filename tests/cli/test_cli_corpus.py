@@ -174,5 +174,7 @@ def test_files_are_kept_unless_not_wanted_and_documents_get_other_titles(corpus,
     out = done(corpus("show", "reports"))
     assert "The First Report" in out
     assert "Summary (" not in out
-    assert done(corpus("search", "reports", "What does report one say?", "--all")).startswith("1. The First Report")
+    assert done(corpus("search", "reports", "What does report one say?", "--all")).startswith(
+        "1. A. Writer, The First Report"
+    )
     refused(corpus("edit", "reports", "Summary of Nothing", "--title", "Title"))
