@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.grounding.citations import is_quoted
+from climassay.grounding.quotations import is_quoted
 from command_line import done, json_of
 
 MODEL, URL = os.environ.get("CLIMASSAY_REAL_MODEL", ""), os.environ.get("CLIMASSAY_REAL_URL")
