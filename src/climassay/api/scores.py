@@ -109,13 +109,13 @@ def score_answers(
             others.
         encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
         window: Words on each side of the gap, for phrase similarity; 0: the whole statement.
-        judge: A strong model that sees question, reference and answer and marks each answer, with its reason:
-            judged_accuracy. Needs a column question.
+        judge: Strong model that marks each answer with a reason (judged_accuracy), given the question, the reference
+            and the answer; the table needs a column question.
         seed: Seed of resampling.
-        workspace: Where the judge's answers are kept.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read, or there is no such metric.
+        InputError: The file cannot be read, or a metric does not exist.
         ModelError: The judge cannot be loaded.
     """
     from climassay.metrics import read_answers
@@ -204,7 +204,7 @@ def evaluate_entailment(
     scorer: str,
     labels: Path | str,
     *,
-    compare_with: Sequence[str] = (),
+    against: Sequence[str] = (),
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
@@ -214,13 +214,13 @@ def evaluate_entailment(
     Args:
         scorer: prompted:MODEL, supports:MODEL (the paper's judge) or nli:MODEL.
         labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
-        compare_with: Further scorer to compare on the same pairs; repeat.
+        against: Further scorer to compare on the same pairs; repeat.
         limit: Number of statements drawn at random, with all their pairs; all by default.
         seed: Seed of the sample and of resampling.
-        workspace: Whose session loads models.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The pairs cannot be read, or there is no such scorer.
+        InputError: The pairs cannot be read, or a scorer does not exist.
         ModelError: A model cannot be loaded.
     """
     from climassay.metrics import load_entailment
@@ -230,7 +230,7 @@ def evaluate_entailment(
     table = read_pairs(labels)
     pairs = sample_statements(table.pairs, limit, seed)
     with Session.opened(workspace) as session:
-        scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *compare_with)}
+        scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *against)}
         scores = [_scores(session, name, loaded, pairs, seed) for name, loaded in scorers.items()]
     tables = _score_tables(scores)
     lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
