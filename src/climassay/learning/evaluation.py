@@ -39,7 +39,7 @@ class ClassScores:
     label: str
     n: int
     precision: Estimate
-    """Share of the answers naming the class that are right, 0 where none names it."""
+    """Share of the answers naming the class that are right; 0 if no answer names it."""
     recall: Estimate
     f1: Estimate
 
@@ -351,7 +351,7 @@ def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -
 
 
 def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> LinePlot:
-    """Observed against predicted shares by name, intervals where there is one, and the diagonal of honest ones."""
+    """Return a plot of observed against predicted shares by name, with intervals and the diagonal."""
     axis_x, axis_y = (
         Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
         for label in ("predicted probability", "observed share")

@@ -37,7 +37,7 @@ Pooling = Literal["mean", "last"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 OPENING = " ("
-"""Suffix of a text whose last state is read: the next words would comment on the text."""
+"""Suffix of a text, after which the next words would comment on the text; the state at its end is the feature."""
 _FILLER = "<|endoftext|>"
 _MAX_TOKENS = 200
 """Maximum number of tokens of a text that a language model reads."""

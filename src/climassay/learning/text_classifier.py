@@ -94,7 +94,7 @@ class FittedPart:
 
 @dataclass(frozen=True, eq=False)
 class TextClassifier(ReadingModel):
-    """Linear models on what texts say; of several, the geometric mean of their probabilities.
+    """Classifier of texts by linear models; if there are several, the geometric mean of their probabilities.
 
     Attributes:
         classes: Names of the classes; ascending where they are in order.
@@ -350,7 +350,7 @@ class TrainedClassifier(Generic[C]):
 
     classifier: C
     tried: tuple[TriedClassifier, ...]
-    """All that were tried, on the same folds, in the order given."""
+    """Classifiers that were compared on the same folds, in the order of the specs."""
     chosen: TriedClassifier
     """The one with the lowest held-out log loss. It was chosen on the same folds, so fresh texts may come out a little
     worse."""
