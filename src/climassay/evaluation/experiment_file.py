@@ -99,7 +99,7 @@ class HarnessSpec:
     include_path: Annotated[tuple[str, ...], Field(examples=[("ClimateEval",)])] = ()
     """Folders with further tasks."""
     num_fewshot: Annotated[tuple[int, ...], Field(examples=[(0, 5)])] = ()
-    """Number of examples per prompt; several numbers are compared. By default each task's own."""
+    """Number of examples per prompt; several numbers are compared. By default the number that each task defines."""
     chat_template: bool = False
     """Put prompts into the model's chat template."""
     max_gen_toks: Annotated[int, Field(ge=1, examples=[512])] = 256

@@ -113,9 +113,9 @@ def score_comparisons(
         items: Labelled items.
         pairs: Unordered pairs within groups, shape [pairs, 2].
         judged: Judgements of the pairs in this order, or the contrasts from which a probe learns to judge them.
-        beam_size: As for :func:`score_as_published`; so are the other options.
-        threshold: See ``beam_size``.
-        seed: See ``beam_size``.
+        beam_size: Maximum number of partial merges, see :func:`score_as_published`.
+        threshold: Entropy threshold of merges, see :func:`score_as_published`.
+        seed: Seed of the sample, see :func:`score_as_published`.
 
     Raises:
         InputError: No pair has an answer.

@@ -163,21 +163,22 @@ def evaluate(
     """Score probabilities of held-out items.
 
     Args:
-        truth: Shape [items], places in ``classes``.
-        probabilities: Shape [items, classes]; NaN where an item failed.
-        classes: Their names; their order counts for the ordinal error only.
-        groups: Shape [items], any labels; None: each item by itself.
-        answers: Shape [items], places in ``classes``, -1 where an item failed; by default the most probable class.
-        mix: Shares of the classes on which to score: an item of class t counts ``mix[t]`` over its number of items.
-            None: as they come.
-        folds: Shape [items]: who was predicted by the same fit. The AUROC compares items of one fold only, since across
-            folds a fit that has seen one negative more gives less to all it predicts. None: one fit for all.
-        resamples: Bootstrap samples.
+        truth: Class of each item as an index of ``classes``, shape [items].
+        probabilities: Probabilities of the classes, shape [items, classes]; NaN for failed items.
+        classes: Names of the classes; only the ordinal error depends on their order.
+        groups: Group of each item, shape [items], for the bootstrap; by default each item is a group.
+        answers: Chosen class of each item as an index, shape [items], -1 for failed items; by default the most
+            probable class.
+        mix: Shares of the classes to assume: an item of class t has the weight ``mix[t]`` divided by the number of
+            items of t. None gives every item the same weight.
+        folds: Fold of each item, shape [items]. The AUROC compares only items of one fold, because probabilities of
+            different fits are not comparable: a fit on one negative more predicts lower ones. None for a single fit.
+        resamples: Number of bootstrap samples.
         seed: Seed of the resampling.
         level: Level of the intervals.
 
     Raises:
-        InputError: Shapes that do not fit, no items, or a class of the mix without items.
+        InputError: Shapes differ, there are no items, or a class of the mix has none.
     """
     labels, values = np.asarray(truth, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
     k = len(classes)

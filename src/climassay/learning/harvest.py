@@ -369,7 +369,7 @@ class _PieceWriter:
     Args:
         target: Store of the activations.
         keys: Key of each request of the piece.
-        counts: Number of requests that each key stands for.
+        counts: Number of requests with each key.
         progress: Called with the number of requests done.
     """
 

@@ -297,7 +297,7 @@ def _number(match: re.Match[str] | None, *groups: int) -> str:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return the names, with numbers behind those that are repeated."""
+    """Return the names, with numbers after those that are repeated."""
     labels: list[str] = []
     for label in names:
         name, suffix = label, 1

@@ -110,7 +110,7 @@ class PromptMessage(NamedTuple):
     """A message of a prompt."""
 
     role: str
-    """``system``, ``user`` or ``assistant``; ``prompt`` for a text whose messages cannot be told apart."""
+    """``system``, ``user`` or ``assistant``; ``prompt`` for a text whose messages cannot be separated."""
     text: str
 
 
