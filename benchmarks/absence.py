@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 
 from climassay.corpus.sentences import split_sentences
-from climassay.grounding.citations import states_absence
+from climassay.grounding.absence import states_absence
 from climassay.statistics import proportion
 
 SENTENCES = Path(__file__).parent / "data" / "absence_sentences.json"

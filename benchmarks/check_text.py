@@ -27,7 +27,8 @@ from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.grounding.answer import CollectionGroup, open_collections
 from climassay.grounding.quantities import confirms, quantities
-from climassay.grounding.text_check import N_PASSAGES, STATUSES, CheckedSentence, SupportJudge, check_sentences
+from climassay.grounding.support_judge import SupportJudge
+from climassay.grounding.text_check import N_PASSAGES, STATUSES, CheckedSentence, check_sentences
 from climassay.models import ModelOptions, load_model
 from climassay.models.encoders import load_encoder
 from climassay.statistics import proportion

@@ -19,8 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from climassay.judging.merging import (
+    merge_all_pairs,
+    merge_beam,
+    merge_exact,
+    merge_greedy,
+)
 from climassay.judging.preferences import Comparisons
-from climassay.judging.ranking import halve, merge_all_pairs, merge_beam, merge_exact, merge_greedy
+from climassay.judging.ranking import halve
 
 
 @dataclass(frozen=True)

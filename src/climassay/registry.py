@@ -17,6 +17,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "mcp": "climassay mcp, the tools for assistants",
         "postgres": "records and labels in PostgreSQL",
         "topics": "climassay confidence topics",
+        "use": "phrase similarity with the Universal Sentence Encoder",
         "ray": "long runs on several machines",
         "inspect": "the tasks for Inspect",
         "lm-eval": "the tasks for lm-evaluation-harness",

@@ -6,6 +6,7 @@ field describes it in files, options and documentation. :func:`parse_table` read
 """
 
 import json
+import re
 import textwrap
 import tomllib
 from collections.abc import Collection, Mapping
@@ -33,7 +34,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ArgsKwargs
 
 from climassay.errors import InputError
-from climassay.io import read_text, reason
+from climassay.io import read_file, reason
 
 T = TypeVar("T")
 COMMENT_COLUMN = 40
@@ -160,14 +161,36 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+_MAX_BYTES = 4 * 2**20
+"""Maximum size of a file of settings."""
+_MAX_KEY_PARTS = 16
+"""Maximum number of parts of a dotted key, ``a.b.c``; the memory of a table grows with the square of it."""
+_MAX_KEYS = 20_000
+_STRING_OR_COMMENT = re.compile(
+    r""""{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL
+)
+_LONG_KEY = re.compile(rf"(?:[\w-]+[ \t]*\.[ \t]*){{{_MAX_KEY_PARTS}}}")
+
+
+def _check_size(text: str) -> None:
+    """Raise a ValueError if parsing a TOML text could take memory out of proportion to its length."""
+    bare = _STRING_OR_COMMENT.sub("_", text)
+    if _LONG_KEY.search(bare):
+        raise ValueError(f"a key has more than {_MAX_KEY_PARTS} parts")
+    if bare.count("=") > _MAX_KEYS:
+        raise ValueError(f"it has more than {_MAX_KEYS:,} keys")
+
+
 def load_toml(path: Path) -> dict[str, Any]:
     """Load the tables of a TOML file.
 
     Raises:
-        InputError: The file is missing, unreadable or not TOML.
+        InputError: The file is missing, unreadable, too large or not TOML.
     """
     try:
-        data = tomllib.loads(read_text(path))
+        text = read_file(path, _MAX_BYTES).decode().replace("\r\n", "\n").replace("\r", "\n")
+        _check_size(text)
+        data = tomllib.loads(text)
         _check_integers(data)
         return data
     except FileNotFoundError:

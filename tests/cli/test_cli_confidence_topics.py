@@ -9,7 +9,8 @@ import pytest
 
 from api_server import ApiServer
 from climassay.confidence.statement import write_statements
-from climassay.confidence.topics.modelling import Grouping, cluster_centres
+from climassay.confidence.topics import Grouping
+from climassay.confidence.topics.modelling import cluster_centres
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting.html import report_from_data
@@ -121,7 +122,7 @@ def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run
     file = place / "s.jsonl"
     more = [statement(n, "ocean", id=f"u{n}", tag=None, working_group="WG1") for n in range(200, 240)]
     write_statements([*planted(), *more], file)
-    run("topics", file, "-o", place / "t.json", "--words-only", "--place-untagged")
+    run("topics", file, "-o", place / "t.json", "--words-only", "--assign-untagged")
     out = done(run("report", file, place / "t.json", "--tagger", "bundled", "--json"))
     overall = json.loads(out)["untagged"][0]
     assert overall["shares"]["n"] == 40

@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from api_server import ApiServer
-from climassay.corpus.collection import Collection
+from climassay.corpus import Collection
 from climassay.errors import InputError
 from climassay.records import Records
-from climassay.records.queries import iterate_answers
+from climassay.records.recorded_answers import iterate_answers
 from climassay.workspace import Workspace
 from command_line import done, run_command
 

@@ -1,8 +1,7 @@
 """Whole debates by scores in their other forms: several models and collections, heads, entailment."""
 
-from climassay.factcheck.checking import DebateResources, set_up_debate
-from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import DebateSettings, MediatorSettings
+from climassay.factcheck import DebateResources, DebateSettings, MediatorSettings, make_claim
+from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.steps import AskEntailment
@@ -32,7 +31,7 @@ def test_every_participant_asks_its_own_model():
         model="local:a",
         profile=SCORED,
         scale="climate-feedback",
-        split="none",
+        split="whole",
         rounds=2,
     )
     models = {f"local:{name}": script.model for name, script in scripts.items()}
@@ -76,7 +75,7 @@ def test_entailment_is_measured_for_every_citation_of_the_verdict_and_the_last_o
         {"Physical": [View(says="One thing [1]. Another [1, 2].")], "mediator": [View(says="So it is [2].")]}
     )
     settings = DebateSettings(
-        (PHYSICAL,), model="local:scripted", scale="climate-feedback", profile=SCORED, split="none", entailment=True
+        (PHYSICAL,), model="local:scripted", scale="climate-feedback", profile=SCORED, split="whole", entailment=True
     )
     asked = []
 

@@ -7,15 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from climassay.factcheck.checking import DebateResources, set_up_debate
-from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck import DebateResources, DebateSettings, factcheck_page, make_claim
+from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate import batcher, evidence
 from climassay.factcheck.debate.batcher import RequestBatcher, search_all
 from climassay.factcheck.debate.context import likelihood_holds
 from climassay.factcheck.debate.rounds import add_follow_up_passages, debate
 from climassay.factcheck.debate.steps import AskOptions, AskText
-from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.transcript import Activity
 from debate_parts import drive_batches
 from debate_tables import (
@@ -54,6 +52,12 @@ def quoting(prompt, text=FORCING, side="against"):
     return {"passage": number_of(prompt, FORCING), "quotation": text, "side": side}
 
 
+class TooLong(RuntimeError):
+    """A server's refusal, which states its window in tokens."""
+
+    window = 2650
+
+
 class JsonSpeaker:
     """Answers each interview under its schema as its plan says: changes by round, or a function of the prompt."""
 
@@ -84,6 +88,7 @@ class JsonSpeaker:
         changes = plan[min(number, len(plan)) - 1]
         changes = changes(prompt) if callable(changes) else changes
         if isinstance(changes, Exception):
+            self.model.window = getattr(changes, "window", self.model.window)
             return changes
         return json.dumps(self._filled(schema, {**self._usual(name), **changes}))
 
@@ -114,11 +119,12 @@ class JsonSpeaker:
         return values
 
 
-def by_json(*advocates, claim=SUN, statements=(), grades=None, shelves=None, **plans):
-    known = {"split": "none", "rounds": 3, "scale": "climate-feedback"}
+def by_json(*advocates, claim=SUN, statements=(), grades=None, shelves=None, window=None, **plans):
+    known = {"split": "whole", "rounds": 3, "scale": "climate-feedback"}
     given = {name: plans.pop(name) for name in (*known, "context_prefix") if name in plans}
     speaker = JsonSpeaker(statements, grades, **plans)
     settings = DebateSettings(advocates, model="openai:scripted", check_claims=False, **{**known, **given})
+    speaker.model.window = window
     names = dict.fromkeys(name for one in advocates for name in one.collections)
     collections = {name: (shelves or {}).get(name) or collection(name) for name in names}
     company = DebateResources({"openai:scripted": speaker.model}, collections, encoder=encoder())
@@ -208,6 +214,29 @@ def test_a_quotation_that_is_not_in_its_passage_is_removed_and_counted_and_the_m
     assert made_up["quotation"] not in mediator
     verdict = found.transcript.verdict
     assert verdict.removed_quotations + len(verdict.quotations) == 1
+
+
+def test_an_advocate_sees_the_first_passages_that_fit_its_models_window_and_the_others_are_counted():
+    """Servers of small models often have windows of 4,096 tokens."""
+    wide, narrow = by_json(PHYSICAL, Physical=[{}]), by_json(PHYSICAL, Physical=[{}], window=TooLong.window)
+    [before], [after] = (
+        [prompt for prompt in found.script.model.texts if speaker_of(prompt) == "Physical"] for found in (wide, narrow)
+    )
+    assert len(after) < len(before)
+    retrieved, fitting = (found.transcript.rounds[0].opinions[0].retrieved for found in (wide, narrow))
+    assert fitting == retrieved[: len(fitting)]
+    assert 1 <= len(fitting) < len(retrieved)
+    n_left_out = len(retrieved) - len(fitting)
+    assert [warning for warning in narrow.transcript.warnings if f"{n_left_out} did not fit" in warning]
+    assert not [warning for warning in wide.transcript.warnings if "did not fit" in warning]
+
+
+def test_an_opinion_is_asked_for_again_with_fewer_passages_if_a_server_states_its_window():
+    found = by_json(PHYSICAL, Physical=[TooLong("It exceeds the context size (2650 tokens)."), {}])
+    first, second = (prompt for prompt in found.script.model.texts if speaker_of(prompt) == "Physical")
+    assert len(second) < len(first)
+    assert found.transcript.verdict.outcome == "verdict"
+    assert found.transcript.failures == 1
 
 
 def test_a_quotation_with_the_number_of_another_passage_is_moved_to_its_own():
@@ -416,7 +445,8 @@ def test_a_question_is_searched_with_its_queries_and_may_bring_an_unasked_advoca
 def test_where_the_grader_fails_or_passes_all_over_everybody_is_asked(error):
     found = by_json(PHYSICAL, ICE, grades=RuntimeError(error) if error else {})
     assert found.script.rounds == {"Physical": 1, "Ice": 1, "mediator": 1}
-    assert bool(found.transcript.warnings) == bool(error)
+    [warning] = found.transcript.warnings
+    assert (error or "grades none").rstrip(".") in warning
 
 
 TWO = "The Sun has caused the warming. Carbon dioxide does not warm the Earth."

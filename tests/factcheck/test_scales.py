@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
+from climassay.factcheck import SCALES, load_scale
 from climassay.factcheck.scales import (
     ACCURACY,
     BINARY,
     CLIMATE_FEEDBACK,
     CLIMATE_FEVER,
     NOT_ENOUGH,
-    SCALES,
-    load_scale,
+    SCIENCE_FEEDBACK,
     parse_scale,
 )
 
@@ -228,3 +228,18 @@ def test_files_that_are_no_scale(tmp_path):
     (tmp_path / "folder.toml").mkdir()
     with pytest.raises(InputError, match="cannot be read"):
         load_scale(str(tmp_path / "folder.toml"))
+
+
+def test_the_twelve_verdicts_of_science_feedback_belong_to_its_three_classes():
+    classes = {}
+    for verdict in CLIMATE_FEEDBACK.labels:
+        classes.setdefault(SCIENCE_FEEDBACK.match(verdict), set()).add(verdict)
+    assert classes == {
+        "inaccurate": {"incorrect", "inaccurate", "flawed reasoning", "unsupported"},
+        "misleading": {"misleading", "lacks context", "imprecise"},
+        "accurate": {"correct but", "mostly correct", "mostly accurate", "accurate", "correct"},
+    }
+    assert SCIENCE_FEEDBACK.match("Lacks-Context") == "misleading"
+    assert SCIENCE_FEEDBACK.match("Mostly Accurate", 2) == CLIMATE_FEEDBACK.match("mostly accurate", 2) == "correct"
+    assert SCIENCE_FEEDBACK.comparable_counts(["unsupported", "accurate"]) == (3, 2)
+    assert SCIENCE_FEEDBACK.match("half true") is None

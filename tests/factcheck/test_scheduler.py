@@ -18,7 +18,7 @@ from climassay.factcheck.debate.steps import (
     counted,
     gather,
 )
-from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
+from climassay.models import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from debate_parts import Shelf, drive
 from patience import reached
 from scripted_model import ScriptedModel
@@ -302,6 +302,26 @@ def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
             "texts": sum(isinstance(ask, AskText) and ask.model == name for ask in asks),
         }
         assert sorted(model.calls) == sorted((kind, count) for kind, count in wanted.items() if count)
+
+
+def test_the_latest_editions_of_a_collection_are_looked_up_once():
+    shelf = Shelf("shelf", ("The arctic ice melts.", "d"))
+    lookups = []
+    shelf.collections[0].documents = lambda: lookups.append("documents") or []
+    batcher = RequestBatcher({}, {"shelf": shelf})
+    for _ in range(2):
+        batcher.answer([AskPassages(("shelf",), query, 1, latest_only=True) for query in ("ice", "cows")])
+    assert lookups == ["documents"]
+
+
+def test_a_content_free_prompt_is_asked_once_a_run_and_any_other_each_time():
+    model = echoing()
+    batcher = RequestBatcher({"m": model}, {})
+    first = batcher.answer([options("N/A", blank=True), options("a"), options("N/A", blank=True)])
+    second = batcher.answer([options("a"), options("N/A", blank=True)])
+    assert first[0] == first[2] == second[1]
+    prompts = [prompt for prompt, _ in model.options]
+    assert (prompts.count("<user>N/A\n<answer>"), prompts.count("<user>a\n<answer>")) == (1, 2)
 
 
 def test_a_content_free_prompt_that_failed_is_asked_again():

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay.factcheck import SCALES, AdvocateOpinion, FollowUp, MediatorDecision, Verdict
 from climassay.factcheck.results.page import notices
-from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
-from climassay.factcheck.transcript import Activity, AdvocateOpinion, FollowUp, MediatorDecision, Retrieval, Verdict
+from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER
+from climassay.factcheck.transcript import Activity, Retrieval
 from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, UNSURE, Script, View, among, hold
 
 LABELS = CLIMATE_FEEDBACK.labels
@@ -291,6 +292,32 @@ def test_a_failed_mediator_ends_the_debate(line, other):
     assert (verdict.outcome, verdict.label, verdict.error) == ("failed", None, "mediator is not to be reached.")
     assert len(held.transcript.rounds) == (2 if (line, other) == ("Explanation", "correct") else 1)
     assert all(len(one.opinions) == 2 for one in held.transcript.rounds)
+
+
+@pytest.mark.parametrize("line", ["Evidence", "Verdict"])
+def test_a_failed_mediator_is_not_asked_again(line):
+    held = debate({"Physical": ["incorrect"], "Ice": ["correct"], "mediator": [View(fails=line)]})
+    lines = ("Evidence", "Assessment", "Verdict", "Explanation", "Next")
+    counts = {name: len(held.script.prompts_of("mediator", name)) for name in lines}
+    assert counts[line] == 1
+    later = lines[lines.index(line) + 1 :] if line == "Evidence" else ("Explanation", "Next")
+    assert [counts[name] for name in later] == [0] * len(later)
+    assert held.transcript.rounds[-1].follow_ups == ()
+
+
+@pytest.mark.parametrize("confidence", ["low", "medium", "high"])
+def test_only_an_uncertain_advocate_asks_another(confidence):
+    """The verdicts contrast, so that there is a second round for which questions are asked."""
+    view = View("correct", confidence=confidence, evidence="limited" if confidence == "low" else "robust")
+    held = debate({"Physical": ["incorrect"], "Ice": [view]}, rounds=2)
+    askers = {follow_up.asker for follow_up in held.transcript.rounds[1].follow_ups}
+    assert ("Ice" in askers) == (confidence == "low")
+
+
+def test_nobody_is_asked_if_the_verdicts_are_close_and_the_mediator_is_confident():
+    held = debate({"Physical": ["incorrect"], "Ice": [View("inaccurate", **UNSURE)], "mediator": ["incorrect"]})
+    assert held.reasons == ["close verdicts"]
+    assert not any(" in a debate about a claim. Ask" in prompt for prompt in held.script.model.texts)
 
 
 def test_a_failed_reply_is_shown_as_none_and_the_debate_goes_on():

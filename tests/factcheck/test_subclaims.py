@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.sentences import locate_quotation
+from climassay.factcheck import Subclaim
 from climassay.factcheck.debate.reading import MAX_SUBCLAIMS, read_claim, single_subclaim, split_by_rules
-from climassay.factcheck.transcript import Subclaim
-from climassay.models.contract import Completion
+from climassay.models import Completion
 from climassay.prompts import SMALL, STRONG, load_prompt
 from debate_parts import drive
 
@@ -62,6 +62,13 @@ def test_rules_cut_any_text_into_pieces_of_it(text):
 )  # fmt: skip
 def test_sentences_and_semicolons_divide_and_short_pieces_stay_with_the_one_before(text, pieces):
     assert texts_of(split_by_rules(text)) == pieces
+
+
+@pytest.mark.parametrize("n", [MAX_SUBCLAIMS, MAX_SUBCLAIMS + 1, MAX_SUBCLAIMS + 4])
+def test_surplus_statements_are_joined_to_the_last_one(n):
+    sentences = [f"The ice of glacier number {number} is melting." for number in range(n)]
+    expected = [*sentences[: MAX_SUBCLAIMS - 1], " ".join(sentences[MAX_SUBCLAIMS - 1 :])]
+    assert texts_of(split_by_rules(" ".join(sentences))) == expected
 
 
 TEMPLATES = {name: load_prompt(f"factcheck_{name}") for name in ("split", "split_brief")}

@@ -13,7 +13,7 @@ from climassay.factcheck import claims
 from climassay.factcheck.debate import assessment, context, reading
 from climassay.generation import draft, terms
 from climassay.generation.screening import passages, question_checks
-from climassay.grounding import citations, differences, numerals, quantities, references
+from climassay.grounding import absence, citations, differences, numerals, quantities, quotations, references
 from climassay.io import delimited
 from climassay.io import reading as files
 from climassay.metrics import cloze, facts, pair_features
@@ -47,11 +47,11 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "answers.chosen_option": lambda text: answers.chosen_option(text, 4, OPTIONS),
     "assessment.explanation_lead": assessment.explanation_lead,
     "assessment.first_paragraph": assessment.first_paragraph,
-    "citations.is_bare_answer": citations.is_bare_answer,
-    "citations.mark_quotations": lambda text: citations.mark_quotations(text, [text[:200], text[5:300]]),
-    "citations.quoted_spans": lambda text: citations.quoted_spans(text[1:200] + " x", text),
+    "absence.is_bare_answer": absence.is_bare_answer,
+    "quotations.mark_quotations": lambda text: quotations.mark_quotations(text, [text[:200], text[5:300]]),
+    "quotations.quoted_spans": lambda text: quotations.quoted_spans(text[1:200] + " x", text),
     "citations.read_citations": lambda text: citations.read_citations(text, [1, 2]),
-    "citations.states_absence": citations.states_absence,
+    "absence.states_absence": absence.states_absence,
     "claim_key": claim_key,
     "claims.iso_date": _refused(claims.iso_date),
     "claims.make_claim": _refused(claims.make_claim),

@@ -8,9 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import Passage
+from climassay.corpus import Passage
 from climassay.grounding import format_sentence, ground_text
-from climassay.grounding.citations import is_quoted, mark_quotations, quoted_spans, read_citations
+from climassay.grounding.citations import read_citations
+from climassay.grounding.quotations import (
+    is_quoted,
+    mark_quotations,
+    quoted_spans,
+)
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "citations.json").read_text(encoding="utf-8"))
 KNOWN = (1, 2, 3, 4)

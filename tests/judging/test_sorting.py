@@ -9,17 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.judging.preferences import Comparisons
-from climassay.judging.ranking import (
+from climassay.judging import sort_items
+from climassay.judging.merging import (
     gains,
     interleave,
     merge_all_pairs,
     merge_beam,
     merge_exact,
     merge_greedy,
-    sort_groups,
-    sort_items,
 )
+from climassay.judging.preferences import Comparisons
+from climassay.judging.ranking import sort_groups
 
 
 def preferences(n, seed, spread=1.0, noise=1.0):

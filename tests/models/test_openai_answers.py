@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_server import ApiServer, Behaviour, Reply
-from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, object_schema
+from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models.contract import object_schema
 from climassay.models.json_answers import satisfying_json
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.option_scores import named_option, score_options

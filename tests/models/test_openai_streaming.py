@@ -8,13 +8,13 @@ from itertools import pairwise
 import pytest
 
 from api_server import ApiServer, Behaviour
-from climassay.models.contract import GenerationRequest, Message, Sampling, StreamingGenerator
+from climassay.models import GenerationRequest, Message, Sampling, StreamingGenerator
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import BadReplyError, StreamedReply, parse_reply
 from climassay.models.servers import Price
 from climassay.records import RecordedModel, Records
-from climassay.records.queries import iterate_answers
+from climassay.records.recorded_answers import iterate_answers
 from climassay.redaction import TrustedUrl
 from patience import until
 
@@ -234,6 +234,37 @@ def test_a_stream_reads_as_the_whole_answer_does_wherever_it_is_cut(size):
     message = {"content": text, "reasoning_content": thought}
     whole = {"choices": [{"message": message, "finish_reason": "length"}], "usage": usage}
     assert read(stream + b"data: [DONE]\n\n", size) == parse_reply(json.dumps(whole).encode())
+
+
+def test_halves_of_a_character_in_two_pieces_are_joined():
+    parts = [{"delta": {"content": half}} for half in ("Ice \ud83e", "\uddca melts")]
+    reply, shown = StreamedReply(), []
+    for part in parts:
+        reply.add(f"data: {json.dumps({'choices': [part]})}\n\n".encode())
+        shown.append(reply.text)
+    assert shown == ["Ice ", "Ice 🧊 melts"]
+    reply.add(events({"delta": {}, "finish_reason": "stop"}))
+    assert reply.to_reply().text == "Ice 🧊 melts"
+
+
+def test_half_a_character_alone_is_kept_as_a_replacement_and_told():
+    body = rb'{"choices": [{"message": {"content": "Ice \ud83e melts", "reasoning_content": "\udc00 is odd"}}]}'
+    with pytest.warns(UserWarning, match="half a character"):
+        reply = parse_reply(body)
+    assert (reply.text, reply.thoughts) == ("Ice \ufffd melts", "\ufffd is odd")
+
+
+@pytest.mark.filterwarnings("ignore:A server sent half a character")
+@pytest.mark.parametrize("key", ["", "sk-6d3f0c27b1a94"])
+def test_an_answer_with_half_a_character_is_kept_with_and_without_a_key(key, monkeypatch, tmp_path, serving):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    model, asked = opened(serving()), [request("[[say Ice \ud83e melts]]"), request("[[say It \ud83e\uddca melts]]")]
+    with Records(f"sqlite:///{tmp_path / 'r.sqlite'}") as store, store.run("ask", {}) as run:
+        whole = RecordedModel(model, store, run).generate(asked)
+        again = streamed(RecordedModel(model, store, run, use_cache=False), *asked)[0]
+    model.close()
+    assert [(one.text, one.error) for one in whole] == [("Ice \ufffd melts", None), ("It 🧊 melts", None)]
+    assert [one.text for one in again] == [one.text for one in whole]
 
 
 @pytest.mark.parametrize(

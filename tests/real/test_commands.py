@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.grounding.citations import is_quoted
-from climassay.primer import book_names, book_path
+from climassay.grounding.quotations import is_quoted
 from command_line import done, json_of
 
 MODEL, URL = os.environ.get("CLIMASSAY_REAL_MODEL", ""), os.environ.get("CLIMASSAY_REAL_URL")
@@ -23,13 +22,38 @@ only_local = pytest.mark.skipif(not IS_LOCAL, reason="a server shows no hidden s
 FALSE, TRUE = "Volcanoes emit more CO2 than humans.", "Carbon dioxide absorbs infrared radiation."
 
 
+TEXTS = {
+    "notes": """
+# Carbon dioxide
+
+Volcanoes on land and under the sea emit about 0.3 to 0.4 GtCO2 per year. That is about one per cent of the 37 GtCO2 per
+year that are released from fossil fuels and cement.
+
+# Radiation
+
+Carbon dioxide absorbs infrared radiation that the Earth emits. More carbon dioxide raises the level from which
+radiation escapes to space. Because that level is colder, it emits less, and the surface warms.
+
+# Aerosols
+
+Sulfate aerosols reflect sunlight and cool the surface. They stay in the lower atmosphere for days, and in the
+stratosphere for a year or two.
+""",
+    "pamphlet": "# The truth\n\nA single volcano emits more CO2 than all cars. Carbon dioxide is only a trace gas.\n",
+}
+
+
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """Workspace with the primer's books; $CLIMASSAY_REAL_WORKSPACE keeps it, and its answers, for a later run."""
+    """Workspace with two short documents; $CLIMASSAY_REAL_WORKSPACE keeps it, and its answers, for a later run."""
     import climassay
 
     folder = os.environ.get("CLIMASSAY_REAL_WORKSPACE") or tmp_path_factory.mktemp("real")
-    climassay.add_documents("books", [book_path(name) for name in book_names()], workspace=folder)
+    files = tmp_path_factory.mktemp("documents")
+    for name, text in TEXTS.items():
+        file = files / f"{name}.md"
+        file.write_text(text, encoding="utf-8")
+        climassay.add_documents(name, file, workspace=folder)
     return folder
 
 
@@ -80,12 +104,12 @@ def test_what_the_server_can_do_is_learned(climassay, place):
 
 
 def test_a_question_is_answered_with_citations(command):
-    answer = command("ask", "Why does carbon dioxide warm the Earth?", "-c", "books", "-k", "2")
+    answer = command("ask", "Why does carbon dioxide warm the Earth?", "-c", "notes", "-k", "2")
     assert answer["sentences"]
 
 
 def test_three_advocates_debate_a_claim_for_two_rounds(command):
-    advocates = ("-c", "books", "--adversary", "books", "--plain")
+    advocates = ("-c", "notes", "--adversary", "pamphlet", "--plain")
     transcript = command("check", FALSE, *advocates, "--rounds", "2", "-k", "2", "--split", "none", "--force")
     assert transcript["verdict"]["outcome"] in ("verdict", "not enough information")
     assert transcript["failures"] == 0
@@ -96,7 +120,7 @@ def test_three_advocates_debate_a_claim_for_two_rounds(command):
 def test_the_claims_of_a_file_are_checked_and_scored(command, tmp_path):
     file, transcripts = tmp_path / "claims.csv", tmp_path / "transcripts.jsonl"
     file.write_text(f'claim,verdict\n"{FALSE}",incorrect\n"{TRUE}",correct\n', encoding="utf-8")
-    options = ("--truth", "verdict", "--scale", "binary", "-c", "books", "-k", "2", "--rounds", "1")
+    options = ("--truth", "verdict", "--scale", "binary", "-c", "notes", "-k", "2", "--rounds", "1")
     command("factcheck run", file, *options, "--transcripts", transcripts)
     checked = [json.loads(line) for line in transcripts.read_text(encoding="utf-8").splitlines()]
     assert [transcript["verdict"]["error"] for transcript in checked] == [None, None]
@@ -107,7 +131,7 @@ def test_the_claims_of_a_file_are_checked_and_scored(command, tmp_path):
 def test_a_text_is_read_sentence_by_sentence(command, tmp_path):
     file = tmp_path / "text.txt"
     file.write_text(f"{FALSE} {TRUE}", encoding="utf-8")
-    checked = command("check-text", file, "-c", "books", "-k", "2", option="--judge")
+    checked = command("check-text", file, "-c", "notes", "-k", "2", option="--judge")
     assert len(checked["sentences"]) == 2
 
 
@@ -130,7 +154,7 @@ def test_all_kinds_of_question_are_asked_in_all_settings(command, tmp_path):
     url = f'base_url = "{URL}"\n' if URL else ""
     file.write_text(
         'name = "real"\nbenchmarks = ["primer"]\ntasks = ["mcq", "freeform", "cloze"]\n'
-        'settings = ["default", "few-shot:primer", "rag:books"]\nlimit = 1\nscoring = "letter"\n'
+        'settings = ["default", "few-shot:primer", "rag:notes"]\nlimit = 1\nscoring = "letter"\n'
         f'[[model]]\nname = "{MODEL}"\n{url}',
         encoding="utf-8",
     )
@@ -142,7 +166,7 @@ def test_questions_are_written_screened_and_decided_on(command, climassay, place
     file = tmp_path / "recipe.toml"
     url = f'base_url = "{URL}"\n' if URL else ""
     file.write_text(
-        f'name = "real"\ncollections = ["books"]\n[writer]\nmodel = "{MODEL}"\n{url}'
+        f'name = "real"\ncollections = ["notes"]\n[writer]\nmodel = "{MODEL}"\n{url}'
         "[counts]\nmcq = 1\nfreeform = 1\n[contexts]\nmax_passages = 0\n[stop]\ndrafts = 2\n",
         encoding="utf-8",
     )

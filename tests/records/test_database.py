@@ -9,7 +9,11 @@ from climassay.errors import InputError, RecordsError
 from climassay.records import RecordedModel, Records
 from climassay.records import database as server_lock
 from climassay.records.database import Database, ServerLock
-from climassay.records.queries import answers_to, iterate_answers, list_runs, run_details, usage_by_model
+from climassay.records.queries import list_runs, run_details, usage_by_model
+from climassay.records.recorded_answers import (
+    answers_to,
+    iterate_answers,
+)
 from climassay.records.tables import SCHEMA_VERSION
 from climassay.records.transfer import export_answers
 from patience import PATIENCE, reached

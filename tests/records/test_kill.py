@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from climassay.records import Records
-from climassay.records.queries import iterate_answers
+from climassay.records.recorded_answers import iterate_answers
 
 pytestmark = pytest.mark.process
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from climassay.errors import RecordsError
 from climassay.records import RecordedModel, Records, tables
 from climassay.records.migration import REVISIONS
-from climassay.records.queries import iterate_answers
+from climassay.records.recorded_answers import iterate_answers
 from writing_process import Shout, ask
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.records import Records
-from climassay.records.queries import answers_about, list_run_page, list_runs, usage_by
+from climassay.records.queries import list_run_page, list_runs, usage_by
+from climassay.records.recorded_answers import answers_about
 from stored_runs import Costly, ask
 
 

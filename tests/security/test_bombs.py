@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import tracemalloc
 import zipfile
 
 import pyarrow
@@ -11,8 +12,8 @@ import pypdfium2.raw as pdfium
 import pytest
 
 from climassay import io as parquet
-from climassay.corpus.documents import MEBIBYTE, ReadOptions
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import ReadOptions, read
+from climassay.corpus.documents import MEBIBYTE
 from climassay.corpus.readers.pdf import MAX_TEXT_OBJECTS
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError
@@ -199,6 +200,38 @@ def test_a_parquet_file_of_any_kinds_is_read_as_pyarrow_reads_it():
     found = parquet.read_parquet(out.getvalue())
     assert found.names == list(columns)
     assert found.rows == pyarrow.parquet.read_table(io.BytesIO(out.getvalue())).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a." * 60_000 + "a = 1",
+        "[" + "a." * 60_000 + "a]\nb = 1",
+        "'a' . " * 20_000 + "a = 1",
+        "x = { " + '"é".' * 30_000 + "a = 1 }",
+        "".join(f"k{number} = 1\n" for number in range(50_000)),
+        "#" * 5_000_000,
+    ],
+    ids=["keys", "headers", "quoted", "inline", "many", "large"],
+)
+def test_keys_of_settings_are_bounded_before_they_are_parsed(content, folder):
+    (folder / "recipe.toml").write_text(content)
+    tracemalloc.start()
+    with pytest.raises(InputError):
+        load_toml(folder / "recipe.toml")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6
+
+
+def test_dots_in_the_texts_of_settings_are_no_keys(folder):
+    dots = "a.b." * 100
+    (folder / "recipe.toml").write_text(
+        f'x = "{dots}" # {dots}\ny = """\n{dots}\n"""\nz.a.b.c = 1\n[t."a.b".\'c.d\']\n'
+    )
+    assert load_toml(folder / "recipe.toml") == {
+        "x": dots, "y": f"{dots}\n", "z": {"a": {"b": {"c": 1}}}, "t": {"a.b": {"c.d": {}}},
+    }  # fmt: skip
 
 
 def test_settings_are_nested_within_bounds(folder):

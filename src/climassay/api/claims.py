@@ -434,7 +434,10 @@ def list_checks(
     Raises:
         InputError: There is no such opinion, or no such day.
     """
-    from climassay.factcheck.check_store import iso_time, summary_data
+    from climassay.factcheck.check_records import (
+        iso_time,
+        summary_data,
+    )
 
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)
@@ -468,8 +471,8 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such check.
     """
-    from climassay.factcheck.check_store import iso_time
-    from climassay.factcheck.results.page import verdict_lines
+    from climassay.factcheck.check_records import iso_time
+    from climassay.factcheck.results.checked_claim import verdict_lines
 
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)

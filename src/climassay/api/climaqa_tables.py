@@ -22,6 +22,7 @@ from climassay.evaluation.settings import SettingSpec, TaskPrompts, example_valu
 from climassay.metrics.registry import METRICS
 from climassay.models import Generator
 from climassay.models.provider import is_served, model_price
+from climassay.models.saved_model_encoder import PREFIX as SAVED_MODEL_PREFIX
 from climassay.questions import Kind
 from climassay.reporting import Axis, Dot, DotPlot, Table, counted
 from climassay.reporting.paper_tables import (
@@ -45,7 +46,7 @@ _PASSAGES = 4
 """Number of retrieved passages in the authors' prompts."""
 _EXAMPLES = 5
 """Number of examples in the authors' few-shot prompts."""
-_PAPER_ENCODER = "universal-sentence-encoder"
+_PAPER_ENCODER = "Universal Sentence Encoder"
 _PAPER_BERT_MODEL = "roberta-large"
 _PAPER_SCORER = "gpt-4o-mini"
 _N_SAMPLED_PROMPTS = 8
@@ -296,7 +297,7 @@ def _metric_reasons(spec: _TableSpec, plan: "ExperimentPlan") -> dict[str, str]:
     metrics = plan.metrics
     bert_model = metrics.bert_model or metrics.encoder
     reasons = {}
-    if _PAPER_ENCODER not in metrics.encoder:
+    if not metrics.encoder.startswith(SAVED_MODEL_PREFIX):
         reasons["phrase_similarity"] = f"with the encoder {metrics.encoder}; the paper's is the {_PAPER_ENCODER}."
     if bert_model.rpartition("/")[2] != _PAPER_BERT_MODEL:
         reasons["bert_score"] = f"with the vectors of {bert_model}; the paper's are those of {_PAPER_BERT_MODEL}."

@@ -15,6 +15,7 @@ from climassay.api.claims import check_claims, claim_table, estimate_debates, sa
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP, MEDIATOR, round_outcome, verdict_of
+from climassay.factcheck.results.page import DEMONSTRATION
 from climassay.factcheck.results.scoring import RowScores, VerdictFigures, score_verdicts
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, Scale
 from climassay.factcheck.transcript import Transcript
@@ -187,7 +188,7 @@ class CliminatorRecipe:
         """
         tables = self._available()
         rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
-        runs, failed = [], Counter[str]()
+        runs, failed, is_demonstration = [], Counter[str](), False
         skipped: dict[str, tuple[str, ...]] = {}
         for model in models:
             debates: dict[tuple[str, str], _Debates] = {}
@@ -203,6 +204,7 @@ class CliminatorRecipe:
                 transcripts = {transcript.claim.id: transcript for transcript in done.transcripts}
                 debates[_file_of(table), system] = _Debates(system, claims, transcripts, done.run)
                 runs.append(done.run)
+                is_demonstration |= done.analysis.demonstration
                 skipped[_file_of(table)] = claims.skipped
                 failed[_file_of(table)] += sum(item.verdict.outcome == "failed" for item in done.transcripts)
             for number in tables:
@@ -213,6 +215,8 @@ class CliminatorRecipe:
             for number, table in tables.items()
         ]
         remarks = [note for name, reasons in skipped.items() for note in skipped_note(reasons, f"row of {name}")]
+        if is_demonstration:
+            remarks.append(DEMONSTRATION)
         return Reproduction(tuple(results), tuple(dict.fromkeys(runs)), (*self._left_out(tables), *remarks))
 
     # -------------------------------------------------------------------------------------------------- which debates

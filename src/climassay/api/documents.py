@@ -608,7 +608,8 @@ def check_text(
     """
     from climassay.confidence.overstatement import overstatement
     from climassay.grounding.references import address_answers
-    from climassay.grounding.text_check import MAX_TEXT_LENGTH, SupportJudge, check_sentences, sentence_data
+    from climassay.grounding.support_judge import SupportJudge
+    from climassay.grounding.text_check import MAX_TEXT_LENGTH, check_sentences, sentence_data
 
     if passages < 1:
         raise InputError(f"Compare at least one passage with each sentence, not {passages}.")

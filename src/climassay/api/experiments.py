@@ -508,7 +508,7 @@ def blind_answers(
             if not drafts:
                 raise InputError(f"The experiment {run} has no two answers to one question that could be compared.")
             origin = {"ratings": experiment.run, "pairs": pairs, "seed": seed}
-            return begin_dataset(session, dataset, origin, drafts, overlap)
+            return begin_dataset(session, dataset, origin, drafts, overlap=overlap)
     headings = list(rows[0])
     table = Table.of("Answers to rate from 1 to 5", headings, [list(row.values()) for row in rows], left=len(headings))
     return Shown(rows, (table,), noted=(f"{len(rows)} answers; fill in the empty columns with 1 to 5.",))

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from climassay.records import Records
-    from climassay.records.queries import ModelCalls, ModelUsage, RecordedAnswer, RunDetails
+    from climassay.records.queries import ModelCalls, ModelUsage, RunDetails
+    from climassay.records.recorded_answers import RecordedAnswer
     from climassay.records.transfer import MergedAnswers
 
 MOST_ROWS = 20
@@ -179,7 +180,8 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
     Raises:
         InputError: There is no such run or request.
     """
-    from climassay.records.queries import answers_to, run_details
+    from climassay.records.queries import run_details
+    from climassay.records.recorded_answers import answers_to
 
     with Session.opened(workspace) as session:
         if what.startswith("r"):
@@ -216,7 +218,7 @@ def export_records(file: Path | str, run: str | None = None, *, workspace: Place
     Raises:
         InputError: The file cannot be written.
     """
-    from climassay.records.queries import count_answers
+    from climassay.records.recorded_answers import count_answers
     from climassay.records.transfer import export_answers
 
     file = Path(file)

@@ -50,7 +50,8 @@ def reproduce_climaqa(
         source: Collection of the five books that the questions come from, for the setting rag-source; repeat.
         held_out: Collection of other textbooks, for the setting rag-held-out; repeat.
         scoring: How multiple-choice answers are read: likelihood (of the letters) or letter (generated).
-        encoder: Encoder of phrase similarity; the paper's is tfhub:google/universal-sentence-encoder/4.
+        encoder: Encoder of phrase similarity; the paper's is savedmodel:FOLDER with the Universal
+            Sentence Encoder, version 4 (needs the extra use).
         bert_model: Model of BERTScore, by default the encoder; the paper's is roberta-large.
         entailment: Scorer of factual accuracy, without which it is left out; the paper's is
             supports:openai:gpt-4o-mini.

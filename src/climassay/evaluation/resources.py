@@ -127,7 +127,8 @@ def open_resources(
     def checker(scorer: Scorer) -> CheckAnswer | None:
         if not plan.metrics.collections:
             return None
-        from climassay.grounding.text_check import SupportJudge, check_sentences
+        from climassay.grounding.support_judge import SupportJudge
+        from climassay.grounding.text_check import check_sentences
 
         collections = cast("CollectionGroup", sources.retriever(plan.metrics.collections))
         judge = None

@@ -1,7 +1,7 @@
 from .certainty import Levels as Levels
-from .check_store import (
+from .check_store import CheckStore as CheckStore
+from .check_records import (
     CheckReview as CheckReview,
-    CheckStore as CheckStore,
     CheckSummary as CheckSummary,
     StoredCheck as StoredCheck,
     check_data as check_data,
@@ -32,11 +32,13 @@ from .fallacies import (
 )
 from .past_checks import PastCheck as PastCheck, find_past as find_past
 from .results.analysis import RunAnalysis as RunAnalysis, analyse as analyse, stored_truths as stored_truths
-from .results.page import CheckedClaim as CheckedClaim, claim_review as claim_review, factcheck_page as factcheck_page
-from .results.report import (
+from .results.page import factcheck_page as factcheck_page
+from .results.checked_claim import CheckedClaim as CheckedClaim
+from .results.claim_review import claim_review as claim_review
+from .results.report import factcheck_report as factcheck_report
+from .results.checked_claims import (
     CheckedClaims as CheckedClaims,
     ScoredVerdicts as ScoredVerdicts,
-    factcheck_report as factcheck_report,
 )
 from .results.scoring import VerdictScores as VerdictScores, score_verdicts as score_verdicts
 from .scales import SCALES as SCALES, Scale as Scale, load_scale as load_scale

@@ -8,35 +8,33 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import sqlalchemy as sa
 
 from climassay.errors import InputError
+from climassay.factcheck.check_records import (
+    MAX_COMMENT_LENGTH,
+    PAGE_SIZE,
+    VISIBILITIES,
+    AgreementShare,
+    CheckList,
+    CheckReview,
+    CheckSummary,
+    Opinion,
+    StoredCheck,
+    Visibility,
+    check_lengths,
+    review_data,
+    summary_data,
+)
 from climassay.factcheck.configuration import CheckFilter, DebateSettings, Reviewed, parse_settings, settings_tables
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
 from climassay.records.database import record_of
 from climassay.records.identity import storable_text
-from climassay.statistics.intervals import Estimate, proportion
-
-CheckState = Literal["waiting", "done", "failed", "stopped"]
-"""State of a check: ``waiting`` until its debate ends, ``failed`` after an error, ``stopped`` by a person."""
-Opinion = Literal["agree", "disagree", "undecided"]
-"""Opinion of a reviewer on a verdict."""
-Visibility = Literal["unpublished", "published", "hidden"]
-"""Readers of a check: everybody with an account, also visitors without one, or adjudicators only."""
-VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
-MAX_CLAIM_LENGTH = 2000
-"""Maximum number of characters of a claim."""
-MAX_SOURCE_LENGTH = 500
-"""Maximum number of characters of a source or an appearance."""
-MAX_COMMENT_LENGTH = 4000
-"""Maximum number of characters of a comment."""
-PAGE_SIZE = 50
-"""Number of checks on one page of a list."""
+from climassay.statistics.intervals import proportion
 
 metadata = sa.MetaData()
 
@@ -114,158 +112,6 @@ def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, in
     ]
     current = check_reviews.c.number.in_(numbers)
     return sa.select(check_reviews.c.check, *counts).where(current).group_by(check_reviews.c.check)
-
-
-@dataclass(frozen=True, slots=True)
-class CheckSummary:
-    """A check without its debate, for lists."""
-
-    id: str
-    claim: Claim
-    by: str | None
-    """Name of the account that submitted the claim; None for the command line."""
-    asked_at: float
-    """Time of submission in seconds since 1970-01-01 UTC."""
-    ended_at: float | None
-    state: CheckState
-    setup: str
-    """Name of the setup (participants and rules) of the debate."""
-    job: str | None
-    """Id of the job that holds the debate."""
-    run: str | None
-    """Id of the run in the records; None before the debate has ended."""
-    outcome: str | None
-    """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`; None before the debate has ended."""
-    label: str | None
-    """Label of the verdict."""
-    error: str | None
-    """Error message of a failed check."""
-    agree: int = 0
-    """Number of people whose last review agrees with the verdict."""
-    disagree: int = 0
-    undecided: int = 0
-    topic: str | None = None
-    """CARDS code of the contrarian claim, as in :mod:`climassay.factcheck.fallacies`; None if unknown."""
-    seconds: float | None = None
-    """Duration of the debate; None before it has ended."""
-    demonstration: bool = False
-    """Whether a very small model took part in the debate, so that the verdict is not reliable."""
-    visibility: Visibility = "unpublished"
-
-    @property
-    def reviewed(self) -> Reviewed:
-        """Majority opinion of the reviewers."""
-        if self.agree != self.disagree:
-            return "agreed" if self.agree > self.disagree else "disagreed"
-        return "divided" if self.agree else "commented" if self.undecided else "unreviewed"
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCheck:
-    """A check with its debate."""
-
-    about: CheckSummary
-    settings: DebateSettings
-    transcript: Transcript | None
-    """Transcript of the debate; None if the debate has not ended, was stopped or failed."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReview:
-    """Review of a finished check."""
-
-    by: str
-    """Name of the account."""
-    opinion: Opinion
-    comment: str
-    made_at: float
-    """Time of the review in seconds since 1970-01-01 UTC."""
-    current: bool
-    """Whether the review is the person's last one of the check."""
-
-
-@dataclass(frozen=True, slots=True)
-class CheckList:
-    """One page of a list of checks."""
-
-    checks: tuple[CheckSummary, ...]
-    total: int
-    """Number of checks on all pages."""
-    page: int
-    """Number of the page, starting at 1."""
-
-    @property
-    def pages(self) -> int:
-        """Number of pages, at least 1."""
-        return max(1, -(-self.total // PAGE_SIZE))
-
-
-@dataclass(frozen=True, slots=True)
-class AgreementShare:
-    """Share of verdicts with which the reviewers agree; each check counts once."""
-
-    agreed: Estimate | None
-    """Share of checks whose majority agrees, among checks with a majority; None if there are none."""
-    divided: int
-    """Number of checks with equal numbers of reviewers for and against the verdict, which are not counted."""
-
-
-def summary_data(about: CheckSummary) -> dict[str, Any]:
-    """Return a check without its debate as JSON-serialisable values."""
-    names = (
-        "id", "state", "error", "outcome", "run", "setup", "reviewed", "agree", "disagree", "undecided", "topic",
-        "seconds", "demonstration", "visibility",
-    )  # fmt: skip
-    return {name: getattr(about, name) for name in names} | {
-        "claim": about.claim.text,
-        "source": about.claim.source,
-        "date": about.claim.date,
-        "appearance": about.claim.appearance,
-        "asked_by": about.by,
-        "asked_at": iso_time(about.asked_at),
-        "ended_at": None if about.ended_at is None else iso_time(about.ended_at),
-        "verdict": about.label,
-    }
-
-
-def check_data(check: StoredCheck, reviews: Sequence[CheckReview]) -> dict[str, Any]:
-    """Return a check with its debate, settings and reviews as JSON-serialisable values.
-
-    :func:`climassay.factcheck.from_data` reads ``transcript``; ``settings`` has the tables of a configuration file.
-    """
-    return {
-        **summary_data(check.about),
-        "reviews": [review_data(review) for review in reviews],
-        "settings": settings_tables(check.settings),
-        "transcript": None if check.transcript is None else as_data(check.transcript),
-    }
-
-
-def review_data(review: CheckReview) -> dict[str, Any]:
-    """Return a review as JSON-serialisable values."""
-    values = {name: getattr(review, name) for name in ("by", "opinion", "comment", "current")}
-    return values | {"at": iso_time(review.made_at)}
-
-
-def check_lengths(claim: Claim) -> None:
-    """Validate the lengths of a claim, its source and its appearance.
-
-    Raises:
-        InputError: One of them is too long.
-    """
-    lengths = (
-        ("claim", claim.text, MAX_CLAIM_LENGTH),
-        ("source", claim.source, MAX_SOURCE_LENGTH),
-        ("place where it appeared", claim.appearance, MAX_SOURCE_LENGTH),
-    )
-    for name, text, limit in lengths:
-        if len(text) > limit:
-            raise InputError(f"The {name} has {len(text):,} characters, and the limit is {limit:,}: shorten it.")
-
-
-def iso_time(seconds: float) -> str:
-    """Return a time in seconds since 1970 in ISO 8601, UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 class CheckStore:

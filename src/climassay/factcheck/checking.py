@@ -126,7 +126,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
             0 if profile.brief else profile.queries,
         ),
         profile_of(resources.models[settings.model], settings.prompt_profile),
-        lambda: stated_window(resources.models[settings.model]),
+        lambda name: stated_window(resources.models[name]),
     )
 
 

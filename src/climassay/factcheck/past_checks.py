@@ -7,7 +7,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from climassay.claim_identity import claim_key
-from climassay.factcheck.check_store import checks, iso_time
+from climassay.factcheck.check_records import iso_time
+from climassay.factcheck.check_store import checks
 from climassay.grounding.quantities import foreign_quantities
 from climassay.models.contract import Encoder
 from climassay.models.encoders import cached_vectors

@@ -44,6 +44,8 @@ class Scale:
     """Labels that express a lack of information if the evidence is limited, such as ``unsupported``."""
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: class of each label, by number of classes."""
+    finer: Mapping[str, str] = field(default_factory=dict)
+    """Labels by a finer verdict of the same publisher, which files may hold in their place."""
 
     def distance(self, first: str, second: str) -> int:
         """Return the number of steps between two labels.
@@ -93,9 +95,9 @@ class Scale:
 
         Labels match exactly, then ignoring case, then ignoring spaces, underscores and hyphens: ``Lacks Context``,
         ``lacks-context`` and ``LACKS_CONTEXT`` are equal. A text that matches two labels matches neither. "Not enough
-        information" has several spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser classes match, too. Verdicts
-        of other built-in scales only match for the two classes ``incorrect`` and ``correct``, because no mapping of
-        their finer steps has been measured.
+        information" has several spellings (``NEI``, ``NOT_ENOUGH_INFO``). Names of coarser classes match, too, as do
+        finer verdicts of the publisher (:attr:`finer`). Verdicts of other built-in scales only match for the two
+        classes ``incorrect`` and ``correct``, because no mapping of their finer steps has been measured.
 
         Args:
             text: Verdict, as spelled in the file.
@@ -105,6 +107,8 @@ class Scale:
             InputError: The scale has no such number of classes.
         """
         label = _only_match(text, (*self.labels, self.nei))
+        if label is None and (verdict := _only_match(text, tuple(self.finer))) is not None:
+            label = self.finer[verdict]
         if label is not None:
             return self.collapse(label, count)
         if _normalise(text) in _NEI_SPELLINGS:
@@ -274,9 +278,20 @@ SCIENCE_FEEDBACK = Scale(
         "accurate": "agrees with the evidence",
     },
     frozenset({"accurate"}),
+    finer=_class_by_label(
+        {
+            "inaccurate": ("incorrect", "flawed reasoning", "unsupported"),
+            "misleading": ("lacks context", "imprecise"),
+            "accurate": tuple(label for label in VERDICTS if label in _RIGHT and label != "accurate"),
+        }
+    ),
     levels={2: _class_by_label({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})},
 )
-"""Three classes of Science Feedback, as used in the thesis on PPairS."""
+"""Three classes of Science Feedback's claims about climate, health and energy (Maiya 2024, section 4.2.1).
+
+The twelve verdicts of its reviews, in any field, belong to one class each. The thesis names the class of "unsupported"
+only; the others follow from the definitions.
+"""
 
 BINARY = Scale(
     "binary",

@@ -15,10 +15,8 @@
 """
 
 import re
-import unicodedata
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
@@ -28,10 +26,10 @@ import numpy as np
 
 from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
+from climassay.grounding.absence import is_bare_answer, states_absence
 from climassay.grounding.quantities import foreign_quantities
 from climassay.grounding.units import read_unit
 from climassay.models.contract import Encoder
-from climassay.reporting.marking import Piece, letters, mark_spans
 
 _WORD = r"passages?|sources?|excerpts?|documents?|docs?\.?|references?|refs?\.?|pages?|pp\.?"
 _PLACE = rf"(?:(?:{_WORD}|p\.)\s*[:#]?\s*)"
@@ -253,154 +251,6 @@ def _parse_reference(text: str) -> Reference | None:
 def _is_name(word: str) -> bool:
     digits = any(letter.isdigit() for letter in word)
     return word[0].isupper() and not _NO_AUTHOR.fullmatch(word) and (not digits or bool(_REPORT.fullmatch(word)))
-
-
-MIN_QUOTED_WORDS = 3
-"""Minimum number of words of a valid quotation."""
-
-_SIGNS = str.maketrans(
-    {
-        **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033", '"'),
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4`", "'"),
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-        "\u00ad": "",
-    }
-)
-OMISSION = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
-"""Pattern of an omission in a quotation: ``...`` or ``[...]``."""
-
-
-def is_quoted(quotation: str, text: str) -> bool:
-    """Return whether all parts of a quotation occur in a text, in order."""
-    return bool(_find_parts(quotation, _normalise_source(text)))
-
-
-def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
-    """Return start and end of each part of a quotation in a text; empty if :func:`is_quoted` is False."""
-    normalised = _normalise_source(text)
-    ranges = _find_parts(quotation, normalised)
-    (plain, plain_indices), (original, original_indices) = letters(normalised), letters(text)
-    if not ranges or plain != original:
-        return ()
-    spans = []
-    for start, end in ranges:
-        first, last = bisect_left(plain_indices, start), bisect_left(plain_indices, end) - 1
-        begin, opening = original_indices[first], normalised[start : plain_indices[first]]
-        stop, closing = original_indices[last] + 1, normalised[plain_indices[last] + 1 : end]
-        begin -= len(opening) * text.endswith(opening, 0, begin)
-        spans.append((begin, stop + len(closing) * text.startswith(closing, stop)))
-    return tuple(spans)
-
-
-def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
-    """Split a text into pieces and mark the quoted ones; quotations that do not occur in it are ignored."""
-    return mark_spans(text, [span for quotation in quotations for span in quoted_spans(quotation, text)])
-
-
-def _normalise_source(text: str) -> str:
-    """Return a passage normalised for the search of quotations, without omission marks."""
-    return " ".join(OMISSION.sub(" ", _normalise(text)).split())
-
-
-def _find_parts(quotation: str, normalised: str) -> list[tuple[int, int]]:
-    """Return the span of each part of a quotation in a normalised text; empty unless all parts occur in order."""
-    plain_quotation = _normalise(quotation)
-    parts = [part for piece in OMISSION.split(plain_quotation) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
-    if sum(len(re.findall(r"\w+", part)) for part in parts) < MIN_QUOTED_WORDS:
-        return []
-    ranges: list[tuple[int, int]] = []
-    for part in parts:
-        match = _part_pattern(part).search(normalised, ranges[-1][1] if ranges else 0)
-        if match is None:
-            return []
-        ranges.append(match.span())
-    return ranges
-
-
-def _normalise(text: str) -> str:
-    """Return the text with normalised punctuation and joined hyphenated words."""
-    plain = unicodedata.normalize("NFKC", text).translate(_SIGNS)
-    joined = re.sub(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])", "", plain)
-    return " ".join(joined.split())
-
-
-def _part_pattern(part: str) -> re.Pattern[str]:
-    """Return a pattern that matches a part of a quotation as whole words and numbers with their signs."""
-    # "-0.5" and "10.5" do not hold "0.5"; in "1901-2018" the dash is not a sign.
-    before = r"(?<!\w)(?<!\d[.,])" + (r"(?<!^-)(?<![^\w]-)" if part[0].isdigit() else "")
-    behind = r"(?!\w)" + (r"(?![.,]\d)(?!\s?%)" if part[-1].isdigit() else "")
-    pieces = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", part)
-    first = f"(?i:{re.escape(pieces[0][0])})" + re.escape(pieces[0][1:])
-    results = [first]
-    for piece, following in pairwise(pieces):
-        # Readers of PDFs set spaces around signs and subscripts: "yr –1", "CO 2". Between two words there is one.
-        is_separated = (piece.isalpha() and following.isalpha()) or (piece.isdigit() and following.isdigit())
-        results.append((r"\s+" if is_separated else r"\s*") + re.escape(following))
-    return re.compile(before + "".join(results) + behind)
-
-
-_KIND = (
-    r"(?:passages?|sources?|source\s+material|stud(?:y|ies)|reports?|papers?|texts?|documents?|abstracts?|excerpts?)"
-)
-_GIVEN = r"(?:(?:given|provided|retrieved|available|cited|quoted|numbered|two|three|four)\s+)"
-_THESE = (
-    rf"(?:(?:the|this|these|those|my|our)\s+(?:{_GIVEN}?{_KIND}|[\w-]+\s+passages?|information(?=\s+(?:provided|given)))"
-    r"|passages?\s+\d+(?:(?:,|,?\s+and)\s+\d+)*)"
-    r"(?:\s+(?:provided|given|retrieved|quoted|cited|above|here|at\s+hand|I\s+was\s+given))?"
-)
-"""Pattern of the passages in the prompt: "the passages provided". Bare plurals ("studies") refer to the world."""
-_TELL = (
-    r"(?:give|state|say|mention|cover|address|discuss|contain|include|provide|specif[iy]e?|report|quantif[iy]e?|describe|name"
-    r"|list|allow|answer|tell|offer|define|compare|distinguish|speak|touch|single\s+out|break\s+\w+\s+down)(?:e?s)?"
-)
-_NOT = r"(?:do|does|did|can)(?:\s+not|n't|not)(?:,\s+however,|\s+(?:directly|explicitly|themselves|itself))?"
-_LACKS = (
-    rf"(?:{_NOT}\s+{_TELL}|{_TELL}\s+(?:no|nothing|neither)\b|makes?\s+no\s+mention|lacks?|(?:is|are)\s+(?:silent|insufficient)"
-    r"|leaves?\s+(?:it\s+)?open|neither\s+\w+\s+nor)\b"
-)
-_ABSENCE = re.compile(
-    r"(?:(?:however|but|yet|still|unfortunately),?\s+)?(?:"
-    rf"{_THESE}\s+{_LACKS}"
-    rf"|(?:(?:none|neither|nothing)\s+(?:of|in)\s+{_THESE}|(?:no|neither)\s+{_KIND}(?:\s+here)?)\s+{_TELL}\b"
-    r"|(?:(?>[^,;:]*?\b(?:not|cannot)\b)|(?:there\s+(?:is|are)\s+)?no)\b[^,;:]*\s"
-    rf"(?:in\s+(?=[^,;:]{{0,200}}\bsources\b)|(?:in|by|from)\s+(?![^,;:]{{0,200}}\b(?:sources|stud|reports?|papers?)))(?:any\s+of\s+)?{_THESE}"
-    r")",
-    re.IGNORECASE,
-)
-"""Pattern of missing information at the start of a sentence; a finding ("do not show") does not match."""
-_MORE = re.compile(
-    r"[;:]|,\s+(?:and|as|so|since|yet|while|which|where)\b|\b(?:but|although|though|whereas|because)\b", re.I
-)
-"""Pattern of the start of another clause, which may be a statement about the world."""
-_LEFT_OPEN = re.compile(
-    r",\s+so\s+(?:that\s+)?(?:the|this|that|its|a|an)\s+(?:[\w-]+\s+){1,3}?(?:itself\s+)?"
-    r"(?:(?:is|are|was|can)\s*not(?:\s+be)?|(?:remains?|stays|is)(?=\s+(?:open|un)))\s+"
-    r"(?:made|put\s+into\s+numbers|checked|compared|judged|assessed|answered|verified|quantified|settled|tested|decided"
-    r"|open|unanswered|unsettled|untested|unverified)(?:\s+(?:here|from\s+them))?(?=\s*[.!]?\s*$)",
-    re.IGNORECASE,
-)
-"""Pattern of a consequence of missing information, which is not a statement about the world."""
-_BARE_ANSWER = re.compile(
-    r"(?:(?:yes|no|partly|not\s+(?:quite|entirely|exactly|really))\b[,.]?\s*)?"
-    r"(?:(?:it|they|this|that|he|she|there)\s+(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could)"
-    r"(?:\s+not|n't|not)?)?[.!]?",
-    re.IGNORECASE,
-)
-
-
-def states_absence(sentence: str) -> bool:
-    """Return whether a sentence only states what the passages lack, as in "The passages give no figure for Spain".
-
-    It may add a consequence: "so the comparison cannot be made". That there is no evidence for something, or that
-    studies do not find it, is a statement about the world.
-    """
-    rest = _LEFT_OPEN.sub("", sentence)
-    return bool(_ABSENCE.match(rest)) and not _MORE.search(rest, 3)
-
-
-def is_bare_answer(sentence: str) -> bool:
-    """Return whether a sentence is a bare answer: "No.", "It has not."."""
-    return bool(_BARE_ANSWER.fullmatch(sentence))
 
 
 Origin = Literal["model", "attributed", "none"]

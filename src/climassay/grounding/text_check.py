@@ -3,22 +3,21 @@
 1. Each sentence that makes a claim is a query, together with the previous sentence if it begins with a word such as
    "it" or "this". Passages that the sentence cites by number are added to the results.
 2. The most similar sentences of each passage are the evidence. Words and vectors only show that a passage says
-   something
-   similar: false sentences are as similar to their sources as true ones.
+   something similar: false sentences are as similar to their sources as true ones.
 3. Rules find differences (:mod:`climassay.grounding.differences`). A different figure for the same quantity contradicts
    the sentence. Opposite words, negations, other regions and unknown names mark it, as do invalid references
    (:mod:`climassay.grounding.references`) and overstated certainty, which a function of the caller finds.
-4. A sentence is supported only if a language model that reads it with its passages says so (:class:`SupportJudge`) and
-   quotes words of a passage, and if no figure differs.
+4. A sentence is supported only if a language model that reads it with its passages says so
+   (:mod:`climassay.grounding.support_judge`) and quotes words of a passage, and if no figure differs.
 
 See docs/results/check_text.md for the accuracy of the marks.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -26,7 +25,11 @@ import numpy as np
 from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
-from climassay.grounding.citations import CitingSentence, is_bare_answer, is_quoted, read_citations, states_absence
+from climassay.grounding.absence import (
+    is_bare_answer,
+    states_absence,
+)
+from climassay.grounding.citations import CitingSentence, read_citations
 from climassay.grounding.differences import (
     Difference,
     SourceSentence,
@@ -44,17 +47,11 @@ from climassay.grounding.references import (
     open_links,
     without_addresses,
 )
+from climassay.grounding.support_judge import Judgement, SupportJudge
 from climassay.metrics.pair_features import content_words
 from climassay.models.contract import (
-    Completion,
     Encoder,
-    GenerationRequest,
-    Generator,
-    Sampling,
-    Usage,
-    object_schema,
 )
-from climassay.prompts import Prompt, load_prompt
 
 if TYPE_CHECKING:
     from climassay.grounding.answer import CollectionGroup
@@ -96,6 +93,8 @@ _REMARK = re.compile(
 _YEAR_OF_A_WORK = re.compile(
     r"\b(?:1[89]|20)\d\d\s+(?=(?:study|paper|report|review|assessment|article|analysis|publication)\b)", re.IGNORECASE
 )
+_MIN_ADDED_SHARE = 0.15
+"""Minimum share of a sentence's content words that an adjacent sentence of the passage must add to be quoted."""
 _MIN_WORDS = 3
 """Minimum number of content words of a sentence without quantities to count as a claim."""
 
@@ -112,19 +111,6 @@ class PassageEvidence:
     """Sentences of the passage that are most similar to the checked sentence."""
     similarity: float
     """Highest cosine similarity of a sentence of the passage, -1 to 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Judgement of a language model on the support of a sentence."""
-
-    relation: Literal["supports", "contradicts", "settles nothing"] | None
-    """Relation of the passages to the sentence; None if the request failed."""
-    reason: str
-    quotation: str = ""
-    quoted: bool = False
-    """Whether the quotation has at least three words and occurs in a passage."""
-    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,84 +146,6 @@ class CheckedSentence:
         """
         doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
         return doubtful or self.overstated is not None or bool(self.wrong_references)
-
-
-class SupportJudge:
-    """Asks a language model whether passages support a sentence, contradict it, or settle nothing."""
-
-    def __init__(self, model: Generator, prompt: Prompt | None = None, *, max_tokens: int = 400) -> None:
-        """Prepare a judge.
-
-        Args:
-            model: Model that answers under a JSON schema.
-            prompt: Template with ``statement``, ``before`` (the previous sentence or an empty text) and ``passages``
-                (``number``, ``citation``, ``text``); by default the built-in ``check_text``.
-            max_tokens: Maximum number of tokens of an answer.
-        """
-        self.name = model.name
-        self.usage = Usage()
-        """Usage of all requests so far."""
-        self._model = model
-        self._prompt = prompt or load_prompt("check_text")
-        self._sampling = Sampling(max_tokens)
-
-    def judge(
-        self, questions: Sequence[tuple[str, str, Sequence[Passage]]], on_progress: Callable[[int], None] | None = None
-    ) -> list[tuple[Judgement, Passage | None]]:
-        """Return the judgement, and the passage that it names, for each (sentence, previous sentence, passages)."""
-        requests = []
-        for sentence, previous, passages in questions:
-            numbered = [
-                {"number": number, "citation": passage.citation, "text": passage.text}
-                for number, passage in enumerate(passages, start=1)
-            ]
-            rendered = self._prompt.render(statement=sentence, before=previous, passages=numbered)
-            requests.append(
-                GenerationRequest(
-                    rendered.messages,
-                    self._sampling,
-                    object_schema(
-                        {
-                            "reasoning": {"type": "string", "maxLength": 600},
-                            "relation": {"type": "string", "enum": list(_RELATIONS)},
-                            "passage": {"type": "integer", "minimum": 0, "maximum": len(passages)},
-                            "quotation": {"type": "string", "maxLength": 600},
-                        }
-                    ),
-                    assistant_prefix=rendered.assistant_prefix,
-                )
-            )
-        on_result = None if on_progress is None else (lambda _index, _answer: on_progress(1))
-        answers = self._model.generate(requests, on_result=on_result) if requests else []
-        for answer in answers:
-            self.usage += answer.usage
-        return [_parse_judgement(answer, passages) for answer, (_, _, passages) in zip(answers, questions, strict=True)]
-
-
-_MIN_QUOTED_WORDS = 3
-"""Minimum number of words of a valid quotation of the judge."""
-_RELATIONS = ("supports", "contradicts", "settles nothing")
-
-
-def _parse_judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[Judgement, Passage | None]:
-    if answer.error is not None:
-        return Judgement(None, "", error=answer.error), None
-    try:
-        data = json.loads(answer.text)
-        relation, number = data["relation"], int(data["passage"])
-        reason, quotation = str(data["reasoning"]).strip(), str(data["quotation"]).strip()
-    except (KeyError, TypeError, ValueError, RecursionError):
-        return Judgement(None, "", error="The reply is not what was asked for."), None
-    if relation not in _RELATIONS:
-        return Judgement(None, reason, error="The reply is not what was asked for."), None
-    named_passage = passages[number - 1] if 0 < number <= len(passages) else None
-    # The quotation may be right although the number is wrong. One or two words occur in many passages.
-    enough = len(quotation.split()) >= _MIN_QUOTED_WORDS
-    candidates = (named_passage, *passages) if enough else ()
-    holder = next(
-        (passage for passage in candidates if passage is not None and is_quoted(quotation, passage.text)), None
-    )
-    return Judgement(relation, reason, quotation, holder is not None), holder or named_passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,21 +211,17 @@ def check_sentences(
         raise InputError("An encoder is needed to compare sentences.")
     claims = _read_claims(text, group, numbered, ask)
     passages_by_claim = _select_passages(claims, group, numbered, k)
-    evidence = _compare_with_passages(claims, passages_by_claim, encoder)
+    neighbours_by_claim = _compare_with_passages(claims, passages_by_claim, encoder)
     checked = []
-    for claim, neighbours in zip(claims, evidence, strict=True):
+    for claim, neighbours in zip(claims, neighbours_by_claim, strict=True):
         checked.append(_check_by_rules(claim, neighbours, text, overstated))
         if on_progress is not None and judge is None:
             on_progress(1)
     if judge is not None:
-        indices = [
-            index
-            for index, (claim, neighbours) in enumerate(zip(claims, passages_by_claim, strict=True))
-            if claim.is_checkable and neighbours
-        ]
-        questions = [(claims[index].plain, claims[index].previous, passages_by_claim[index]) for index in indices]
-        for index, (judgement, passage) in zip(indices, judge.judge(questions, on_progress), strict=True):
-            checked[index] = _apply_judgement(checked[index], judgement, passage, evidence[index])
+        judged = [index for index, passages in enumerate(passages_by_claim) if passages]
+        questions = [(claims[index].plain, claims[index].previous, passages_by_claim[index]) for index in judged]
+        for index, (judgement, passage) in zip(judged, judge.judge(questions, on_progress), strict=True):
+            checked[index] = _apply_judgement(checked[index], judgement, passage, neighbours_by_claim[index])
     return tuple(checked)
 
 
@@ -406,51 +310,42 @@ def _compare_with_passages(
     claims: Sequence[_PreparedSentence], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
 ) -> list[list[_Neighbour]]:
     """Compare each claim with its passages; return the passages with their evidence, best first."""
-    parts = {
+    sentences = {
         passage.id: split_sentences(passage.text) or [passage.text]
         for passages in passages_by_claim
         for passage in passages
     }
-    texts = list(
-        dict.fromkeys(
-            text
-            for claim, passages in zip(claims, passages_by_claim, strict=True)
-            if passages
-            for text in (
-                claim.plain,
-                claim.in_context,
-                *(sentence for passage in passages for sentence in parts[passage.id]),
-            )
-        )
-    )
+    compared = [claim for claim, passages in zip(claims, passages_by_claim, strict=True) if passages]
+    texts = [text for claim in compared for text in (claim.plain, claim.in_context)]
+    texts = list(dict.fromkeys((*texts, *chain.from_iterable(sentences.values()))))
     vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
-    ranked = []
-    for claim, passages in zip(claims, passages_by_claim, strict=True):
-        neighbours = []
-        for passage in passages:
-            sentences = parts[passage.id]
-            sentence_vectors = np.stack([vectors[sentence] for sentence in sentences])
-            cosines = np.maximum(sentence_vectors @ vectors[claim.plain], sentence_vectors @ vectors[claim.in_context])
-            quotation, covered_share = _nearest_sentence(claim.plain, sentences, cosines)
-            lacking_share = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
-            sources = tuple(
-                SourceSentence(
-                    text,
-                    float(cosine) + max(_covered_share(claim.plain, text), _covered_share(claim.in_context, text)),
-                    passage.text,
-                )
-                for text, cosine in zip(sentences, cosines, strict=True)
-            )
-            evidence = PassageEvidence(passage.id, passage.citation, quotation, float(cosines.max()))
-            neighbours.append(_Neighbour(evidence, passage, covered_share, lacking_share, sources))
-        ranked.append(
-            sorted(
-                neighbours,
-                key=lambda neighbour: neighbour.covered_share + neighbour.evidence.similarity - neighbour.lacking_share,
-                reverse=True,
-            )
+    return [
+        sorted(
+            (_compare(claim, passage, sentences[passage.id], vectors) for passage in passages),
+            key=lambda neighbour: neighbour.covered_share + neighbour.evidence.similarity - neighbour.lacking_share,
+            reverse=True,
         )
-    return ranked
+        for claim, passages in zip(claims, passages_by_claim, strict=True)
+    ]
+
+
+def _compare(
+    claim: _PreparedSentence, passage: Passage, sentences: Sequence[str], vectors: Mapping[str, np.ndarray]
+) -> _Neighbour:
+    matrix = np.stack([vectors[sentence] for sentence in sentences])
+    cosines = np.maximum(matrix @ vectors[claim.plain], matrix @ vectors[claim.in_context])
+    quotation, covered_share = _nearest_sentence(claim.plain, sentences, cosines)
+    sources = tuple(
+        SourceSentence(
+            sentence,
+            float(cosine) + max(_covered_share(claim.plain, sentence), _covered_share(claim.in_context, sentence)),
+            passage.text,
+        )
+        for sentence, cosine in zip(sentences, cosines, strict=True)
+    )
+    lacking_share = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
+    evidence = PassageEvidence(passage.id, passage.citation, quotation, float(cosines.max()))
+    return _Neighbour(evidence, passage, covered_share, lacking_share, sources)
 
 
 def _nearest_sentence(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
@@ -466,8 +361,7 @@ def _nearest_sentence(claim: str, sentences: Sequence[str], cosines: np.ndarray)
     chosen = sentences[best]
     wider = [" ".join(sentences[low : low + 2]) for low in (best - 1, best) if 0 <= low < len(sentences) - 1]
     longer = max(wider, key=share, default=chosen)
-    # A neighbour is included if it adds enough words of the claim.
-    return (longer, share(longer)) if share(longer) >= share(chosen) + 0.15 else (chosen, share(chosen))
+    return (longer, share(longer)) if share(longer) >= share(chosen) + _MIN_ADDED_SHARE else (chosen, share(chosen))
 
 
 def _covered_share(claim: str, text: str) -> float:
@@ -480,56 +374,64 @@ def _check_by_rules(
     claim: _PreparedSentence, neighbours: Sequence[_Neighbour], text: str, overstated: FindOverstatement | None
 ) -> CheckedSentence:
     """Check a claim by words, figures and vectors, without a judge."""
-    bare = CheckedSentence(claim.text, claim.paragraph, "no claim", "It claims nothing that could be looked up.",
-                           references=claim.references)  # fmt: skip
-    if not claim.is_checkable:
-        return bare
-    similar = [candidate for candidate in neighbours if candidate.is_similar]
-    if not similar:
-        closest = neighbours[0].evidence if neighbours else None
-        return replace(bare, status="unsupported", reason="No passage says anything similar.", evidence=closest)
-    best = similar[0]
-    sources = [(candidate, source) for candidate in similar for source in candidate.sentences]
-    figures = differing_figures(claim.plain, [source for _, source in sources], text)
-    quotation = best.evidence.quotation
-    texts = [text, *(candidate.passage.text for candidate in similar)]
-    words = (*opposed_words(claim.plain, quotation), *other_places(claim.plain, quotation),
-             *swapped_names(claim.plain, quotation, texts))  # fmt: skip
-    known_texts = [f"{candidate.passage.text} {candidate.evidence.citation}" for candidate in similar]
-    missing = [figure.text for figure in figures if not figure.source]
-    missing += [name for name in foreign_names(claim.plain, known_texts) if name not in {word.text for word in words}]
-    contradicting = [figure for figure in figures if figure.source]
-    result = replace(
-        bare,
-        status="similar",
-        reason="A passage says something similar: read whether it says the same.",
-        evidence=best.evidence,
-        differing=(*(Difference(figure.text, figure.source) for figure in contradicting), *words,
-                   *(Difference(name, "") for name in missing)),
-        overstated=overstated(claim.plain, quotation) if overstated else None,
-    )  # fmt: skip
-    if contradicting:
-        # The evidence is the sentence with the differing figure.
-        holder, source = sources[contradicting[0].source_index or 0]
-        result = replace(result, evidence=replace(holder.evidence, quotation=source.text))
-        return replace(
-            result,
-            status="contradicted",
-            reason=f"The passage says otherwise: {_describe_differences(result.differing)}.",
-        )
-    if missing:
-        return replace(result, status="unsupported", reason=f"The passages do not say {', '.join(missing)} of this.")
-    if words:
-        return replace(result, reason=f"A passage says something similar, but {_describe_differences(words)}.")
-    return result
-
-
-def _describe_differences(differing: Sequence[Difference]) -> str:
-    return "; ".join(
-        f"“{difference.text}” in the text, “{difference.source}” in the passage"
-        for difference in differing
-        if difference.source
+    checked = CheckedSentence(
+        claim.text,
+        claim.paragraph,
+        "no claim",
+        "It claims nothing that could be looked up.",
+        references=claim.references,
     )
+    if not claim.is_checkable:
+        return checked
+    similar = [neighbour for neighbour in neighbours if neighbour.is_similar]
+    if not similar:
+        evidence = neighbours[0].evidence if neighbours else None
+        return replace(checked, status="unsupported", reason="No passage says anything similar.", evidence=evidence)
+    sources = [(neighbour, sentence) for neighbour in similar for sentence in neighbour.sentences]
+    figures = differing_figures(claim.plain, [sentence for _, sentence in sources], text)
+    contradicting = [figure for figure in figures if figure.source]
+    words = _differing_words(claim, similar, text)
+    missing = _missing_terms(claim, similar, [figure.text for figure in figures if not figure.source], words)
+    differing = (
+        *(Difference(figure.text, figure.source) for figure in contradicting),
+        *words,
+        *(Difference(term, "") for term in missing),
+    )
+    evidence = similar[0].evidence
+    if overstated is not None:
+        checked = replace(checked, overstated=overstated(claim.plain, evidence.quotation))
+    if contradicting:
+        status: Status = "contradicted"
+        reason = f"The passage says otherwise: {_describe_differences(differing)}."
+        neighbour, sentence = sources[contradicting[0].source_index or 0]
+        evidence = replace(neighbour.evidence, quotation=sentence.text)
+    elif missing:
+        status, reason = "unsupported", f"The passages do not say {', '.join(missing)} of this."
+    elif words:
+        status, reason = "similar", f"A passage says something similar, but {_describe_differences(words)}."
+    else:
+        status, reason = "similar", "A passage says something similar: read whether it says the same."
+    return replace(checked, status=status, reason=reason, evidence=evidence, differing=differing)
+
+
+def _differing_words(claim: _PreparedSentence, similar: Sequence[_Neighbour], text: str) -> tuple[Difference, ...]:
+    """Return opposite words, other places and swapped names in a claim and the best passage's quotation."""
+    quotation = similar[0].evidence.quotation
+    texts = [text, *(neighbour.passage.text for neighbour in similar)]
+    return (
+        *opposed_words(claim.plain, quotation),
+        *other_places(claim.plain, quotation),
+        *swapped_names(claim.plain, quotation, texts),
+    )
+
+
+def _missing_terms(
+    claim: _PreparedSentence, similar: Sequence[_Neighbour], figures: Sequence[str], words: Sequence[Difference]
+) -> list[str]:
+    """Return the figures that no passage has, and the names in a claim that neither passages nor citations have."""
+    known_texts = [f"{neighbour.passage.text} {neighbour.evidence.citation}" for neighbour in similar]
+    differing = {difference.text for difference in words}
+    return [*figures, *(name for name in foreign_names(claim.plain, known_texts) if name not in differing)]
 
 
 def _apply_judgement(
@@ -557,6 +459,14 @@ def _apply_judgement(
         doubt = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
         return replace(result, status="similar", reason=doubt, evidence=checked.evidence)
     return replace(result, status="supported", reason=judgement.reason or "The judge finds it supported.")
+
+
+def _describe_differences(differing: Sequence[Difference]) -> str:
+    return "; ".join(
+        f"“{difference.text}” in the text, “{difference.source}” in the passage"
+        for difference in differing
+        if difference.source
+    )
 
 
 def status_counts(sentences: Sequence[CheckedSentence]) -> dict[Status, int]:

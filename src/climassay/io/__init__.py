@@ -5,6 +5,7 @@ from climassay.io.reading import (
     decompress,
     first_problem,
     format_size,
+    join_surrogates,
     parse_json,
     read_file,
     read_lines,
@@ -26,7 +27,7 @@ from climassay.io.writing import STALE_SECONDS, atomic_path, remove_files, repla
 
 __all__ = [
     "MAX_TABLE_BYTES", "STALE_SECONDS", "Row", "atomic_path", "column_key", "decompress", "find_column",
-    "first_problem", "format_size", "listed_names", "parse_json", "parse_rows", "read_bytes", "read_file",
-    "read_lines", "read_parquet", "read_text", "reason", "remove_files", "replace_file", "require_column", "safe_cell",
-    "write_file", "write_files",
+    "first_problem", "format_size", "join_surrogates", "listed_names", "parse_json", "parse_rows", "read_bytes",
+    "read_file", "read_lines", "read_parquet", "read_text", "reason", "remove_files", "replace_file",
+    "require_column", "safe_cell", "write_file", "write_files",
 ]  # fmt: skip

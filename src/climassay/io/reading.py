@@ -123,6 +123,13 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def join_surrogates(text: str) -> str:
+    """Join the two surrogates of a character, as of an emoji in two pieces, and replace lone ones by U+FFFD."""
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def reason(error: Exception) -> str:
     """Return the message of an error as a clause, without the file's name."""
     message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -36,6 +36,8 @@ from climassay.models.bundled import bundled_path, encoder_fingerprint, file_dig
 from climassay.models.contract import Encoder, EncoderRole
 from climassay.models.local.cpu_settings import usable_cores
 from climassay.models.local.loading import hub_folder
+from climassay.models.saved_model_encoder import PREFIX as SAVED_MODEL_PREFIX
+from climassay.models.saved_model_encoder import SavedModelEncoder
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
@@ -338,14 +340,17 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
     searched on any other. Other models run in torch, in their own precision.
 
     Args:
-        name: ``local:minilm`` (bundled all-MiniLM-L6-v2), or ``local:`` and a sentence-transformers folder or hub id.
+        name: ``local:minilm`` (bundled all-MiniLM-L6-v2), ``local:`` and a sentence-transformers folder or hub id, or
+            ``savedmodel:`` and a folder (:mod:`climassay.models.saved_model_encoder`), which runs on the CPU.
         device: torch device, for example ``cuda:0``; by default a GPU if there is one.
         threads: Number of texts that the bundled encoder encodes concurrently; by default the number of cores.
 
     Raises:
-        ModelError: The name has no ``local:``, the model is missing or not the published one, or ``device`` is not the
+        ModelError: The name has another prefix, the model is missing or not the published one, or ``device`` is not the
             CPU for the bundled encoder.
     """
+    if name.startswith(SAVED_MODEL_PREFIX) and name != SAVED_MODEL_PREFIX:
+        return SavedModelEncoder(name)
     if not name.startswith(_PREFIX) or name == _PREFIX:
         raise ModelError(f"{name!r} names no encoder: write local:minilm, or local: and a folder or a hub id.")
     if name != BUNDLED_ENCODER:

@@ -87,7 +87,7 @@ class Server:
 
     def without_key(self, text: str) -> str:
         """Return a text with the key redacted."""
-        return without_key(text.encode("utf-8", "replace"), self.key).decode()
+        return without_key(text.encode("utf-8", "surrogatepass"), self.key).decode("utf-8", "surrogatepass")
 
     def keep_needed(self, headers: MutableMapping[str, str]) -> None:
         """Remove headers that the environment sets for OpenAI, if the server belongs to another provider."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, cast
 
 import sqlalchemy as sa
 
+from climassay.io import join_surrogates
 from climassay.models.contract import (
     Completion,
     FinishReason,
@@ -103,13 +104,7 @@ class AnsweredRequest:
 
 def storable_text(text: str) -> str:
     """Replace NUL and lone surrogates, which databases cannot store, by U+FFFD."""
-    if "\x00" in text:
-        text = text.replace("\x00", REPLACEMENT)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+    return join_surrogates(text.replace("\x00", REPLACEMENT))
 
 
 def storable_answer(answer: Answer) -> Answer:

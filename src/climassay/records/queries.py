@@ -1,4 +1,4 @@
-"""Queries of the records: runs, answers to requests, usage and cost."""
+"""Queries of the records: runs, usage and cost."""
 
 import json
 import re
@@ -16,16 +16,11 @@ from climassay.errors import InputError, RecordsError
 from climassay.records import tables
 from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, has_died
 from climassay.records.database import Database, record_of
-from climassay.records.identity import Kind
 
-HEX = frozenset("0123456789abcdef")
-ROWS_PER_BATCH = 1000
 MAX_REASONS = 3
 """Maximum number of reasons of failures in a message."""
 _VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
 """Quotations and words with digits, except a server's status, in which equal errors may differ."""
-MAX_MATCHES = 20
-"""Maximum number of requests with the same prefix of a key."""
 
 
 def without_price(*, local: bool) -> str:
@@ -115,35 +110,6 @@ class RunDetails:
     """Rows of results by name of table."""
     calls: "tuple[ModelCalls, ...]" = ()
     """Outcomes of the calls of each model."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedAnswer:
-    """Answer or failure with its request."""
-
-    key: str
-    """Key of the request, in hexadecimal."""
-    run: str
-    """Id of the run that sent the request."""
-    kind: Kind
-    model: str
-    fingerprint: str
-    prompt: str
-    settings: dict[str, Any]
-    answered_at: str
-    text: str | None
-    logprobs: list[float] | None
-    outcome: str
-    """Finish reason, scoring method or ``error``."""
-    error: str | None
-    prompt_tokens: int
-    completion_tokens: int
-    reasoning_tokens: int
-    """Number of completion tokens for reasoning."""
-    attempts: int
-    cost: float | None
-    reasoning: str | None = None
-    """Reasoning before the answer, if the server returns it."""
 
 
 def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
@@ -325,95 +291,6 @@ def require_run(database: Database, run: str) -> RunSummary:
     if not runs:
         raise RecordsError(f"There is no run {run} in the records: list them with climassay records runs.")
     return runs[0]
-
-
-def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
-    """Return all answers to the requests whose key has a prefix, the newest last.
-
-    Raises:
-        RecordsError: The prefix is invalid, or no key or too many keys have it.
-    """
-    prefix = key_prefix.lower()
-    if not 4 <= len(prefix) <= 64 or not set(prefix) <= HEX:
-        raise RecordsError(
-            f"{key_prefix!r} is neither a run (r and eight hexadecimal digits) nor the start of a request's key "
-            "(at least four hexadecimal digits)."
-        )
-    low, high = bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
-    has_prefix = tables.requests.c.key.between(low, high)
-    with database.read() as connection:
-        count = connection.execute(
-            sa.select(sa.func.count()).select_from(tables.requests).where(has_prefix)
-        ).scalar_one()
-        if not 1 <= count <= MAX_MATCHES:
-            advice = "give more digits" if count else "look it up with climassay records export"
-            raise RecordsError(f"{count} requests have a key that begins with {prefix}: {advice}.")
-        return [_recorded_answer(row) for row in connection.execute(_answers_query().where(has_prefix))]
-
-
-def count_answers(database: Database, run: str | None = None) -> int:
-    """Return the number of answers that :func:`iterate_answers` yields."""
-    return int(database.scalar(sa.select(sa.func.count()).select_from(_answers_query(run).order_by(None).subquery())))
-
-
-def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequence[RecordedAnswer]]:
-    """Yield all answers, or those that a run received or reused, in batches, the oldest first.
-
-    Raises:
-        RecordsError: There is no such run.
-    """
-    if run is not None:
-        require_run(database, run)
-    with database.read() as connection:
-        result = connection.execution_options(yield_per=ROWS_PER_BATCH).execute(_answers_query(run))
-        for rows in result.partitions():
-            yield [_recorded_answer(row) for row in rows]
-
-
-def answers_about(database: Database, run: str, text: str, limit: int, offset: int = 0) -> list[RecordedAnswer]:
-    """Return answers that a run received or reused to prompts that contain a text, the oldest first.
-
-    Prompts that are JSON are also searched for the escaped text. An empty text is in every prompt.
-    """
-    forms = (text, *(json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
-    query = _answers_query(run, tuple(dict.fromkeys(forms)) if text else ())
-    return [_recorded_answer(row) for row in database.rows(query.limit(limit).offset(offset))]
-
-
-def _answers_query(run: str | None = None, texts: Sequence[str] = ()) -> sa.Select[Any]:
-    answers, requests = tables.answers, tables.requests
-    prompt, settings = tables.texts.alias("prompt_text"), tables.texts.alias("settings_text")
-    query = (
-        sa.select(
-            answers,
-            requests.c.kind,
-            requests.c.model,
-            requests.c.fingerprint,
-            prompt.c.body.label("prompt"),
-            settings.c.body.label("settings"),
-        )
-        .join(requests, requests.c.key == answers.c.request)
-        .join(prompt, prompt.c.digest == requests.c.prompt)
-        .join(settings, settings.c.digest == requests.c.settings)
-        .order_by(answers.c.id)
-    )
-    if texts:
-        query = query.where(sa.or_(*(prompt.c.body.contains(text, autoescape=True) for text in texts)))
-    if run is None:
-        return query
-    served = sa.select(tables.uses.c.answer).where(tables.uses.c.run == run)
-    return query.where(sa.or_(answers.c.run == run, answers.c.id.in_(served)))
-
-
-def _recorded_answer(row: sa.Row[Any]) -> RecordedAnswer:
-    return record_of(
-        RecordedAnswer,
-        row,
-        key=bytes(row.request).hex(),
-        settings=json.loads(row.settings),
-        answered_at=iso_time(row.answered_at),
-        logprobs=None if row.logprobs is None else json.loads(row.logprobs),
-    )
 
 
 def summary_of(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) -> RunSummary:

@@ -22,7 +22,12 @@ from climassay.io import atomic_path, first_problem, parse_json, read_lines, saf
 from climassay.records import tables
 from climassay.records.database import Database, chunks
 from climassay.records.identity import REPLACEMENT, Identity, canonical_json, insert_requests
-from climassay.records.queries import ROWS_PER_BATCH, RecordedAnswer, iso_time, iterate_answers
+from climassay.records.queries import iso_time
+from climassay.records.recorded_answers import (
+    ROWS_PER_BATCH,
+    RecordedAnswer,
+    iterate_answers,
+)
 
 Batches = Iterable[Sequence[RecordedAnswer]]
 COLUMNS = tuple(field.name for field in fields(RecordedAnswer))

@@ -18,7 +18,8 @@ from climassay.errors import InputError
 from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import GroundedAnswer, removed_note, truncated_note, unchecked_note
-from climassay.grounding.citations import AnswerSentence, mark_quotations
+from climassay.grounding.citations import AnswerSentence
+from climassay.grounding.quotations import mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
 from climassay.web.access import Annotator, Reader, may_stop
@@ -209,6 +210,7 @@ def _page(
         before = jobs[0].payload["before"]
     content: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
     content |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0, "demonstration": False}
+    content["turn"] = app.jobs.turn(job) if job else None
     if job is not None:
         result = job.result
         for event in () if job.ended else app.jobs.events(job.id):

@@ -4,13 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract
+from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract, extract_terms
 from climassay.confidence.extraction.extracting import identify, language_of
-from climassay.confidence.extraction.review import extract_terms
 from climassay.confidence.marks import find_likelihoods, find_tags
-from climassay.corpus.collection_storage import StoredDocument
-from climassay.corpus.documents import Block, Document, split_passages
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Block, Document, StoredDocument, read, split_passages
 from climassay.errors import InputError
 from pdf_building import Text, build_pdf, column
 
@@ -20,7 +17,7 @@ GERMAN = (
 
 
 def told(text):
-    found = extract([Document("d", "R", "r", (Block(text),))], ExtractOptions(acronyms="none"))
+    found = extract([Document("d", "R", "r", (Block(text),))], ExtractOptions(acronyms="never"))
     return [(one.tag, one.text) for one in found]
 
 
@@ -133,7 +130,7 @@ def collection_of(document, **sizes):
 def test_statements_of_a_collection_are_those_of_its_documents():
     blocks = tuple(Block(text, page=1 + place // 8, headings=("A",)) for place, text in enumerate(PARAGRAPHS))
     document = Document("d", "AR5 WG2", "report.pdf", blocks)
-    options = ExtractOptions(acronyms="none")
+    options = ExtractOptions(acronyms="never")
     direct = extract([document], options)
     collected = extract(documents_of_collection(collection_of(document, size=400, overlap=150)), options)
     assert len(direct) == len(PARAGRAPHS)

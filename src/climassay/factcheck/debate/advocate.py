@@ -30,9 +30,11 @@ from climassay.factcheck.debate.context import (
 from climassay.factcheck.debate.steps import ON_SUBJECT, AskPassages, Steps, ask_text, gather
 from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Subclaim
 from climassay.grounding.citations import AnswerSentence
-from climassay.models.contract import BLANK, GenerationRequest
+from climassay.models.contract import BLANK, CHARACTERS_PER_TOKEN, GenerationRequest
 from climassay.prompts import STRONG
 
+_ANSWER_TOKENS = 1000
+"""Tokens of a model's context window that are left for an opinion (``schema``)."""
 _QUESTION_TOKENS = 48
 """Maximum number of tokens of a question (``scored``)."""
 
@@ -169,8 +171,16 @@ def _judge_by_schema(
     if not advocate.is_plain and all(item.grade == ON_SUBJECT for item in unique):
         skipped = tuple(replace(part, unasked=True) for part in empty_parts)
         return RoundOpinions(replace(empty, unasked=True), skipped, unanswered)
-    prompt = _assessment_prompt(advocate, context, context.subclaims, unique, state, questions)
-    assessment = yield from assess(prompt, context.config)
+    while True:
+        shown = _fitting_passages(advocate, context, unique, state, questions)
+        prompt = _assessment_prompt(advocate, context, context.subclaims, shown, state, questions)
+        assessment = yield from assess(prompt, context.config)
+        # A server that refuses a prompt as too long states its window.
+        if assessment.error is None or _fitting_passages(advocate, context, unique, state, questions) == shown:
+            break
+    context.left_out[advocate.name] = max(context.left_out.get(advocate.name, 0), len(unique) - len(shown))
+    unique = shown
+    empty = replace(empty, retrieved=tuple(item.number for item in unique))
     if (error := assessment.error) is not None:
         return RoundOpinions(
             replace(empty, verdict=None, error=error),
@@ -412,6 +422,30 @@ def _assessment_prompt(
         statements=tuple(subclaim.number for subclaim in statements),
         n_replies=len(questions),
     )
+
+
+def _fitting_passages(
+    advocate: Advocate,
+    context: DebateContext,
+    passages: list[RetrievedPassage],
+    state: DebateState,
+    questions: Sequence[FollowUp],
+) -> list[RetrievedPassage]:
+    """Return the first passages, at least one, with which the prompt and an answer fit the model's context window.
+
+    All passages are returned if the window is unknown.
+    """
+    window = context.read_window(advocate.model)
+    if window is None:
+        return passages
+    max_characters = (window - _ANSWER_TOKENS) * CHARACTERS_PER_TOKEN
+    count = len(passages)
+    while count > 1:
+        prompt = _assessment_prompt(advocate, context, context.subclaims, passages[:count], state, questions)
+        if sum(len(message.content) for message in prompt.messages) <= max_characters:
+            break
+        count -= 1
+    return passages[:count]
 
 
 def _advocate_values(advocate: Advocate) -> dict[str, str]:

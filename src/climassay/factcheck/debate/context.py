@@ -36,13 +36,9 @@ from climassay.factcheck.transcript import (
     cited_numbers,
     merge_quotations,
 )
-from climassay.grounding.citations import (
-    MODELS_MARK,
+from climassay.grounding.citations import MODELS_MARK, AnswerSentence, document_words, format_sentence, ground_text
+from climassay.grounding.quotations import (
     OMISSION,
-    AnswerSentence,
-    document_words,
-    format_sentence,
-    ground_text,
     is_quoted,
 )
 from climassay.models.contract import Encoder
@@ -138,6 +134,10 @@ class DebateContext:
     sources: SourceBook = field(default_factory=SourceBook)
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
+    read_window: Callable[[str], int | None] = lambda _: None
+    """Function from a model's name to its context length in tokens; None if it is not known yet."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Maximum number of passages, by advocate, that did not fit the model's context window in a round."""
 
     def report_activity(self, participant: str, doing: Doing, round_number: int) -> None:
         """Emit an event if a participant starts another activity."""

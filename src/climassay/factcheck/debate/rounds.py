@@ -57,8 +57,8 @@ class DebateSetup:
     config: ElicitationConfig
     profile: Profile = STRONG
     """Settings of the prompts for reading the claim and grading passages."""
-    read_window: Callable[[], int | None] = lambda: None
-    """Function that returns the context length of the model that grades passages; None if it is not known yet."""
+    read_window: Callable[[str], int | None] = lambda _: None
+    """Function from a model's name to its context length in tokens; None if it is not known yet."""
 
     @property
     def reads_claims(self) -> bool:
@@ -111,11 +111,14 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
         setup.encoder,
         on_event,
         tuple(replace(subclaim, text=prefix + subclaim.text) for subclaim in reading.subclaims),
+        read_window=setup.read_window,
     )
     for advocate in setup.advocates:
         if not advocate.is_plain:
             context.report_activity(advocate.name, "searching", 1)
-    grader = Grader(settings.model, setup.templates["grade"], setup.read_window) if profile.grade_passages else None
+    grader = None
+    if profile.grade_passages:
+        grader = Grader(settings.model, setup.templates["grade"], lambda: setup.read_window(settings.model))
     evidence = yield from find_evidence(setup.advocates, context.subclaims, context.claim, grader)
     if refusal and not evidence.is_found and not any(advocate.is_plain for advocate in setup.advocates):
         return setup.unchecked(claim, refusal, reading.reason)
@@ -136,7 +139,12 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
     doubt = _doubt(reading) if refusal else ""
-    transcript = replace(transcript, warnings=tuple(filter(None, (doubt, evidence.warning, warning))))
+    left_out = [
+        f"{name} did not see all passages found for it: {count} did not fit the model's context window."
+        for name, count in context.left_out.items()
+        if count
+    ]
+    transcript = replace(transcript, warnings=tuple(filter(None, (doubt, evidence.warning, *left_out, warning))))
     if settings.entailment:
         transcript = yield from _measure_entailment(transcript)
     on_event(transcript.verdict)

@@ -1,19 +1,12 @@
-"""Presentation of one fact-check: terminal output, self-contained HTML page, and schema.org ClaimReview.
+"""Self-contained HTML page of one fact-check: no scripts, all texts escaped, the IPCC's terms explained."""
 
-The page contains no scripts, escapes all texts, and explains the IPCC's terms. Search engines and archives of
-fact-checks read verdicts as ClaimReview.
-"""
-
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
-from climassay.errors import InputError, NoAnswerError
 from climassay.factcheck.certainty import AgreementLevel, Confidence, EvidenceLevel, Levels, Likelihood
-from climassay.factcheck.debate.assessment import explanation_lead
 from climassay.factcheck.results.citation import Publication, cite, day_in_words, source_dates
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
@@ -30,20 +23,14 @@ from climassay.factcheck.transcript import (
     Subclaim,
     Transcript,
     Verdict,
-    as_data,
-    cited_numbers,
     merge_quotations,
     reader_view,
 )
-from climassay.grounding import AnswerSentence, format_sentence
+from climassay.grounding import AnswerSentence
 from climassay.grounding.answer import unchecked_note
-from climassay.grounding.citations import mark_quotations
+from climassay.grounding.quotations import mark_quotations
 from climassay.records.queries import without_price
-from climassay.reporting import Table, counted, render_page
-from climassay.reporting.results import Result
-
-if TYPE_CHECKING:
-    from climassay.factcheck.past_checks import PastCheck
+from climassay.reporting import counted, render_page
 
 EVIDENCE: Mapping[EvidenceLevel, str] = {
     "limited": "few sources, or weak ones",
@@ -466,254 +453,3 @@ def _advocate_view(transcript: Transcript, profile: AdvocateProfile) -> Advocate
         tuple(parts.values()),
         tuple(notes),
     )
-
-
-_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?)?)?")
-PartyKind = Literal["Person", "Organization"]
-
-
-def claim_review(
-    transcript: Transcript,
-    *,
-    url: str,
-    author: str,
-    author_url: str | None = None,
-    published: str | None = None,
-    claimant: PartyKind = "Person",
-    scale: Scale | None = None,
-) -> dict[str, Any]:
-    """Return a fact-check as ClaimReview in JSON-LD.
-
-    The rating ranges from 1, the most wrong label of the scale, to the number of labels.
-
-    Args:
-        transcript: Finished fact-check.
-        url: Web page of the fact-check; Google requires it on the domain that publishes the data.
-        author: Organisation responsible for the fact-check.
-        author_url: Web page of the organisation.
-        published: ISO 8601 date of the fact-check.
-        claimant: Type of the claim's source.
-        scale: Scale of the verdict; None loads it by the transcript's scale name.
-
-    Returns:
-        JSON-serialisable values with all fields that Google requires, and the recommended ones that are known.
-
-    Raises:
-        InputError: There is no verdict to publish (not enough information, not checkable, not about climate, failed),
-            an address is not a web address, or a date is not ISO 8601.
-
-    Notes:
-        Google shows ClaimReviews of sites that check claims openly and correct their errors; a person should have
-        reviewed a verdict before it is published as one.
-
-    References:
-        https://schema.org/ClaimReview;
-        https://developers.google.com/search/docs/appearance/structured-data/factcheck
-    """
-    scale = scale or load_scale(transcript.scale)
-    transcript = reader_view(transcript, scale)
-    verdict = transcript.verdict
-    if verdict.outcome != "verdict" or verdict.label is None:
-        raise InputError(
-            f"The fact-check ended as {verdict.outcome!r}, without a verdict, so there is nothing to rate."
-        )
-    if not author.strip():
-        raise InputError("A ClaimReview needs an author: the organisation that is responsible for it.")
-    party: dict[str, Any] = {"@type": "Organization", "name": author.strip()}
-    if author_url is not None:
-        party["url"] = _valid_address(author_url, "author_url")
-    claim: dict[str, Any] = {"@type": "Claim"}
-    source, date = transcript.claim.source.strip(), transcript.claim.date.strip()
-    appearance = transcript.claim.appearance.strip()
-    appearance_url = safe_link(appearance) or safe_link(source)
-    if appearance_url is not None:
-        claim["appearance"] = {"@type": "CreativeWork", "url": appearance_url}
-    elif appearance:
-        claim["appearance"] = {"@type": "CreativeWork", "name": appearance}
-    if source and safe_link(source) is None:
-        claim["author"] = {"@type": claimant, "name": source}
-    if _DATE.fullmatch(date):
-        claim["datePublished"] = date
-    sentences = [f"The claim {scale.meaning(verdict.label)}."]
-    sentences += [f"Confidence of the model: {verdict.levels.confidence}."] if verdict.levels else []
-    sentences += ["Assessed by a language model from documents."]
-    sentences += [DEMONSTRATION] if transcript.demonstration else []
-    review: dict[str, Any] = {
-        "@context": "https://schema.org",
-        "@type": "ClaimReview",
-        "url": _valid_address(url, "url"),
-        "claimReviewed": transcript.claim.text,
-        "author": party,
-        "itemReviewed": claim,
-        "reviewRating": {
-            "@type": "Rating",
-            "alternateName": verdict.label,
-            "ratingValue": scale.position(verdict.label) + 1,
-            "worstRating": 1,
-            "bestRating": len(scale.labels),
-            "ratingExplanation": " ".join(sentences),
-        },
-    }
-    if published is not None:
-        if not _DATE.fullmatch(published):
-            raise InputError(f"The date of a ClaimReview must be like 2024-05-31 (ISO 8601), not {published!r}.")
-        review["datePublished"] = published
-    if verdict.explanation:
-        # Only sentences with citations, without the fixed opening.
-        cited_texts = [sentence.text for sentence in verdict.explanation if sentence.citations]
-        texts = cited_texts or [sentence.text for sentence in verdict.explanation]
-        bare = [text.removeprefix(explanation_lead(verdict.label)).strip() for text in texts]
-        review["reviewBody"] = " ".join(text[:1].upper() + text[1:] for text in bare)
-    cited = cited_numbers(verdict.explanation, verdict.quotations)
-    review["citation"] = [_creative_work(source) for source in transcript.sources if source.number in cited]
-    return review
-
-
-def _creative_work(source: PassageCitation) -> dict[str, Any]:
-    """Return a cited passage as a schema.org CreativeWork."""
-    passage = source.passage
-    titles = [title for title in (passage.report, passage.document, passage.chapter) if title]
-    pages = dict.fromkeys(page for page in (passage.first_page, passage.last_page) if page is not None)
-    work: dict[str, Any] = {"@type": "CreativeWork", "name": ", ".join(dict.fromkeys(titles))}
-    if pages:
-        work["pagination"] = "-".join(map(str, pages))
-    address = safe_link(passage.url)
-    return work | ({"url": address} if address else {})
-
-
-def _valid_address(value: str, name: str) -> str:
-    address = safe_link(value.strip())
-    if address is None:
-        raise InputError(f"The {name} of a ClaimReview must be a web address that begins with https://, not {value!r}.")
-    return address
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedClaim(Transcript, Result):
-    """Result of checking one claim: its transcript."""
-
-    rests_on_calls = False
-
-    labels: Scale | None = None
-    """Scale of the verdicts; None loads it by the transcript's scale name."""
-    past: "tuple[PastCheck, ...] | None" = None
-    """Earlier fact-checks of the same or a similar claim; None if not searched."""
-
-    @classmethod
-    def of(cls, transcript: Transcript, labels: Scale) -> "CheckedClaim":
-        """Return a transcript as a result."""
-        return cls(**{entry.name: getattr(transcript, entry.name) for entry in fields(Transcript)}, labels=labels)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the transcript and the earlier fact-checks as JSON-serialisable values."""
-        past = {} if self.past is None else {"past": [asdict(check) for check in self.past]}
-        return {**as_data(self), **past}
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return one row per opinion, in the order of the debate."""
-        return [
-            {"round": opinion.round, "advocate": opinion.advocate, "verdict": opinion.verdict,
-             "changed": opinion.changed, "explanation": _format_sentences(opinion.explanation), "error": opinion.error}
-            for debate_round in self.rounds for opinion in debate_round.opinions
-        ]  # fmt: skip
-
-    def tables(self) -> tuple[Table, ...]:
-        """Return a table of the verdict and a table of all opinions."""
-        names = ("round", "advocate", "verdict", "explanation")
-        cells = [tuple(str(row[name] or "") for name in names) for row in self.rows()]
-        outcome = verdict_row(self)
-        verdict_cells = (str(outcome["label"] or outcome["outcome"]), str(outcome["confidence"] or "-"))
-        return (
-            Table.of(str(outcome["claim"]), ("verdict", "confidence"), [verdict_cells], left=2),
-            Table.of("Debate", names, cells, left=4),
-        )
-
-    def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """Return no tables: the terminal has shown the debate, and the lines contain the verdict."""
-        return ()
-
-    def lines(self) -> Iterator[Any]:
-        """Return the verdict with its explanation and sources, line by line."""
-        return verdict_lines(self, self.labels or load_scale(self.scale))
-
-    def failure(self) -> NoAnswerError | None:
-        """Return the error if there is no verdict because a model call failed."""
-        if self.verdict.outcome != "failed":
-            return None
-        return NoAnswerError(f"There is no verdict, because a model call failed: {self.verdict.error}")
-
-    def page(self) -> str:
-        """Return the HTML page of the fact-check."""
-        return factcheck_page(self, self.labels)
-
-
-def verdict_row(transcript: Transcript) -> dict[str, str | None]:
-    """Return the outcome of a debate as a table row."""
-    verdict = transcript.verdict
-    return {
-        "id": transcript.claim.id,
-        "claim": transcript.claim.text,
-        "outcome": verdict.outcome,
-        "label": verdict.label,
-        "confidence": verdict.levels.confidence if verdict.levels else None,
-    }
-
-
-def format_levels(levels: Levels) -> str:
-    """Return levels as one line of text."""
-    likelihood = f", {levels.likelihood} to be true" if levels.likelihood else ""
-    return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
-
-
-def _format_sentences(sentences: "Sequence[AnswerSentence]") -> str:
-    return " ".join(format_sentence(sentence) for sentence in sentences)
-
-
-def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
-    """Yield the lines of a verdict for a terminal: explanation, quotations, certainty, warnings and sources."""
-    from rich.padding import Padding
-    from rich.text import Text
-
-    transcript = reader_view(transcript, scale)
-    verdict = transcript.verdict
-    if verdict.outcome == "verdict" and verdict.label is not None:
-        yield Text.assemble(("Verdict: ", "bold"), (verdict.label, "bold cyan"))
-        probability = scale.probability(verdict.label, verdict.probabilities)
-        note = (
-            "" if probability is None else f" The model gives this verdict a probability of {100 * probability:.0f}%."
-        )
-        yield Text(f"The claim {scale.meaning(verdict.label)}.{note}")
-    else:
-        yield Text.assemble(("Result: ", "bold"), (OUTCOME[verdict.outcome], "bold cyan"))
-        yield Text(ENDING[verdict.outcome])
-    if verdict.explanation:
-        heading = "Why" if verdict.outcome == "verdict" else "What the model wrote"
-        yield Text(f"\n{heading}", style="bold")
-        yield Text(_format_sentences(verdict.explanation))
-    if transcript.fallacy is not None:
-        fallacy = transcript.fallacy
-        yield Text("\nHow it misleads", style="bold")
-        yield Text(f"{fallacy.name.capitalize()} ({fallacy.probability:.0%}). {fallacy.definition}")
-        yield Text(fallacy_note(fallacy), style="dim")
-    for side, pairs in quoted_passages(transcript).items():
-        yield Text(f"\n{SIDE[side]}", style="bold")
-        for quotation, source in pairs:
-            yield Padding(Text(f"\u201c{quotation.text}\u201d [{source.number}]"), (0, 0, 0, 2))
-    if verdict.levels is not None:
-        yield Text("\nHow certain it is", style="bold")
-        for name, value, meaning in level_lines(verdict.levels):
-            yield Text.assemble(f"{name}: ", (value, "bold"), (f" ({meaning})", "dim"))
-    remarks = notices(transcript)
-    if remarks:
-        yield Text("\nBefore you rely on this", style="bold")
-    for note in remarks:
-        yield Text(f"! {note}", style="yellow")
-    if transcript.stability is not None:
-        stability = transcript.stability
-        yield Text(f"{stability.share:.0%} of {stability.samples} debates ended with the same verdict.", style="dim")
-    if transcript.sources:
-        heading = "Passages" if transcript.cited else f"Passages found: {len(transcript.sources)}, none of them cited"
-        yield Text(f"\n{heading}", style="bold")
-    for source in transcript.cited or transcript.sources:
-        yield Text(f"[{source.number}] {source.citation}  ({source.collection})", style="dim")
-    yield Text("\nWritten by a language model: have a person review it before you rely on it.", style="dim")

@@ -3,13 +3,16 @@
 import json
 import math
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from climassay.io import join_surrogates
 from climassay.models.contract import FinishReason
 from climassay.questions.thoughts import separate_thoughts
 
+_HALF_AT_END = re.compile("[\ud800-\udbff]$")
 MAX_TOKENS = 2**53
 """Maximum plausible token count."""
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")
@@ -136,7 +139,9 @@ class StreamedReply:
     @property
     def text(self) -> str:
         """Answer so far, without reasoning."""
-        return separate_thoughts(self._message.get("content", "")).answer
+        # The last character may be half there yet.
+        content = self._message.get("content", "")
+        return separate_thoughts(join_surrogates(_HALF_AT_END.sub("", content))).answer
 
     def add(self, received: bytes) -> None:
         """Add received bytes, which may end anywhere.
@@ -200,9 +205,10 @@ def _read_reply(data: Any) -> Reply:
     except (KeyError, IndexError, TypeError, AttributeError):
         raise _malformed_error(data) from None
     answer, hidden_thoughts = _texts_of(content)
-    text, thoughts = separate_thoughts(answer)
+    text, thoughts = separate_thoughts(_whole_characters(answer))
     fields = (_flat_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
     thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden_thoughts, thoughts) if part)
+    thoughts = join_surrogates(thoughts)
     usage = data.get("usage")
     prompt, completion, reasoning = _token_counts(usage, text, thoughts)
     refusal, withheld = message.get("refusal"), None
@@ -223,6 +229,14 @@ def _read_reply(data: Any) -> Reply:
         thoughts,
         _read_tokens(usage),
     )
+
+
+def _whole_characters(answer: str) -> str:
+    """Return an answer without halves of characters, with a warning if the other half of one is missing."""
+    joined = join_surrogates(answer)
+    if joined.count("\ufffd") > answer.count("\ufffd"):
+        warnings.warn("A server sent half a character in an answer: it is kept as U+FFFD.", stacklevel=2)
+    return joined
 
 
 def _finish_word(choice: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
-from climassay.factcheck.check_store import StoredCheck
+from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
 from climassay.factcheck.debate.steps import Ask, AskEntailment, AskOptions, AskPassages, AskText
 from climassay.factcheck.fallacies import contrarian_claim

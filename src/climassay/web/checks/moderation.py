@@ -7,7 +7,8 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.factcheck.check_store import VISIBILITIES, checks
+from climassay.factcheck.check_records import VISIBILITIES
+from climassay.factcheck.check_store import checks
 from climassay.web.access import Adjudicator, Visitor, may_read
 from climassay.web.accounts import User
 from climassay.web.app_state import App

@@ -12,15 +12,15 @@ from pydantic import BaseModel
 
 from climassay.errors import InputError
 from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
-from climassay.factcheck.check_store import (
+from climassay.factcheck.check_records import (
     CheckReview,
-    CheckStore,
     CheckSummary,
     StoredCheck,
     Visibility,
     check_lengths,
     iso_time,
 )
+from climassay.factcheck.check_store import CheckStore
 from climassay.factcheck.claims import iso_date
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, load_settings
 from climassay.factcheck.results.citation import Publication, PublishedReview

@@ -19,7 +19,7 @@ from climassay.factcheck.results.citation import Publication
 from climassay.factcheck.results.page import page_values, quoted_texts
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import PassageCitation, Transcript
-from climassay.grounding.citations import quoted_spans
+from climassay.grounding.quotations import quoted_spans
 from climassay.reporting.marking import mark_spans, stems
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState, ResultCache

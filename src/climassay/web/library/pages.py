@@ -18,7 +18,7 @@ from climassay.corpus.documents import Hit, Passage, excerpt, shared_start
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
-from climassay.grounding.citations import mark_quotations
+from climassay.grounding.quotations import mark_quotations
 from climassay.reporting.bibtex import bibtex_entry
 from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines

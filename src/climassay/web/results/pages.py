@@ -34,13 +34,13 @@ from climassay.records.queries import (
     RunOrder,
     UsageGroup,
     UsageRow,
-    iterate_answers,
     list_run_entries,
     list_run_page,
     run_settings,
     usage_by,
     usage_by_model,
 )
+from climassay.records.recorded_answers import iterate_answers
 from climassay.records.store import cached
 from climassay.reporting import Prose, Report, Section, Table, as_csv, as_latex, as_markdown
 from climassay.reporting.html import (

@@ -16,7 +16,11 @@ from climassay.evaluation.report import answer_row, is_wrong
 from climassay.evaluation.results import COMMANDS, Outcome
 from climassay.evaluation.scores import metrics_of
 from climassay.questions import Kind, Level, Question, option_letter
-from climassay.records.queries import RecordedAnswer, answers_about, list_run_entries
+from climassay.records.queries import list_run_entries
+from climassay.records.recorded_answers import (
+    RecordedAnswer,
+    answers_about,
+)
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState

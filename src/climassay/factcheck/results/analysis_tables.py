@@ -1,0 +1,342 @@
+"""Tables of the analysis of a run of fact-checks."""
+
+from collections.abc import Iterator
+
+from climassay.factcheck.results.analysis import MEDIATOR, RunAnalysis
+from climassay.factcheck.results.page import MARKS_RIGHT
+from climassay.factcheck.results.scoring import (
+    VerdictFigures,
+    VerdictScores,
+)
+from climassay.reporting import (
+    Table,
+    counted,
+    percent,
+    percent_interval,
+    shown_p_value,
+)
+from climassay.statistics import Estimate
+
+_NONE = "-"
+_PUBLISHED = (
+    ("Climinator", "62.94 / 38.87", "64.71 / 44.27", "97.06 / 90.58"),
+    ("IPCC advocate alone, NEI left out", "61.96 / 34.48", "63.80 / 38.85", "95.71 / 86.75"),
+    ("GPT-4 without retrieval, NEI left out", "49.70 / 28.36", "52.10 / 35.52", "95.81 / 83.66"),
+    ("always 'incorrect' (not in the paper)", "67.65", "68.82", "91.76"),
+)
+
+
+def analysis_tables(analysis: RunAnalysis) -> list[Table]:
+    """Return all tables of a run that have rows, in the order of the report."""
+    tables = [
+        outcome_table(analysis),
+        failed_table(analysis),
+        score_table(analysis),
+        informed_score_table(analysis),
+        round_score_table(analysis),
+        distribution_table(analysis),
+        nei_table(analysis),
+        round_table(analysis),
+        agreement_table(analysis),
+        left_out_table(analysis),
+        citation_table(analysis),
+        contradiction_table(analysis),
+        risk_table(analysis),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def outcome_table(analysis: RunAnalysis) -> Table:
+    """Return the table of outcomes, tokens and cost."""
+    usage = analysis.usage
+    rows = [(str(outcome), str(count)) for outcome, count in analysis.outcomes if count]
+    rows += [
+        ("claims", str(analysis.claims)),
+        ("with a published verdict", str(analysis.with_truth)),
+        ("repeated, left out", str(analysis.repeated)),
+        ("with failed model calls", f"{analysis.with_failures} ({analysis.failures} calls)"),
+        ("prompt tokens", f"{usage.prompt_tokens:,}"),
+        ("completion tokens", f"{usage.completion_tokens:,}"),
+        ("cost", _NONE if usage.cost is None else f"{usage.cost:.4f} US dollars"),
+    ]
+    return Table.of("Fact-checks", ["what", "number"], rows, note="Tokens: those served from the records included.")
+
+
+def failed_table(analysis: RunAnalysis) -> Table:
+    """Return the table of failed fact-checks with their errors."""
+    return Table.of(
+        "Fact-checks that failed",
+        ["claim", "reason"],
+        [(check.text, check.error) for check in analysis.failed],
+        left=2,
+        note='They have no verdict, not even "not enough information". The same command checks them again.',
+    )
+
+
+def score_table(analysis: RunAnalysis) -> Table:
+    """Return accuracy and macro-F1 of all participants by number of classes."""
+    rows = [
+        (classes, party, *_figure_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
+        for classes, party, scores in scores_by_level(analysis)
+    ]
+    mediator = analysis.scores[0].levels if analysis.scores else ()
+    named = "; ".join(f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator)
+    return Table.of(
+        "Verdicts against the published ones (%)",
+        ["classes", "participant", *_FIGURE_HEADINGS, "NEI", "none"],
+        rows,
+        left=2,
+        grouped=1,
+        strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
+        note=f"const.: always the most frequent published class ({named}). NEI: not enough information, wrong unless "
+        "it is the published verdict. none: no verdict (not debated, or failed), wrong too. Macro averages count a "
+        "class that occurs on one side only with 0, as the paper does.",
+    )
+
+
+def informed_score_table(analysis: RunAnalysis) -> Table:
+    """Return accuracy and macro-F1 without "not enough information"; empty if it never occurs."""
+    levels = list(scores_by_level(analysis))
+    differs = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
+    rows = [
+        (classes, party, *((_NONE,) * 7 if informed is None else _figure_cells(informed)))
+        for classes, party, scores in levels
+        for informed in [scores.rows.without_nei]
+        if differs
+    ]
+    return Table.of(
+        "The same without 'not enough information' (%)",
+        ["classes", "participant", *_FIGURE_HEADINGS],
+        rows,
+        left=2,
+        grouped=1,
+        strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
+        note="Only claims where neither the verdict nor the published one is 'not enough information': other claims "
+        "for each participant, so that participants cannot be compared with each other here.",
+    )
+
+
+_FIGURE_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% interval", "const.")
+
+
+def scores_by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
+    """Yield number of classes, participant and scores, by number of classes."""
+    for levels in zip(*(party_scores.levels for party_scores in analysis.scores), strict=True):
+        for party_scores, scores in zip(analysis.scores, levels, strict=True):
+            yield f"{len(scores.classes)} classes", party_scores.party, scores
+
+
+def _share_cells(share: Estimate) -> tuple[str, str, str]:
+    """Return n, value and interval as cells."""
+    return str(share.n), percent(share.value), percent_interval(share.interval)
+
+
+def _figure_cells(figures: VerdictFigures) -> tuple[str, ...]:
+    return (
+        str(figures.n),
+        *_share_cells(figures.accuracy)[1:],
+        percent(figures.constant_accuracy.value),
+        *_share_cells(figures.f1)[1:],
+        percent(figures.constant_f1.value),
+    )
+
+
+def round_score_table(analysis: RunAnalysis) -> Table:
+    """Return the scores of all participants after each round."""
+    rows = [
+        (
+            round_scores.party,
+            str(round_scores.round),
+            str(round_scores.still_open),
+            *_figure_cells(round_scores.scores.rows.figures),
+            str(round_scores.scores.rows.nei),
+        )
+        for round_scores in analysis.by_round
+    ]
+    return Table.of(
+        f"After each round, {analysis.n_classes} classes (%)",
+        ["participant", "round", "open", *_FIGURE_HEADINGS, "NEI"],
+        rows,
+        grouped=1,
+        left=1,
+        note="open: debates that went on after the round. Debates that had closed count as they closed.",
+    )
+
+
+def distribution_table(analysis: RunAnalysis) -> Table:
+    """Return the number of verdicts of each class, by participant."""
+    names = [name for name, _ in analysis.distributions[0].counts]
+    occurring = [
+        name for name in names if any(dict(distribution.counts)[name] for distribution in analysis.distributions)
+    ]
+    rows = [
+        (name, *(str(dict(distribution.counts)[name]) for distribution in analysis.distributions)) for name in occurring
+    ]
+    return Table.of(
+        f"Verdicts given, {analysis.n_classes} classes",
+        ["class", *(distribution.party for distribution in analysis.distributions)],
+        rows,
+        note="Published verdicts are those of claims that have one." if analysis.with_truth else "",
+    )
+
+
+def nei_table(analysis: RunAnalysis) -> Table:
+    """Return the share of "not enough information" by participant."""
+    rows = [(rate.party, *_share_cells(rate.share)) for rate in analysis.nei]
+    return Table.of(
+        "Not enough information (%)",
+        ["participant", "debates", "share", "95% interval"],
+        rows,
+        note="At the end of the debates. Intervals: Wilson.",
+    )
+
+
+def round_table(analysis: RunAnalysis) -> Table:
+    """Return the numbers of rounds, and the reasons for closing debates and for further rounds."""
+    rounds = analysis.rounds
+    rows = [("rounds needed", str(number), str(count)) for number, count in rounds.needed]
+    rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]
+    rows += [("went on because", reason, str(count)) for reason, count in rounds.opened]
+    rows += [("opinions", "changed from one round to the next", str(rounds.changed))] if rounds.debates else []
+    return Table.of(f"Rounds of {counted(rounds.debates, 'debate')}", ["what", "", "number"], rows, left=2)
+
+
+def agreement_table(analysis: RunAnalysis) -> Table:
+    """Return Krippendorff's alpha between the advocates."""
+    rows = []
+    for agreement in analysis.agreement:
+        cells = [agreement.stage, str(agreement.claims)]
+        for alpha in (agreement.ordinal, agreement.sides):
+            alpha_cells = (_NONE, _NONE)
+            if alpha is not None:
+                ends = alpha.interval
+                alpha_cells = (
+                    f"{alpha.value:.2f}",
+                    _NONE if ends is None else " to ".join(f"{end:.2f}" for end in ends),
+                )
+            cells += alpha_cells
+        rows.append(cells)
+    return Table.of(
+        "Agreement between the advocates (Krippendorff's alpha)",
+        ["when", "claims", "ordinal", "95% interval", "two sides", "95% interval"],
+        rows,
+        note="1: full agreement, 0: that of chance. Only claims on which at least two advocates were informed.",
+    )
+
+
+def left_out_table(analysis: RunAnalysis) -> Table:
+    """Return the changes of the verdict if an advocate is left out."""
+    rows: list[tuple[str, ...]] = []
+    for left_out in analysis.left_out:
+        for level in left_out.levels:
+            gain_cells: tuple[str, ...] = (_NONE,) * 4
+            if level.gain is not None:
+                gain = level.gain.difference
+                interval = " to ".join(f"{100 * end:+.1f}" for end in gain.interval)
+                gain_cells = (str(gain.n), f"{100 * gain.value:+.1f}", interval, shown_p_value(level.gain.p_value))
+            changed = _share_cells(level.changed)[1:]
+            rows.append(
+                (
+                    left_out.advocate,
+                    str(left_out.claims),
+                    str(left_out.failed),
+                    str(level.classes),
+                    *changed,
+                    *gain_cells,
+                )
+            )
+    rows += [
+        (left_out.advocate, "0", str(left_out.failed), *(_NONE,) * 7)
+        for left_out in analysis.left_out
+        if not left_out.levels
+    ]
+    return Table.of(
+        "Without each advocate in turn (%)",
+        ["advocate", "claims", "failed", "classes", "changed", "95% interval", "n", "gain", "95% interval", "p"],
+        rows,
+        grouped=1,
+        note="The mediator asked again without the advocate. changed: claims whose verdict becomes another one. gain: "
+        "points of accuracy that the advocate brings, on the n claims with a published verdict, with interval and "
+        "p-value of a sign-flip test.",
+    )
+
+
+def citation_table(analysis: RunAnalysis) -> Table:
+    """Return the shares of sentences by the origin of their citations."""
+    rows = []
+    for counts in (
+        analysis.citations if any(counts.sentences or counts.removed for counts in analysis.citations) else ()
+    ):
+        shares = (counts.cited, counts.attributed, counts.in_house, counts.with_foreign_numbers)
+        entailed = (
+            (_NONE, _NONE) if counts.entailed is None else (percent(counts.entailed.value), str(counts.entailed.n))
+        )
+        percentages = [percent(count / counts.sentences) if counts.sentences else _NONE for count in shares]
+        rows.append(
+            (
+                counts.party,
+                str(counts.explanations),
+                str(counts.sentences),
+                *percentages,
+                str(counts.removed),
+                *entailed,
+            )
+        )
+    return Table.of(
+        "What the explanations rest on (% of sentences)",
+        ["participant", "texts", "sentences", "cited", "attributed", "in-house", "foreign\nnumbers", "removed",
+         "entailed", "of"],
+        rows,
+        note="cited: by the model; attributed: by comparison with the passages; in-house: by nothing; foreign numbers: "
+        "a number that the cited passages do not have; removed: citations of passages that were not retrieved "
+        "(a count); entailed: % of so many citations whose passage seems to entail the sentence."
+        + (f" {MARKS_RIGHT}" if any(counts.entailed is not None for counts in analysis.citations) else ""),
+    )  # fmt: skip
+
+
+def contradiction_table(analysis: RunAnalysis) -> Table:
+    """Return the share of explanations that contradict their verdict."""
+    rows = [
+        (item.party, *((_NONE,) * 3 if item.share is None else _share_cells(item.share)), str(item.unknown))
+        for item in analysis.contradictions
+        if item.share is not None or item.unknown
+    ]
+    return Table.of(
+        "Explanations that contradict their verdict (%)",
+        ["participant", "n", "share", "95% interval", "unknown"],
+        rows,
+        note="An explanation contradicts where it argues for the other side of the scale. unknown: not determined.",
+    )
+
+
+def risk_table(analysis: RunAnalysis) -> Table:
+    """Return the accuracy of the most certain verdicts."""
+    risk = analysis.risk
+    if risk is None:
+        return Table.of("Accuracy of the surest verdicts", [], [])
+    rows = [
+        (name, percent(point.coverage), *_share_cells(point.accuracy))
+        for name, share in (("surest quarter", 0.25), ("surest half", 0.5), ("all verdicts", 1.0))
+        for point in [
+            min(risk.points, key=lambda candidate: abs(candidate.coverage - share * risk.points[-1].coverage))
+        ]
+    ]
+    return Table.of(
+        f"Accuracy of the surest verdicts, {analysis.n_classes} classes (%)",
+        ["kept", "coverage", "n", "right", "95% interval"],
+        rows,
+        note=f"Ordered by {risk.ordered_by}; equally sure verdicts are kept together. Mean accuracy over all "
+        f"coverages: {percent(risk.area)}; {percent(risk.unordered)} where the order says nothing. Always "
+        f"{risk.constant!r}: {percent(risk.constant_accuracy)}.",
+    )
+
+
+def published_table() -> Table:
+    """Return the published figures for claims of Climate Feedback."""
+    return Table.of(
+        "Published: accuracy / macro F1 (%) on 170 claims of Climate Feedback",
+        ["system", "7 classes", "5 classes", "2 classes"],
+        _PUBLISHED,
+        note="Leippold et al. (2024), table 1. Other claims and other models than in this run, so that the figures are "
+        "a frame and no comparison. The constant answer is right more often than the system on 7 and 5 classes.",
+    )
