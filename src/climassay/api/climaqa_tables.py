@@ -180,6 +180,7 @@ class ClimaqaRecipe:
             tuple(remarks),
             tuple(_level_figures(results)),
             _book_distribution(plans.get("gold"), self.books["rag-source"], session),
+            tuple(_model_facts([*done.values()])),
         )
 
     def _plans(self, models: "tuple[ModelSpec, ...]") -> "list[ExperimentPlan]":
@@ -310,6 +311,16 @@ def _scorer_remark(entailment: str) -> tuple[str, ...]:
     if entailment:
         return ()
     return ("Factual accuracy is left out: name a scorer with --entailment, as supports:openai:gpt-4o-mini.",)
+
+
+def _model_facts(results: Sequence[Evaluation]) -> Iterator[tuple[str, str]]:
+    """Yield fingerprint and number format of each model, and the source of each metric."""
+    records = {record.model: record for result in results for record in result.experiment.cells}
+    for name, record in records.items():
+        yield f"Model {name}", ", ".join(filter(None, (record.fingerprint, record.dtype)))
+    sources = {metric: source for result in results for metric, source in result.experiment.metric_sources.items()}
+    for metric, source in sources.items():
+        yield METRICS[metric].label, source
 
 
 def _level_figures(tables: Sequence[PaperTable]) -> Iterator[DotPlot]:
