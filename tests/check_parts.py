@@ -15,7 +15,7 @@ SUN = "The Sun, and not carbon dioxide, has caused the warming since 1950."
 SETTINGS = """\
 model = "local:scripted"
 scale = "climate-feedback"
-split = "none"
+split = "whole"
 check_claims = false
 [profile]
 name = "small"

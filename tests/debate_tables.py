@@ -255,7 +255,7 @@ def hold(
     known: dict[str, Any] = {
         "model": "local:scripted",
         "scale": "climate-feedback",
-        "split": "none",
+        "split": "whole",
         "check_claims": False,
         "profile": SCORED,
     }

@@ -300,7 +300,7 @@ def transcripts(draw):
         draw(parts.verdict),
         sources,
         draw(st.booleans()),
-        draw(st.sampled_from(["model", "rules", "none"])),
+        draw(st.sampled_from(["model", "rules", "whole"])),
         draw(parts.texts),
         draw(st.integers(0, 9)),
         draw(parts.usage),

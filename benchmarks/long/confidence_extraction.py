@@ -233,7 +233,7 @@ def summaries_agreement(data: Path, statements: Sequence[Statement]) -> dict:
     for name, report in SUMMARIES.items():
         group = report.upper()
         web = [one for one in statements if one.working_group == group and one.chapter == "SPM"]
-        pdf = extract(read(data / "pdf" / name).documents, ExtractOptions(acronyms="none", paragraph_tags="never"))
+        pdf = extract(read(data / "pdf" / name).documents, ExtractOptions(acronyms="never", paragraph_tags="never"))
         pairs = matched(pdf, web)
         found[name] = {
             "pdf": len(pdf),
@@ -283,7 +283,7 @@ def main() -> None:
         rows = [json.loads(line) for line in file]
     # Others leave acronyms as they are.
     statements = extract(
-        read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="none", paragraph_tags="never")
+        read(given.data / PARAGRAPHS).documents, ExtractOptions(acronyms="never", paragraph_tags="never")
     )
     said = predicates(statements)
     if given.predicates:

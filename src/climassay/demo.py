@@ -358,7 +358,7 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
         CLAIM,
         COLLECTION,
         adversaries=(CONTRARIAN,),
-        settings=DebateSettings(split="none", rounds=1, profile=SHORT_DEBATE),
+        settings=DebateSettings(split="whole", rounds=1, profile=SHORT_DEBATE),
         model=demo.model,
         workspace=demo.session,
         force=True,

@@ -11,7 +11,7 @@ from factcheck_transcripts import full_transcript
 
 @pytest.fixture
 def climassay(climassay, tmp_path):
-    return lambda *arguments: climassay("factcheck kept", *arguments, "--workspace", tmp_path / "here")
+    return lambda *arguments: climassay("factcheck checks", *arguments, "--workspace", tmp_path / "here")
 
 
 @pytest.fixture

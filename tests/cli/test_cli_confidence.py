@@ -401,7 +401,7 @@ def test_statements_are_inserted_among_those_of_known_level(monkeypatch, climass
     new = labelled(12, start=500)
     file, output = tmp_path / "new.csv", tmp_path / "tagged.jsonl"
     file.write_text("id,claim\n" + "".join(f"{n},{one.item.text}\n" for n, one in enumerate(new)), encoding="utf-8")
-    arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--labelled", known, "--layer", -1)
+    arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--anchors", known, "--layer", -1)
     found = json_of(climassay(*arguments, "--train-items", 48, "-o", output, "--json"))
     assert sum(row["tag"] == one.tag for row, one in zip(found["statements"], new, strict=True)) >= 10
     assert found["probe"]["pair_accuracy"]["value"] > 0.9
@@ -418,7 +418,7 @@ def test_inserted_statements_keep_their_columns_and_are_scored_by_cycle(monkeypa
     seen = labelled()[0]  # among the statements of known level, all of which are trained on
     rows = [f"{one.item.text},{one.tag.replace(' ', '_')},AR{5 + n % 2},p{n}" for n, one in enumerate([*new, seen])]
     file.write_text("\n".join(["claim,tag,cycle,page", *rows, "No level here.,,AR6,p99"]), encoding="utf-8")
-    arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--labelled", known, "--layer", -1)
+    arguments = ("confidence", "tag", "insert", file, "--text", "claim", "--anchors", known, "--layer", -1)
     found = json_of(climassay(
         *arguments, "--train-items", 48, "--truth", "tag", "--by", "cycle", "-o", output, "--json"
     ))  # fmt: skip
@@ -435,7 +435,7 @@ def test_inserted_statements_keep_their_columns_and_are_scored_by_cycle(monkeypa
         (["--by", "cycle"], "name the column of the authors' levels"),
         (["--truth", "verdict"], "no column 'verdict'"),
         (["--truth", "page"], "holds no level"),
-        (["--truth", "tag", "--train-by", "cycle", "--labelled", file], "is not a statement"),
+        (["--truth", "tag", "--train-by", "cycle", "--anchors", file], "is not a statement"),
     ):
         assert reason in refused(climassay(*arguments, *options))
 
@@ -443,7 +443,7 @@ def test_inserted_statements_keep_their_columns_and_are_scored_by_cycle(monkeypa
 def test_a_model_behind_a_server_shows_no_states(monkeypatch, climassay, known):
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert "states of openai:any cannot be read" in refused(
-        climassay("confidence tag insert", "Seas rise.", "--labelled", known, "--model", "openai:any")
+        climassay("confidence tag insert", "Seas rise.", "--anchors", known, "--model", "openai:any")
     )
 
 

@@ -121,7 +121,7 @@ def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run
     file = place / "s.jsonl"
     more = [statement(n, "ocean", id=f"u{n}", tag=None, working_group="WG1") for n in range(200, 240)]
     write_statements([*planted(), *more], file)
-    run("topics", file, "-o", place / "t.json", "--words-only", "--place-untagged")
+    run("topics", file, "-o", place / "t.json", "--words-only", "--assign-untagged")
     out = done(run("report", file, place / "t.json", "--tagger", "bundled", "--json"))
     overall = json.loads(out)["untagged"][0]
     assert overall["shares"]["n"] == 40

@@ -17,7 +17,7 @@ CLAIMS = {
     "The sun delivers practically all the energy that the Earth receives, so it causes the warming.": "misleading",
     "The effective forcing by CO2 from 1750 to 2019 was larger than that of the Sun.": "mostly accurate",
 }
-RULES = DebateSettings(rounds=2, split="none", check_claims=False, profile=SCORED)
+RULES = DebateSettings(rounds=2, split="whole", check_claims=False, profile=SCORED)
 COLLECTIONS = {"ipcc": "physical", "wmo": "ice", "contrarian": "pamphlet"}
 
 

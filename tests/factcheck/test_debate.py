@@ -32,7 +32,7 @@ def test_every_participant_asks_its_own_model():
         model="local:a",
         profile=SCORED,
         scale="climate-feedback",
-        split="none",
+        split="whole",
         rounds=2,
     )
     models = {f"local:{name}": script.model for name, script in scripts.items()}
@@ -76,7 +76,7 @@ def test_entailment_is_measured_for_every_citation_of_the_verdict_and_the_last_o
         {"Physical": [View(says="One thing [1]. Another [1, 2].")], "mediator": [View(says="So it is [2].")]}
     )
     settings = DebateSettings(
-        (PHYSICAL,), model="local:scripted", scale="climate-feedback", profile=SCORED, split="none", entailment=True
+        (PHYSICAL,), model="local:scripted", scale="climate-feedback", profile=SCORED, split="whole", entailment=True
     )
     asked = []
 

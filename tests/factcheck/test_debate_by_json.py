@@ -122,7 +122,7 @@ class JsonSpeaker:
 
 
 def by_json(*advocates, claim=SUN, statements=(), grades=None, shelves=None, window=None, **plans):
-    known = {"split": "none", "rounds": 3, "scale": "climate-feedback"}
+    known = {"split": "whole", "rounds": 3, "scale": "climate-feedback"}
     given = {name: plans.pop(name) for name in (*known, "context_prefix") if name in plans}
     speaker = JsonSpeaker(statements, grades, **plans)
     settings = DebateSettings(advocates, model="openai:scripted", check_claims=False, **{**known, **given})

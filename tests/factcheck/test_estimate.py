@@ -62,7 +62,7 @@ def estimated(rules, claims=CLAIMS, **others):
         {"wording": "brief"},
         {"elicitation": "schema"},
         {"split": "model"},
-        {"split": "none"},
+        {"split": "whole"},
         {"context_prefix": True},
         {"leave_one_out": True},
         {"mediator": MediatorSettings(decide="pool")},
@@ -81,7 +81,7 @@ def test_requests_are_those_of_one_round_of_real_debates(changes):
 
 
 def test_calls_in_sequence_are_those_a_claim_waits_for():
-    by_schema = {"profile": ProfileSettings("strong"), "split": "none"}
+    by_schema = {"profile": ProfileSettings("strong"), "split": "whole"}
     one, _ = estimated(debating(IPCC, **by_schema), CLAIMS[:1])
     three, _ = estimated(
         debating(IPCC, replace(IPCC, name="Second"), replace(IPCC, name="Third"), **by_schema), CLAIMS[:1]

@@ -68,7 +68,7 @@ def debate(text: str, place: str, folder: str, **settings):
         advocates,
         model="local:scripted",
         scale="climate-feedback",
-        **{"split": "none", "check_claims": False, "rounds": 2, "profile": SCORED, **settings},
+        **{"split": "whole", "check_claims": False, "rounds": 2, "profile": SCORED, **settings},
     )
     company = DebateResources({"local:scripted": script.model}, known.collections, encoder=encoder())
     return held(script, chosen, company, text if place == "claim" else SUN)
@@ -165,7 +165,7 @@ def debate_by_json(text: str, place: str, folder: str):
     known = company_with(text if place == "passage" else "The Sun is bright and warms the Earth.", folder)
     advocates = tuple(AdvocateSettings(name, collections=("shelf",), min_cosine=-1.0) for name in ("One", "Two"))
     chosen = DebateSettings(
-        advocates, model="local:scripted", scale="climate-feedback", split="none", check_claims=False, rounds=2
+        advocates, model="local:scripted", scale="climate-feedback", split="whole", check_claims=False, rounds=2
     )
     company = DebateResources({"local:scripted": script.model}, known.collections, encoder=encoder())
     return held(script, chosen, company, text if place == "claim" else SUN), schemas

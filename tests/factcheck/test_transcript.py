@@ -151,7 +151,7 @@ def test_passages_are_told_before_anybody_cites_them_and_again_when_they_lie_bef
         model="local:scripted",
         scale="climate-feedback",
         profile=SCORED,
-        split="none",
+        split="whole",
         check_claims=False,
     )
     found = held(script, settings, company_of(script.model, *shelves), SUN)

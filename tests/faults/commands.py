@@ -60,7 +60,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "confidence tag train": ((BAD, "--output", "{out}"),),
     "confidence tag evaluate": ((BAD,), ("bundled", BAD)),
     "confidence tag apply": ((BAD, "Seas rise."),),
-    "confidence tag insert": (("Seas rise.", "--labelled", BAD),),
+    "confidence tag insert": (("Seas rise.", "--anchors", BAD),),
     "evaluate mcq": (
         (BAD, *SERVER),
         ("{questions}", "--setting", f"few-shot:{BAD}", *SERVER),
@@ -100,7 +100,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 
 WITHOUT_FILES = _named(
     ("", "ask serve mcp demo doctor"), ("annotate", "open status agreement export retrain"),
-    ("corpus", "list search show compact remove edit"), ("factcheck", "init"), ("factcheck kept", "list show export"),
+    ("corpus", "list search show compact remove edit"), ("factcheck", "init"), ("factcheck checks", "list show export"),
     ("models", "list check install"), ("records", "runs show usage export"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
     ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
@@ -115,7 +115,7 @@ ASKING = "--model openai:test --base-url {url} --concurrency 1"
 NAMED = "--model openai:test --base-url {url}"
 """Likewise, of a command that has no ``--concurrency``."""
 JUDGED = "--group group --quality 'is long' --label score"
-DEBATE = "-c book --plain --samples 3 -k 1 --excerpt-words 30 --text-tokens 8 --rounds 1 --split none --wording brief"
+DEBATE = "-c book --plain --samples 3 -k 1 --excerpt-words 30 --text-tokens 8 --rounds 1 --split whole --wording brief"
 CLAIM = "'The Sun, and not carbon dioxide, has caused the warming since 1950.'"
 
 
@@ -220,17 +220,17 @@ COMMANDS = {
         "confidence tag evaluate {given}/statements.jsonl --method words --folds 4 --predictions {out}/p.jsonl --json"
     ),
     "confidence tag insert": LongCommand(
-        "confidence tag insert {given}/untagged.csv --text claim --labelled {given}/statements.jsonl --train-items 48 "
+        "confidence tag insert {given}/untagged.csv --text claim --anchors {given}/statements.jsonl --train-items 48 "
         "--layer 1 --model {model} -o {out}/tagged.jsonl --json"
     ),
     "confidence topics": LongCommand(
-        f"confidence topics {{given}}/observed.jsonl --topics 6 --place-untagged {NAMED} -o {{out}}/topics.json "
+        f"confidence topics {{given}}/observed.jsonl --topics 6 --assign-untagged {NAMED} -o {{out}}/topics.json "
         "--names {out}/names.toml -w {w} --json"
     ),
     "confidence report": LongCommand(
         "confidence report {given}/observed.jsonl {given}/topics.json --tagger bundled -o {out}/page.html "
         "--tables {out}/tables -w {w} --json",
-        before="confidence topics {given}/observed.jsonl --topics 6 --place-untagged --words-only "
+        before="confidence topics {given}/observed.jsonl --topics 6 --assign-untagged --words-only "
         "-o {given}/topics.json --json",
     ),
     "generate publish": LongCommand("generate publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
@@ -241,7 +241,8 @@ COMMANDS = {
 SHORT = _named(
     ("", "ask check-text demo doctor"), ("models", "install list check"),
     ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init score fallacies"),
-    ("factcheck kept", "list show export"), ("factcheck fallacies", "evaluate apply"), ("confidence", "lint diff tag"),
+    ("factcheck checks", "list show export"), ("factcheck fallacies", "evaluate apply"),
+    ("confidence", "lint diff tag"),
     ("confidence tag", "apply"), ("records", "runs show usage export import"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
     ("judge", "compare"), ("metrics", "score"), ("metrics entailment", "evaluate"),
@@ -307,7 +308,7 @@ WRITES: dict[str, WritingCommand] = {
     "annotate export folder --output": WritingCommand(
         f"annotate export silver -w {{w}} --format label-studio --output {TARGET}", folder=True
     ),
-    **_options("factcheck kept export", "-w {w}", "file", ending=".jsonl"),
+    **_options("factcheck checks export", "-w {w}", "file", ending=".jsonl"),
     **_saved("confidence extract", "{given}/report.md --untagged"),
     **_options(
         "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
@@ -326,7 +327,7 @@ WRITES: dict[str, WritingCommand] = {
     **_options("confidence tag apply", "bundled 'Seas rise.'", "--output"),
     **_options(
         "confidence tag insert",
-        "'Seas rise.' --labelled {given}/statements.jsonl --layer 1 --train-items 16 --model {model}",
+        "'Seas rise.' --anchors {given}/statements.jsonl --layer 1 --train-items 16 --model {model}",
         "--output",
     ),
     **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),

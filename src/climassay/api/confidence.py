@@ -381,7 +381,7 @@ def find_topics(
     settings: "TopicSettings",
     *,
     names: Path | str | None = None,
-    place_untagged: bool = False,
+    assign_untagged: bool = False,
     model: Generator | str | None = DEFAULT_MODEL,
     workspace: Place = None,
 ) -> FoundTopics:
@@ -392,7 +392,7 @@ def find_topics(
         output: File of the topics.
         settings: How many, and how they are found.
         names: TOML file of topic names, created if missing; names changed in it are kept by later runs.
-        place_untagged: Also assign untagged statements to the nearest topic.
+        assign_untagged: Also assign untagged statements to the nearest topic.
         model: Proposes names; None names topics by their words.
         workspace: Where proposals are recorded.
 
@@ -409,9 +409,11 @@ def find_topics(
     read = read_statements(statements)
     encoder = load_encoder()
     with Session.opened(workspace) as session:
-        total = len(topics.context_sentences(read, place_untagged=place_untagged))
+        total = len(topics.context_sentences(read, assign_untagged=assign_untagged))
         with session.progress.task("Sentences", total=total) as task:
-            fitted = topics.fit_topics(read, encoder, settings, place_untagged=place_untagged, on_progress=task.advance)
+            fitted = topics.fit_topics(
+                read, encoder, settings, assign_untagged=assign_untagged, on_progress=task.advance
+            )
         if model is None:
             named = topics.name_topics(fitted, read, encoder, earlier=earlier)
         else:
@@ -545,7 +547,7 @@ def _tagged_by(
         statement for statement in statements if statement.tag is None and model.topic_of(statement.id) is not None
     ]
     if not untagged:
-        raise InputError("No untagged statement has a topic: extract with --untagged, then topics --place-untagged.")
+        raise InputError("No untagged statement has a topic: extract with --untagged, then topics --assign-untagged.")
     if sample and sample < len(untagged):
         drawn = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
         untagged = [untagged[index] for index in sorted(drawn.tolist())]

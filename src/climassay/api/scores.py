@@ -204,7 +204,7 @@ def evaluate_entailment(
     scorer: str,
     labels: Path | str,
     *,
-    compare_with: Sequence[str] = (),
+    against: Sequence[str] = (),
     limit: int | None = None,
     seed: int = 0,
     workspace: Place = None,
@@ -214,7 +214,7 @@ def evaluate_entailment(
     Args:
         scorer: prompted:MODEL, supports:MODEL (the paper's judge) or nli:MODEL.
         labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
-        compare_with: Further scorer to compare on the same pairs; repeat.
+        against: Further scorer to compare on the same pairs; repeat.
         limit: Number of statements drawn at random, with all their pairs; all by default.
         seed: Seed of the sample and of resampling.
         workspace: Whose session loads models.
@@ -230,7 +230,7 @@ def evaluate_entailment(
     table = read_pairs(labels)
     pairs = sample_statements(table.pairs, limit, seed)
     with Session.opened(workspace) as session:
-        scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *compare_with)}
+        scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *against)}
         scores = [_scores(session, name, loaded, pairs, seed) for name, loaded in scorers.items()]
     tables = _score_tables(scores)
     lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."

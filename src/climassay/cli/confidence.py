@@ -187,7 +187,7 @@ def topics(
     /,
     *,
     topic: Annotated[TopicOptions, Parameter(name="*")] = TopicOptions(),
-    place_untagged: bool = False,
+    assign_untagged: bool = False,
     names: Path | None = None,
     model: ModelOption = "local:smollm2",
     words_only: bool = False,
@@ -199,7 +199,7 @@ def topics(
 
     Args:
         statements: File of climassay confidence extract.
-        place_untagged: Also assign untagged statements to the nearest topic.
+        assign_untagged: Also assign untagged statements to the nearest topic.
         names: TOML file of topic names, created if missing; later runs keep names that you change in it.
         words_only: Name topics by their words, without asking a model.
         output: Write the topics as JSON.
@@ -211,7 +211,7 @@ def topics(
             output,
             settings,
             names=names,
-            place_untagged=place_untagged,
+            assign_untagged=assign_untagged,
             model=None if words_only else model,
             workspace=session,
         )
@@ -306,7 +306,7 @@ add_command(
     tag,
     "insert",
     tagging.insert_statements,
-    labelled=Parameter(name="--labelled"),
+    labelled=Parameter(name="--anchors"),
     train_items=bounded(8),
     context_sentences=NON_NEGATIVE,
     limit=POSITIVE,

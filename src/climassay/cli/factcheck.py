@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from climassay.factcheck.transcript import AdvocateOpinion, Claim
 
 app = App(name="factcheck")
-saved_checks = App(name="kept", help="Fact-checks made in the browser, with their reviews.")
+saved_checks = App(name="checks", help="Fact-checks made in the browser, with their reviews.")
 fallacies = App(
     name="fallacies",
     help='Name the fallacies of texts, or their contrarian claims: "TEXT", or FILE --text COLUMN.',

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from climassay.settings import settings
 
-Acronyms = Literal["every", "first", "none"]
+Acronyms = Literal["every", "first", "never"]
 RangeEnd = Literal["upper", "lower"]
 ParagraphTags = Literal["found", "always", "never"]
 OutlierRule = Literal["assign", "leave"]
@@ -19,7 +19,7 @@ class ExtractOptions:
     """Options of the extraction."""
 
     acronyms: Acronyms = "every"
-    """Acronyms to spell out: all (Maiya 2024, C.1), the first of each in a sentence, or none."""
+    """Spell out every acronym (Maiya 2024, C.1), the first of each in a sentence, or never any."""
     context: Annotated[int, Field(ge=0, le=MAX_CONTEXT)] = 5
     """Maximum number of sentences stored before and after a statement, from the same section."""
     untagged: bool = False

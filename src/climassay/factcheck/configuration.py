@@ -15,7 +15,7 @@ DEFAULT_MODEL = "local:smollm2"
 ADVERSARY_WEIGHT = 0.25
 """Default authority of an adversarial advocate."""
 AdvocateKind = Literal["collection", "plain", "adversarial"]
-Splitter = Literal["model", "rules", "none"]
+Splitter = Literal["model", "rules", "whole"]
 
 
 @settings(subject="The advocate")
@@ -81,7 +81,7 @@ class DebateSettings:
     rounds: Annotated[int, Field(ge=1)] = 3
     """Maximum number of rounds of debate."""
     split: Splitter = "model"
-    """How a claim is split into statements: by a model, by rules, or not (none)."""
+    """Split the claim into statements by a model, by rules, or take it whole."""
     elicitation: Literal["auto", "scored", "schema"] = "auto"
     """How verdicts are given: as option probabilities or as one JSON answer; auto: by the profile."""
     wording: Literal["auto", "full", "brief"] = "auto"

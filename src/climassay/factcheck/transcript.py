@@ -317,7 +317,7 @@ class Transcript:
     """All retrieved passages, ordered by number."""
     prefixed: bool = False
     """Whether a prefix about climate change was added to the claim."""
-    split: Literal["model", "rules", "none"] = "none"
+    split: Literal["model", "rules", "whole"] = "whole"
     """Method that split the claim into subclaims."""
     warnings: tuple[str, ...] = ()
     """Warnings, for example that all evidence is older than the subject of the claim."""

@@ -20,7 +20,7 @@ GERMAN = (
 
 
 def told(text):
-    found = extract([Document("d", "R", "r", (Block(text),))], ExtractOptions(acronyms="none"))
+    found = extract([Document("d", "R", "r", (Block(text),))], ExtractOptions(acronyms="never"))
     return [(one.tag, one.text) for one in found]
 
 
@@ -133,7 +133,7 @@ def collection_of(document, **sizes):
 def test_statements_of_a_collection_are_those_of_its_documents():
     blocks = tuple(Block(text, page=1 + place // 8, headings=("A",)) for place, text in enumerate(PARAGRAPHS))
     document = Document("d", "AR5 WG2", "report.pdf", blocks)
-    options = ExtractOptions(acronyms="none")
+    options = ExtractOptions(acronyms="never")
     direct = extract([document], options)
     collected = extract(documents_of_collection(collection_of(document, size=400, overlap=150)), options)
     assert len(direct) == len(PARAGRAPHS)

@@ -20,7 +20,7 @@ def document(*paragraphs, headings=("A",), id="d1", title="Report", **fields):
 
 
 def statements(*paragraphs, **options):
-    options.setdefault("acronyms", "none")
+    options.setdefault("acronyms", "never")
     return extract([document(*paragraphs)], ExtractOptions(**options))
 
 
@@ -200,7 +200,7 @@ def test_context_stays_in_its_section_and_has_no_levels():
         Block("Four is so (high confidence; {1.2}). Five (Doe, 2001).", headings=("B",)),
         Block("Far below.", headings=("C",)),
     ]
-    found = extract([Document("d", "R", "r", tuple(blocks))], ExtractOptions(context=2, acronyms="none"))
+    found = extract([Document("d", "R", "r", tuple(blocks))], ExtractOptions(context=2, acronyms="never"))
     four = found[-1]
     assert (four.before, four.text, four.after) == (("Two is so.", "Three."), "Four is so.", ("Five.",))
     assert found[0].before == found[0].after == ()
@@ -244,7 +244,7 @@ def test_ids_do_not_depend_on_the_order_of_documents():
     [
         ("every", "Effective radiative forcing of greenhouse gases, and effective radiative forcing."),
         ("first", "The effective radiative forcing (ERF) of greenhouse gases (GHGs), and ERF."),
-        ("none", "The ERF of GHGs, and ERF."),
+        ("never", "The ERF of GHGs, and ERF."),
     ],
 )
 def test_acronyms(how, text):

@@ -55,7 +55,7 @@ def test_levels_of_paragraphs_agree_with_the_list_that_comes_with_them():
     for number, row in enumerate(rows):
         block = Block(row["text"], paragraph_id=row["para_id"])
         for one in extract(
-            [Document(f"d{number}", "t", "s", (block,))], ExtractOptions(acronyms="none", paragraph_tags="never")
+            [Document(f"d{number}", "t", "s", (block,))], ExtractOptions(acronyms="never", paragraph_tags="never")
         ):
             ours[number, one.tag] += 1
         theirs.update((number, tag) for tag in row["confidence_tags"])

@@ -8,7 +8,7 @@ from climassay.corpus.documents import Block, Document
 def found(**options):
     text = "Ice <b>melts</b> & cracks. Seas will rise (high confidence), and ice will go (low confidence). Rain falls."
     blocks = (Block(text, 7, headings=("A", "B")), Block("Seas will rise (high confidence).", 8, headings=("C",)))
-    return extract([Document("d", "AR5 WG2", "r.pdf", blocks)], ExtractOptions(acronyms="none", **options))
+    return extract([Document("d", "AR5 WG2", "r.pdf", blocks)], ExtractOptions(acronyms="never", **options))
 
 
 def test_every_statement_with_its_level_page_and_the_words_around_it():

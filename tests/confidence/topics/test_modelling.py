@@ -31,8 +31,8 @@ def fitted(tmp_path_factory):
         copy = replace(statement(0, "cloud"), id="zz-copy", duplicate_of="cloud-000")
         statements = [*planted(), copy, UNTAGGED]
         encoder = NoisyTopicEncoder()
-        found = fit_topics(statements, encoder, place_untagged=True)
-        again = fit_topics(statements[::-1], encoder, place_untagged=True)
+        found = fit_topics(statements, encoder, assign_untagged=True)
+        again = fit_topics(statements[::-1], encoder, assign_untagged=True)
     return statements, encoder, found, again
 
 

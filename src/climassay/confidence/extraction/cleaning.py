@@ -394,7 +394,7 @@ class AcronymList:
         or the
         words remain unchanged (first).
         """
-        if mode == "none" or not any(char.isupper() for char in text):
+        if mode == "never" or not any(char.isupper() for char in text):
             return text
         expanded: set[str] = set()
         pieces, last = [], 0

@@ -289,7 +289,7 @@ class _DocumentStatements:
         check_language(document.title, texts)
         self.document, self.options = document, options
         self.identity = identify(document, options.report, options.cycle)
-        self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "none" else AcronymList()
+        self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "never" else AcronymList()
         self.labels: list[str | None] = []
         """Number of each block, or of the last numbered one above it in its chapter."""
         for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):

@@ -327,7 +327,7 @@ def fit_topics(
     encoder: Encoder,
     settings: TopicSettings | None = None,
     *,
-    place_untagged: bool = False,
+    assign_untagged: bool = False,
     on_progress: Callable[[int], None] | None = None,
 ) -> FittedTopics:
     """Find topics among tagged statements.
@@ -336,7 +336,7 @@ def fit_topics(
         statements: Statements in any order; duplicates are left out.
         encoder: Encoder of sentences, whose vectors are cached.
         settings: Settings; the same statements, encoder and settings give the same topics.
-        place_untagged: True also assigns untagged statements to the nearest topic; False leaves them out.
+        assign_untagged: True also assigns untagged statements to the nearest topic; False leaves them out.
         on_progress: Receives the number of newly encoded sentences, of those of :func:`context_sentences`.
 
     Raises:
@@ -345,7 +345,7 @@ def fit_topics(
     """
     settings = settings or TopicSettings()
     # Sorted by id, so that the order of a file has no effect.
-    ordered = sorted(_select_statements(statements, place_untagged), key=lambda statement: statement.id)
+    ordered = sorted(_select_statements(statements, assign_untagged), key=lambda statement: statement.id)
     duplicate = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
     if duplicate is not None:
         raise InputError(f"Two statements have the id {duplicate!r}: extract the reports together, or rename one.")
@@ -374,13 +374,13 @@ def fit_topics(
     return FittedTopics(model, grouping.centres, members)
 
 
-def _select_statements(statements: Iterable[Statement], place_untagged: bool) -> list[Statement]:
-    return [s for s in statements if s.duplicate_of is None and (place_untagged or s.tag is not None)]
+def _select_statements(statements: Iterable[Statement], assign_untagged: bool) -> list[Statement]:
+    return [s for s in statements if s.duplicate_of is None and (assign_untagged or s.tag is not None)]
 
 
-def context_sentences(statements: Iterable[Statement], *, place_untagged: bool = False) -> list[str]:
+def context_sentences(statements: Iterable[Statement], *, assign_untagged: bool = False) -> list[str]:
     """Return the distinct sentences of statements and their contexts."""
-    included = _select_statements(statements, place_untagged)
+    included = _select_statements(statements, assign_untagged)
     return list(dict.fromkeys(sentence for s in included for sentence in (*s.before, s.text, *s.after)))
 
 
@@ -394,7 +394,7 @@ def context_vectors(
     """
     from scipy.sparse import csr_matrix
 
-    sentences = context_sentences(statements, place_untagged=True)
+    sentences = context_sentences(statements, assign_untagged=True)
     sentence_vectors = cached_vectors(sentences, encoder, "sentence_vectors", on_progress=on_progress)
     column_by_sentence = {sentence: column for column, sentence in enumerate(sentences)}
     entries = [

@@ -54,13 +54,13 @@ def read_claim(
         text: The claim.
         splitter: ``model`` requests quotations of the claim, each with a statement that can be understood alone, and
             falls back on rules if the quotations are not in the claim, overlap, or omit half of it; ``rules`` splits at
-            sentences and semicolons; ``none`` takes the claim as one statement.
+            sentences and semicolons; ``whole`` takes the claim as one statement.
         model: Name of the model.
         profile: Settings of the model's prompts.
         templates: Prompt templates by role.
     """
-    if splitter == "none":
-        return ClaimReading((single_subclaim(text),), "none")
+    if splitter == "whole":
+        return ClaimReading((single_subclaim(text),), "whole")
     if splitter == "model":
         template = templates["split_brief" if profile.brief else "split"]
         rendered = template.render(
