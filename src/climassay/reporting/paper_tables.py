@@ -274,7 +274,13 @@ class Reproduction(Result):
             {"title": table.title, "columns": [column.label for column in table.columns], "rows": table.rows}
             for table in self.more_tables
         ]
-        data = {"runs": self.runs, "remarks": self.remarks, "tables": tables, "scores": scores, "more_tables": more}
+        data: dict[str, Any] = {
+            "runs": self.runs,
+            "remarks": self.remarks,
+            "tables": tables,
+            "scores": scores,
+            "more_tables": more,
+        }
         data["facts"] = dict(self.facts)
         return dict(as_json_data(data))
 
