@@ -7,7 +7,7 @@ import pytest
 from climassay import evaluation
 from climassay.api.climaqa_tables import climaqa_tables
 from climassay.api.reproduction import reproduce_climaqa
-from climassay.evaluation.paper_scores import has_published_questions
+from climassay.evaluation import has_published_questions
 from climassay.questions import read_questions
 from climassay.workspace import Workspace
 from command_line import json_of, refused

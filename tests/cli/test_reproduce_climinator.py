@@ -6,7 +6,7 @@ import pytest
 
 from climassay.api.climinator_tables import climinator_tables, score_outcomes
 from climassay.api.reproduction import reproduce_climinator
-from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
 from command_line import refused

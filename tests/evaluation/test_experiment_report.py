@@ -4,25 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.evaluation.calibration import calibrate_experiment, calibration_table
-from climassay.evaluation.contamination import contamination
-from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_scores
-from climassay.evaluation.report import (
-    answer_tables,
-    experiment_report,
-    is_wrong,
-    level_figures,
-    setting_figures,
-    source_figure,
-)
-from climassay.evaluation.results import Cell
-from climassay.evaluation.scores import (
-    CellCounts,
+from climassay.evaluation import (
+    Cell,
     ExperimentScores,
-    Score,
+    experiment_report,
+    experiment_tables,
+    published_scores,
     score_experiment,
 )
-from climassay.evaluation.tables import experiment_tables, score_rows
+from climassay.evaluation.calibration import calibrate_experiment, calibration_table
+from climassay.evaluation.contamination import contamination
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS
+from climassay.evaluation.report import answer_tables, is_wrong, level_figures, setting_figures, source_figure
+from climassay.evaluation.scores import CellCounts, Score
+from climassay.evaluation.tables import score_rows
 from climassay.reporting import as_csv
 from climassay.statistics import Estimate, Interval
 from experiments import experiment, outcome, question, questions_of, record

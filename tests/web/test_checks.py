@@ -52,7 +52,7 @@ def gate(place):
 
 def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_took_part(client_of, place, script):
     client = client_of("annotator")
-    assert Page(client.get("/check").text).every("textarea", name="claim", maxlength="2000")
+    assert Page(client.get("/check").text).every("textarea", name="claim", data_longest="2000")
     check = ask(client, source="A columnist", date="15 May 2023")
     kept = ended(place, check)
     assert (kept.about.state, kept.about.label, kept.about.by) == ("done", "incorrect", "annotator")

@@ -139,6 +139,17 @@ def test_no_page_and_no_data_tell_strangers_more_than_is_theirs(client_of, publi
     assert json.loads(stranger.get(f"/api/v1/checks/{mine}").text)["error"].startswith("The model failed at (a server)")
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/sign-in", "/checks", "/check", "/check-text", "/confidence", "/ask", "/library", "/results",
+     "/results/datasets", "/nothing"],
+)  # fmt: skip
+def test_visitors_are_told_nothing_of_the_command_line(client_of, path):
+    text = client_of().get(path).text
+    assert "<code>climassay" not in text
+    assert "command line" not in text
+
+
 @pytest.mark.parametrize("error", [RecordsError("The records database sqlite:////home/x is locked"), ModelError("x:9")])
 def test_what_the_database_says_is_for_the_log(client_of, place, monkeypatch, error, caplog):
     def broken(*_given, **_named):

@@ -158,7 +158,7 @@ class ClimaqaRecipe:
 
         Raises:
             InputError: There is no such table, the questions cannot be read, or a collection does not exist.
-            ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+            ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
         """
         tables = choose_tables(climaqa_tables(), self.tables)
         specs, loaded = model_specs(models, session)

@@ -210,6 +210,7 @@ def _page(
         before = jobs[0].payload["before"]
     content: dict[str, Any] = {"error": "", "may_stop": False, "numbers": (), "answer": None, "sources": {}}
     content |= {"notes": (), "copied": "", "sentences": (), "cited": (), "last": 0, "demonstration": False}
+    content["turn"] = app.jobs.turn(job) if job else None
     if job is not None:
         result = job.result
         for event in () if job.ended else app.jobs.events(job.id):

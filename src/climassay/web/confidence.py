@@ -13,6 +13,7 @@ from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweighted
 from climassay.web.access import Annotator, Reader
 from climassay.web.app_state import App, AppState
+from climassay.web.failures import TooLarge
 from climassay.web.pages import clean_text, page
 
 MAX_TEXT_LENGTH = 20_000
@@ -36,7 +37,10 @@ def show(request: Request, app: App, _user: Reader) -> Response:
 @router.post("/confidence")
 def check_text(request: Request, app: App, _user: Annotator, text: Annotated[str, Form()] = "") -> Response:
     """Check the confidence language of a draft."""
-    text = clean_text(text, MAX_TEXT_LENGTH, "text")
+    try:
+        text = clean_text(text, MAX_TEXT_LENGTH, "text")
+    except TooLarge as error:
+        return _page(request, app, fields={"text": text}, error=str(error), status=error.status)
     if not text.strip():
         return _page(request, app, fields={"text": text}, error="Paste a text to check.", status=400)
     return _page(request, app, fields={"text": text}, checked=check(draft_of(text)))
@@ -51,8 +55,12 @@ def tag_statement(
     context: Annotated[str, Form()] = "",
 ) -> Response:
     """Estimate how confident reports would sound about a statement."""
-    statement = " ".join(clean_text(statement, MAX_STATEMENT_LENGTH, "statement").split())
-    context = " ".join(clean_text(context, MAX_CONTEXT_LENGTH, "context").split())
+    fields = {"statement": statement, "context": context}
+    try:
+        statement = " ".join(clean_text(statement, MAX_STATEMENT_LENGTH, "statement").split())
+        context = " ".join(clean_text(context, MAX_CONTEXT_LENGTH, "context").split())
+    except TooLarge as error:
+        return _page(request, app, fields=fields, statement_error=str(error), status=error.status)
     fields = {"statement": statement, "context": context}
     opened = _tagger(app)
     if not any(char.isalpha() for char in statement):

@@ -427,6 +427,8 @@ class Jobs:
 
     def turn(self, job: Job) -> Turn | None:
         """Return the place of a queued job in its lane, and an estimate of when it starts; None if it is not queued."""
+        if job.state != "queued":
+            return None
         lane, _ = self._works[job.kind]
         ids = [waiting_job.id for waiting_job in self.waiting(lane)]
         if job.id not in ids:

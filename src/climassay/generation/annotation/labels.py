@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, mask_term
@@ -52,6 +52,24 @@ class AnnotationSettings:
     """
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Seed of the random part of the order."""
+    annotators: tuple[str, ...] = ()
+    """Names of the users who annotate the dataset; everybody who may annotate if empty."""
+
+    def admits(self, annotator: str) -> bool:
+        """Return whether the dataset is assigned to an annotator."""
+        return not self.annotators or annotator in self.annotators
+
+
+_STORED_SETTINGS = TypeAdapter(AnnotationSettings)
+
+
+def stored_settings(values: object) -> AnnotationSettings:
+    """Return the settings that are stored as JSON.
+
+    Raises:
+        ValueError: They are those of another version.
+    """
+    return _STORED_SETTINGS.validate_python(values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,6 +217,7 @@ def _live_values(app: AppState, stored: StoredCheck, job: Job | None, after: int
         "elapsed": elapsed,
         "left": None if elapsed is None else seconds_left(past, elapsed),
         "past": len(past),
+        "turn": app.jobs.turn(job) if job and stored.about.state == "waiting" else None,
     }
 
 
@@ -441,8 +442,8 @@ def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
 
 
 def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
-    text = clean_text(text, MAX_TEXT_LENGTH, "text")
     try:
+        text = clean_text(text, MAX_TEXT_LENGTH, "text")
         result = check_text(app, text, names)
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else getattr(error, "status", 503)

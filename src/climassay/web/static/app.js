@@ -43,6 +43,57 @@ class Growth {
   }
 }
 
+// Says on the page that the server cannot be reached, and goes on when it answers again.
+function watchConnection(source, box) {
+  const notice = document.createElement("p");
+  notice.className = "error";
+  notice.setAttribute("role", "status");
+  box.append(notice);
+  const show = (words) => {
+    notice.textContent = words;
+    notice.hidden = !words;
+  };
+  show("");
+  source.addEventListener("open", () => show(""));
+  source.addEventListener("error", () => {
+    show("The server cannot be reached. The work goes on there; this page will show it as soon as the server answers.");
+    // An interrupted stream opens itself again; one that the server refused needs a new page.
+    if (source.readyState === EventSource.CLOSED) reloadWhenReached();
+  });
+}
+
+async function reloadWhenReached() {
+  try {
+    if ((await fetch(location.href, { method: "HEAD" })).ok) {
+      location.reload();
+      return;
+    }
+  } catch {
+    // Not yet.
+  }
+  setTimeout(reloadWhenReached, 4000);
+}
+
+for (const field of document.querySelectorAll("textarea[data-longest]")) {
+  const longest = Number(field.dataset.longest);
+  const notice = document.createElement("p");
+  notice.className = "error";
+  notice.id = `${field.id}-length`;
+  notice.setAttribute("role", "status");
+  field.after(notice);
+  field.setAttribute("aria-describedby", `${field.getAttribute("aria-describedby") ?? ""} ${notice.id}`.trim());
+  const measure = () => {
+    // The server counts characters as Python does: one for each code point.
+    const length = [...field.value].length;
+    const words = length > longest ? `Too long by ${(length - longest).toLocaleString("en")} of ${longest.toLocaleString("en")} characters: shorten it.` : "";
+    field.setCustomValidity(words);
+    notice.textContent = words;
+    notice.hidden = !words;
+  };
+  field.addEventListener("input", measure);
+  measure();
+}
+
 for (const box of document.querySelectorAll("[data-job]")) {
   const source = new EventSource(`${root}/jobs/${encodeURIComponent(box.dataset.job)}/events?after=${box.dataset.last ?? 0}`);
   const meter = box.querySelector("[data-job-meter]");
@@ -59,6 +110,10 @@ for (const box of document.querySelectorAll("[data-job]")) {
   });
   const growth = new Growth();
   source.addEventListener("written", () => growth.want());
+  watchConnection(source, box);
+  setInterval(() => {
+    if (state?.textContent === "queued") growth.want(); // Others before it are done without an event of this job.
+  }, 5000);
   source.addEventListener("end", () => {
     source.close();
     location.reload();

@@ -30,20 +30,36 @@ class Debate {
     source.addEventListener("begin", (event) => {
       // The job was interrupted and starts again: the page shows the events of the previous attempt.
       if (document.querySelector("[data-into] > *")) location.reload();
-      this.lastShown = Math.max(this.lastShown, Number(event.lastEventId));
+      else this.want(Number(event.lastEventId));
     });
     source.addEventListener("progress", (event) => {
       const news = JSON.parse(event.data);
-      this.box.querySelector("[data-state]").textContent = news.state === "queued" ? "waiting for its turn" : "debating";
+      this.queued = news.state === "queued";
+      this.box.querySelector("[data-state]").textContent = this.queued ? "waiting for its turn" : "debating";
+      this.box.querySelector("[data-message]").textContent = news.message;
     });
     source.addEventListener("end", () => {
       source.close();
       location.reload();
     });
-    source.addEventListener("error", () => {
-      // Closed by the server, not just interrupted: reload periodically, as the page does without scripts.
-      if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 4000);
-    });
+    watchConnection(source, this.box);
+    setInterval(() => {
+      if (this.queued) this.refresh();
+    }, 5000);
+  }
+
+  // Shows the progress again: others before this check are done without an event of its own.
+  async refresh() {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      this.lastShown = Math.max(await this.fetchNews(), this.lastShown);
+    } catch {
+      // The next time fetches again.
+    } finally {
+      this.busy = false;
+    }
+    this.want(this.lastEvent);
   }
 
   async want(number) {
@@ -51,7 +67,7 @@ class Debate {
     if (this.busy) return;
     this.busy = true;
     try {
-      while (this.lastShown < this.lastEvent) await this.fetchNews();
+      while (this.lastShown < this.lastEvent) this.lastShown = Math.max(await this.fetchNews(), this.lastShown + 1);
     } catch {
       this.lastEvent = this.lastShown; // the next event fetches again
     } finally {
@@ -68,7 +84,7 @@ class Debate {
     this.box.querySelector("[data-progress]").replaceWith(news.querySelector("[data-progress]"));
     this.tick();
     for (const piece of [...news.children]) this.show(piece);
-    this.lastShown = Math.max(Number(news.dataset.last), this.lastShown + 1);
+    return Number(news.dataset.last);
   }
 
   // Restarts the clock, which runs on between two events.

@@ -66,12 +66,6 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
   });
 }
 
-for (const form of document.querySelectorAll("form[data-confirm]")) {
-  form.addEventListener("submit", (event) => {
-    if (!window.confirm(form.dataset.confirm)) event.preventDefault();
-  });
-}
-
 if (navigator.clipboard) {
   const status = document.querySelector("[data-copy-said]");
   for (const button of document.querySelectorAll("button[data-copy]")) {
