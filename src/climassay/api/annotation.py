@@ -30,11 +30,11 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         **changes: Settings of :class:`climassay.generation.annotation.AnnotationSettings`; None leaves one as it is.
 
     Raises:
-        InputError: There is no such dataset, or a setting cannot be.
+        InputError: The dataset does not exist, or a setting is invalid.
     """
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
@@ -51,10 +51,10 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
 def begin_dataset(
     session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", **changes: Any
 ) -> Shown:
-    """Open a dataset of drafts that nobody generated for annotation; those that are there already stay.
+    """Create a dataset from drafts and open it for annotation; existing drafts stay unchanged.
 
     Raises:
-        InputError: It was begun with something else.
+        InputError: The dataset was begun with other items.
     """
     from climassay.generation.dataset_store import DatasetStore
 
@@ -141,10 +141,10 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         questions: Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.
         dataset: Name of a new dataset for the questions.
         overlap: Number of rubrics per question, by different people.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
+        InputError: The file cannot be read or has no long-form question, or the dataset was begun with other items.
     """
     from climassay.generation.annotation.long_answers import rubric_drafts
 
@@ -168,10 +168,10 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         annotator: Also show this annotator's progress.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset.
+        InputError: The dataset does not exist.
     """
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
@@ -214,10 +214,10 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset.
+        InputError: The dataset does not exist.
     """
     from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
@@ -287,10 +287,10 @@ def export_labels(
         form: Format of the labels, by default by the ending; or rubrics, written as questions; or questions, the
             accepted ones in their final wording.
         users: JSON object that maps annotators to user ids, for argilla.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset, or the file cannot be written.
+        InputError: The dataset does not exist, or the file cannot be written.
     """
     from climassay.integrations.labelling_tools import write_argilla, write_label_studio
 
@@ -374,10 +374,10 @@ def import_labels(
         file: File that export wrote, or a tool's own export (JSON).
         form: Format of the labels; by default by the ending.
         users: JSON object that maps annotators to user ids, for argilla.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset, or the file cannot be read.
+        InputError: The dataset does not exist, or the file cannot be read.
     """
     from climassay.integrations.labelling_tools import read_argilla, read_label_studio
 
@@ -447,13 +447,13 @@ def retrain_validator(
         method: Kind of validator, by its features.
         model: Local model for a probe.
         encoder: Encoder whose vectors are used, or none.
-        precision: Wanted share of valid questions among those kept, for example 0.95.
+        precision: Minimum share of valid questions among the accepted ones, for example 0.95.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset, or too few labels.
+        InputError: The dataset does not exist or has too few labels.
         ModelError: The model cannot be loaded.
     """
     with Session.opened(workspace) as session, session.progress.task("Reading labels") as task:
