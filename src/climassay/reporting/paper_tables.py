@@ -43,7 +43,7 @@ from climassay.settings import load_toml
 from climassay.statistics import Estimate, Interval, ResampledEstimate
 
 NOT_COMPARABLE = "\N{DAGGER}"
-"""Sign behind a score that cannot be compared with the published ones."""
+"""Sign after a score that cannot be compared with the published ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PaperTable:
     decimals: int | Mapping[str, int] = 2
     """Number of decimals of published scores, for all columns or by column."""
     published_n: Mapping[str, int] = field(default_factory=dict)
-    """Number of items behind the published scores by column, where the paper prints it for the column."""
+    """Number of items of the published scores by column, for the columns of which the paper prints it."""
 
     @property
     def name(self) -> str:
