@@ -1,8 +1,8 @@
 """A small dataset to annotate in a web server's workspace: two questions of each kind, about clouds and ice."""
 
-from climassay.generation import Draft, Origin, SourcePassage, Wording
+from climassay.generation import DatasetStore, Draft, Origin, SourcePassage, Wording
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore
-from climassay.generation.dataset_store import DatasetStore, StoredDraft
+from climassay.generation.dataset_store import StoredDraft
 
 DATASET = "clouds"
 FREEZING = (

@@ -1,7 +1,7 @@
 """Datasets to annotate, for tests."""
 
-from climassay.generation import Decision, Wording
-from climassay.generation.dataset_store import DatasetStore, StoredDraft
+from climassay.generation import DatasetStore, Decision, Wording
+from climassay.generation.dataset_store import StoredDraft
 from generated_drafts import draft
 
 DATASET = "silver"

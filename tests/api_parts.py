@@ -10,8 +10,7 @@ from annotated_dataset import DATASET, fill
 from check_parts import SUN, scripted, write_settings
 from check_parts import furnish as furnish_debates
 from climassay.corpus import Collection, read
-from climassay.factcheck import make_claim
-from climassay.factcheck.configuration import load_settings
+from climassay.factcheck import load_settings, make_claim
 from climassay.primer import book_path
 from climassay.web import AppState, ServerSettings
 from climassay.web.access import SESSION_COOKIE

@@ -133,8 +133,7 @@ def server_settings():
 @contextmanager
 def server_over(folder, **server_settings):
     """The application over the workspace in a folder, in a thread of this process, on a port of its own."""
-    from climassay.web.app_state import AppState
-    from climassay.web.settings import ServerSettings
+    from climassay.web import AppState, ServerSettings
     from climassay.workspace import Workspace
 
     with socket.create_server(("127.0.0.1", 0)) as sock:

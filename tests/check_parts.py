@@ -2,8 +2,7 @@
 
 import threading
 
-from climassay.corpus import Collection
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Collection, Document
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.checks.store import checks_of
 from debate_parts import WordEncoder

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 
 from climassay.errors import ModelError
-from climassay.learning.harvest import ActivationStore, harvest
-from climassay.models.contract import Activations, Message, OptionRequest, Work
+from climassay.learning import ActivationStore, harvest
+from climassay.models import Activations, Message, OptionRequest, Work
 
 WIDTH = 6
 

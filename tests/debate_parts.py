@@ -2,8 +2,8 @@
 
 from types import SimpleNamespace
 
-from climassay.corpus.documents import Hit, Passage
-from climassay.factcheck.checking import DebateResources
+from climassay.corpus import Hit, Passage
+from climassay.factcheck import DebateResources
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.scheduler import DebateScheduler

@@ -9,19 +9,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Collection, Document
 from climassay.errors import ModelError
-from climassay.factcheck.checking import DebateResources, collections_of, models_of, set_up_debate
-from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
+from climassay.factcheck import (
+    AdvocateSettings,
+    DebateResources,
+    DebateSettings,
+    MediatorSettings,
+    Transcript,
+    make_claim,
+)
+from climassay.factcheck.checking import collections_of, models_of, set_up_debate
 from climassay.factcheck.debate.assessment import PLACEMENTS
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.context import load_templates
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.transcript import Transcript
 from climassay.grounding import CollectionGroup
-from climassay.models.contract import Encoder
+from climassay.models import Encoder
 from climassay.models.encoders import CachedEncoder, load_encoder
 from climassay.primer import book_path
 from climassay.prompts import ProfileSettings, Prompt

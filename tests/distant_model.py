@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from climassay.models.contract import Completion, OptionScores, Usage, Work
+from climassay.models import Completion, OptionScores, Usage, Work
 from climassay.models.local.prompt_format import DescribedModel, ModelInfo
 
 

@@ -1,6 +1,6 @@
 """Drafts for the tests of generation, written by hand in few words."""
 
-from climassay.generation.draft import Decision, Draft, Origin, SourcePassage, Wording
+from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording
 from climassay.questions import Kind, Level
 
 PASSAGE = SourcePassage(

@@ -3,7 +3,7 @@
 import random
 from dataclasses import replace
 
-from climassay.evaluation.results import Cell, CellRecord, Experiment, Outcome
+from climassay.evaluation import Cell, CellRecord, Experiment, Outcome
 from climassay.questions import Question
 
 LEVELS = ("base", "reasoning", "hypothetical")

@@ -6,25 +6,23 @@ from types import SimpleNamespace
 
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import Passage
-from climassay.factcheck.certainty import Levels
-from climassay.factcheck.scales import CLIMATE_FEEDBACK
-from climassay.factcheck.transcript import (
+from climassay.corpus import Passage
+from climassay.factcheck import (
     AdvocateOpinion,
-    AdvocateProfile,
     Claim,
     FollowUp,
+    Levels,
     MediatorDecision,
     PassageCitation,
-    Quotation,
     Round,
-    Stability,
     Subclaim,
     Transcript,
     Verdict,
 )
+from climassay.factcheck.scales import CLIMATE_FEEDBACK
+from climassay.factcheck.transcript import AdvocateProfile, Quotation, Stability
 from climassay.grounding import AnswerSentence
-from climassay.models.contract import Usage
+from climassay.models import Usage
 
 SURE = Levels("robust", "high", "very high", "very likely")
 UNSURE = Levels("limited", "medium", "low")

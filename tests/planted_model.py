@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from climassay.judging.judges import Harvester
-from climassay.judging.preferences import Item, QualityRequests, quality
-from climassay.models.contract import Activations, Work
+from climassay.judging import Harvester, Item, QualityRequests, quality
+from climassay.models import Activations, Work
 
 WIDTH = 12
 DIRECTION = np.eye(WIDTH)[0]

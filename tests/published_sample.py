@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from climassay.generation.publishing.entries import as_json_lines
-from climassay.models.contract import Completion, Usage
+from climassay.generation.publishing import as_json_lines
+from climassay.models import Completion, Usage
 from climassay.primer import gold_questions
 from climassay.questions import Kind, Question, question_row
 

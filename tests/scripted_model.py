@@ -1,6 +1,6 @@
 """A model that answers as a test tells it to, for tests of what is done with answers."""
 
-from climassay.models.contract import Completion, OptionScores, Usage
+from climassay.models import Completion, OptionScores, Usage
 
 USAGE = Usage(10, 5, 1)
 

@@ -3,21 +3,13 @@
 from dataclasses import replace
 
 from climassay.claim_identity import claim_id
-from climassay.evaluation.results import (
-    COMMANDS,
-    Cell,
-    CellRecord,
-    Experiment,
-    Outcome,
-    choice_outcomes,
-    save_experiment,
-)
-from climassay.evaluation.tasks import Prediction
+from climassay.evaluation import Cell, CellRecord, Experiment, Outcome, Prediction
+from climassay.evaluation.results import COMMANDS, choice_outcomes, save_experiment
 from climassay.factcheck import as_data
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.text_check import CheckedSentence
 from climassay.metrics.long_answers import CriterionJudgement, LongAnswerAssessment
-from climassay.models.contract import Completion, GenerationRequest, Message, Usage
+from climassay.models import Completion, GenerationRequest, Message, Usage
 from climassay.questions import Criterion, Question
 from climassay.records import RecordedModel
 from experiments import LEVELS, experiment, question

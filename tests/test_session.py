@@ -74,7 +74,7 @@ def test_options_of_a_command_decide_how_a_model_is_recorded(tmp_path):
         with Session.opened(tmp_path, ModelOptions(no_cache=afresh)) as session, session.run("ask", {}) as run:
             recorded = session.recorded(model, run)
             assert isinstance(recorded, RecordedModel)
-            from climassay.models.contract import GenerationRequest, Message
+            from climassay.models import GenerationRequest, Message
 
             recorded.generate([GenerationRequest((Message("user", "What?"),))])
         assert len(model.texts) == asked

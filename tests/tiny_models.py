@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from climassay.models.contract import OpenWeights
+from climassay.models import OpenWeights
 
 SIZES = {
     "vocab_size": 300, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4,

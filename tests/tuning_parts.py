@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from climassay.models.contract import Message
+from climassay.models import Message
 from climassay.tuning import ChatData, ChatExample, TextData, TextDocument, TuningConfig
 from tiny_models import save_tiny
 

@@ -88,6 +88,7 @@ VERBS: tuple[Callable[..., Result], ...] = (
     climassay.list_claims, climassay.list_collections, climassay.list_datasets, climassay.list_models,
     climassay.list_presets,
     climassay.list_prompts, climassay.list_runs, climassay.list_screening_checks,
+    climassay.annotate_answers, climassay.annotate_questions,
     climassay.model_usage, climassay.name_fallacies, climassay.open_annotation,
     climassay.plan_questions, climassay.remove_documents, climassay.edit_document, climassay.report_experiment,
     climassay.report_topics, climassay.reproduce_climaqa, climassay.reproduce_climinator, climassay.reproduce_ppairs,

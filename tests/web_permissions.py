@@ -68,6 +68,7 @@ READER = {
     "GET /results/{run}/requests",
     "GET /results/{run}/results",
     "GET /results/{run}/run.json",
+    "GET /results/{run}/scores.csv",
     "GET /results/{run}/tables/{number}.{form}",
 }
 """Anybody where the server is open for reading, else who is signed in."""
@@ -118,11 +119,12 @@ ADJUDICATOR = {
     "GET /library/upload",
     "POST /library/upload",
     "GET /library/uploads/{job_id}",
-    "POST /library/{collection}/documents/{document_id}/rename",
+    "POST /library/{collection}/documents/{document_id}/edit",
 }
 ADMIN = {
     "POST /api/v1/annotate/datasets/{dataset}/import",
     "POST /annotate/{dataset}/import",
+    "POST /annotate",
     "POST /annotate/{dataset}/retrain",
     "GET /annotate/{dataset}/settings",
     "POST /annotate/{dataset}/settings",

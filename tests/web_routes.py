@@ -7,10 +7,8 @@ from urllib.parse import urljoin, urlsplit
 from selectolax.lexbor import LexborHTMLParser
 from starlette.testclient import TestClient
 
+from climassay.web import AppState, ServerSettings, create_app
 from climassay.web.access import SAFE_METHODS, SESSION_COOKIE, VISITOR_COOKIE
-from climassay.web.app_state import AppState
-from climassay.web.application import create_app
-from climassay.web.settings import ServerSettings
 from climassay.workspace import Workspace
 from web_parts import ORIGIN, event_loop
 

@@ -6,7 +6,7 @@ python tests/writing_process.py URL FIRST COUNT   asks prompts from FIRST on, in
 import subprocess
 import sys
 
-from climassay.models.contract import Completion, GenerationRequest, Message, Usage
+from climassay.models import Completion, GenerationRequest, Message, Usage
 from climassay.records import RecordedModel, Records
 
 

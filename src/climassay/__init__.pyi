@@ -1,4 +1,6 @@
 from .api.annotation import (
+    annotate_answers as annotate_answers,
+    annotate_questions as annotate_questions,
     annotation_status as annotation_status,
     annotator_agreement as annotator_agreement,
     collect_rubrics as collect_rubrics,

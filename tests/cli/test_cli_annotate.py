@@ -9,6 +9,7 @@ from climassay.records import Records
 from climassay.workspace import Workspace
 from command_line import done, json_of, refused
 from generated_drafts import draft, rejected
+from stored_runs import store_experiment
 
 DRAFTS = [draft(0), draft(1, "mcq"), draft(2, "cloze"), rejected(draft(3), "context reference")]
 
@@ -133,3 +134,31 @@ def test_rubrics_are_asked_for_and_exported(tmp_path, climassay):
 
 def test_rubrics_are_not_exported_from_other_datasets(annotate, tmp_path):
     assert "annotate rubrics" in annotate("export", DATASET, "--format", "rubrics", "-o", tmp_path / "x", expected=2)
+
+
+def test_own_questions_are_opened_assigned_labelled_and_written_again(annotate, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("id,question,answer\nm1,Why is it warm?,Because of CO2.\nm2,Why is it cold?,It is not.\n")
+    arguments = ("questions", file, "--dataset", "mine", "--annotator", "anna", "--json")
+    opened = json.loads(annotate(*arguments))
+    assert (opened["items"], opened["settings"]["annotators"]) == (2, ["anna"])
+    assert "no question of mine yet" in annotate(
+        "export", "mine", "-o", tmp_path / "q.jsonl", "--format", "questions", expected=2
+    )
+    with Records(Workspace.open(tmp_path / "w").records_url) as records:
+        store = AnnotationStore(records)
+        drafts = {item.draft.main.document_id: item.draft for item in store.items("mine")}
+        store.label("mine", Label(drafts["m1"].id, "anna", accepted=True, key="1"))
+    written = json.loads(annotate("export", "mine", "-o", tmp_path / "q.jsonl", "--format", "questions", "--json"))
+    assert (written["questions"], written["rejected"], written["open"]) == (1, 0, 1)
+    [row] = map(json.loads, (tmp_path / "q.jsonl").read_text().splitlines())
+    assert (row["id"], row["answer"]) == ("m1", "Because of CO2.")
+    again = json.loads(annotate("open", "mine", "--everybody", "--json"))
+    assert (again["settings"]["annotators"], again["open"]) == ([], 1)
+
+
+def test_answers_of_an_experiment_are_opened(annotate, tmp_path):
+    with Records(Workspace.open(tmp_path / "w").records_url) as records:
+        run = store_experiment(records)
+    assert json.loads(annotate("answers", run, "--dataset", "answers", "--overlap", 2, "--json"))["items"] == 27
+    assert "no run" in annotate("answers", "rnothere", "--dataset", "other", expected=2)

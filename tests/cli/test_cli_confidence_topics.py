@@ -9,7 +9,8 @@ import pytest
 
 from api_server import ApiServer
 from climassay.confidence.statement import write_statements
-from climassay.confidence.topics.modelling import Grouping, cluster_centres
+from climassay.confidence.topics import Grouping
+from climassay.confidence.topics.modelling import cluster_centres
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting.html import report_from_data

@@ -166,10 +166,15 @@ def test_files_are_kept_unless_not_wanted_and_documents_get_other_titles(corpus,
     assert "2 of 2" in out
     assert "Summary (one.md)" in out
     assert "Summary (two.md)" in out
-    renamed = json_of(corpus("rename", "reports", "one.md", "The First Report", "--json"))
-    assert renamed["renamed"]["title"] == "The First Report"
+    details = ("--title", "The First Report", "--author", "A. Writer", "--date", "2021-05", "--json")
+    edited = json_of(corpus("edit", "reports", "one.md", *details))["edited"]
+    assert (edited["title"], edited["author"], edited["date"]) == ("The First Report", "A. Writer", "2021-05")
+    assert "--title, --author or --date" in refused(corpus("edit", "reports", "one.md"))
+    assert "looks like 2023-03" in refused(corpus("edit", "reports", "one.md", "--date", "May"))
     out = done(corpus("show", "reports"))
     assert "The First Report" in out
     assert "Summary (" not in out
-    assert done(corpus("search", "reports", "What does report one say?", "--all")).startswith("1. The First Report")
-    refused(corpus("rename", "reports", "Summary of Nothing", "Title"))
+    assert done(corpus("search", "reports", "What does report one say?", "--all")).startswith(
+        "1. A. Writer, The First Report"
+    )
+    refused(corpus("edit", "reports", "Summary of Nothing", "--title", "Title"))

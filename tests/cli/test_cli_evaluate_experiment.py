@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from climassay.corpus import Collection, Document
-from climassay.corpus.documents import Block
-from climassay.evaluation.results import COMMANDS, Cell, CellRecord, Experiment, Outcome, save_experiment
+from climassay.corpus import Block, Collection, Document
+from climassay.evaluation import Cell, CellRecord, Experiment, Outcome
+from climassay.evaluation.results import COMMANDS, save_experiment
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
 from climassay.questions import Question

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from climassay.factcheck.fallacies import FALLACIES
+from climassay.factcheck import FALLACIES
 from command_line import done, json_of, refused
 
 PLOT = "Scientists secretly conspire with the government to fake the data, and the emails of Climategate prove it."

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from climassay.judging.probe import load_probe
+from climassay.judging import load_probe
 from climassay.records.queries import list_runs, run_details
 from climassay.session import Session
 from climassay.web.results.stored_run import StoredRun

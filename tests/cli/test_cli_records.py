@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from climassay.models.contract import Completion, GenerationRequest, Message, Usage
+from climassay.models import Completion, GenerationRequest, Message, Usage
 from climassay.records import RecordedModel, Records
 from command_line import done, json_of, refused
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
+from climassay.factcheck import Transcript, from_data
 from climassay.factcheck.scales import ACCURACY
-from climassay.factcheck.transcript import Transcript, from_data
 from command_line import done, json_of
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from climassay.factcheck import from_data
 from climassay.factcheck.scales import ACCURACY
-from climassay.factcheck.transcript import from_data
 from command_line import done, json_of, refused
 from debate_workspaces import CLAIM, QUICK, make_model, make_workspace, stored
 from killed_process import START, kill_when

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.api.climinator_tables import climinator_tables, score_outcomes
 from climassay.api.reproduction import reproduce_climinator
-from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
 from command_line import refused
@@ -85,6 +85,7 @@ def test_table_1_is_finished_and_a_second_run_asks_nothing(workspace, claims, sc
     assert binary["Climinator (scripted)"].scores["Acc."].value == pytest.approx(50)
     assert binary["Climinator (scripted)"].scores["Acc."].n == 3, "a repeated claim is resampled as one"
     assert binary["Climinator (scripted)"].n == 4
+    assert dict(result.facts)["Model local:scripted"].startswith(script.model.fingerprint)
     n_asked = len(script.model.options) + len(script.model.texts)
     again = reproduced(workspace, script, tables=["1"], claims=claims)
     assert len(script.model.options) + len(script.model.texts) == n_asked

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from climassay.confidence.difference import STATUSES, compare_statements
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.vocabulary import TAGS
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Document
 
 OLD = (
     "Glaciers in the Andes lost a third of their mass since 1970 (high confidence).",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from climassay.confidence.extraction import extract
 from climassay.confidence.marks import find_likelihoods, find_tags, is_opinion
 from climassay.confidence.vocabulary import LIKELIHOODS, TAGS
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Document
 
 ONE_MARK = [
     ("Seas rise (high confidence).", "high confidence", ("high",)),

@@ -10,9 +10,8 @@ import sys
 import threading
 from pathlib import Path
 
+from climassay.corpus import Block, Collection, Document
 from climassay.corpus import collection as collection_adding
-from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Block, Document
 from climassay.models.encoders import load_encoder
 
 CHUNK = 8

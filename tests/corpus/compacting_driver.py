@@ -7,7 +7,7 @@ import sys
 from itertools import count
 from pathlib import Path
 
-from climassay.corpus.collection import Collection
+from climassay.corpus import Collection
 
 sys.path.insert(0, str(Path(__file__).parent))
 from random_passages import RandomEncoder, random_document

@@ -4,7 +4,7 @@ import zlib
 
 import numpy as np
 
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Document
 
 WORDS = 5000
 

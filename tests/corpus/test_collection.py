@@ -5,12 +5,19 @@ import json
 import pyarrow as pa
 import pytest
 
+from climassay.corpus import (
+    Block,
+    Collection,
+    Document,
+    OmittedParts,
+    list_collections,
+    open_or_create,
+    read,
+    remove_collection,
+)
 from climassay.corpus import collection as collections
-from climassay.corpus.collection import Collection, list_collections, open_or_create, remove_collection
 from climassay.corpus.collection_storage import METADATA_KEY, CollectionStore
-from climassay.corpus.documents import Block, Document, OmittedParts
 from climassay.corpus.guarded_table import DamagedCollectionError
-from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_path

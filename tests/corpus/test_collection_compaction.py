@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.collection import Collection
+from climassay.corpus import Collection
 from climassay.corpus.collection_storage import MAX_FILES, MAX_UNINDEXED
 from climassay.corpus.guarded_table import GuardedTable
 from climassay.corpus.search import SEARCH_MODES

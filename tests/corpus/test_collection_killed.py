@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.collection import Collection
+from climassay.corpus import Collection
 from climassay.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Document
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Document, read
 
 CASES = Path(__file__).parents[3] / "shared" / "data" / "cases" / "documents"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the field cases are not here")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import ReadOptions, ReadResult
+from climassay.corpus import ReadOptions, ReadResult
 from climassay.corpus.readers.file_types import READERS
 
 RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.corpus import Collection, read, remove_collection
-from climassay.corpus.collection_storage import StoredDocument, distinct_titles
-from climassay.corpus.documents import ReadOptions, TableColumns
+from climassay.corpus import Collection, ReadOptions, StoredDocument, read, remove_collection
+from climassay.corpus.collection_storage import distinct_titles
+from climassay.corpus.documents import TableColumns
 from climassay.errors import InputError
 from climassay.workspace import Workspace
 from library_parts import CLOUD, GLACIER, OCEAN, pdf_of

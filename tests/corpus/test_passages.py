@@ -7,18 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import (
-    MAX_STRETCH,
-    Block,
-    Document,
-    Passage,
-    excerpt,
-    full_title,
-    join_passages,
-    report_name,
-    shared_start,
-    split_passages,
-)
+from climassay.corpus import Block, Document, Passage, split_passages
+from climassay.corpus.documents import MAX_STRETCH, excerpt, full_title, join_passages, report_name, shared_start
 from climassay.corpus.sentences import sentence_spans, split_sentences
 from climassay.errors import InputError
 

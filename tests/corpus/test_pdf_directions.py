@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.corpus.documents import Document, ReadOptions
+from climassay.corpus import Document, ReadOptions
 from climassay.corpus.readers.pdf import read_pdf
 from pdf_building import HEBREW, Text, build_pdf, column
 

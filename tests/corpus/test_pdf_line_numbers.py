@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Document, ReadOptions
+from climassay.corpus import Document, ReadOptions
 from climassay.corpus.readers.pdf import read_pdf
 from pdf_building import Text, build_pdf, column
 

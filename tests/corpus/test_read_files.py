@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.confidence.linting import check, read_draft
-from climassay.corpus.documents import OmittedParts, ReadOptions, TableColumns
+from climassay.corpus import OmittedParts, ReadOptions, read, read_all
+from climassay.corpus.documents import TableColumns
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, join_hyphens
-from climassay.corpus.readers.file_types import find_files, read, read_all
+from climassay.corpus.readers.file_types import find_files
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import paragraphs
 from pdf_building import Text, build_pdf

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Document, OmittedParts, ReadOptions
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Document, OmittedParts, ReadOptions, read
 from climassay.corpus.readers.html import read_html_text, xml_to_html
 from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
 

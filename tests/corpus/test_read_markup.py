@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Block, Document, ReadOptions, ReadResult, read
 from climassay.corpus.readers.markdown import markdown_blocks, read_markdown_text
 
 PAGE = """<!DOCTYPE html>

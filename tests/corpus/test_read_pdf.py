@@ -6,8 +6,7 @@ from pathlib import Path
 import pypdf
 import pytest
 
-from climassay.corpus.documents import Document, OmittedParts, ReadOptions, ReadResult
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Document, OmittedParts, ReadOptions, ReadResult, read
 from pdf_building import Text, build_pdf, column
 
 LEFT = (

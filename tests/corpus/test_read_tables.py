@@ -11,8 +11,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from climassay.corpus.documents import ReadOptions, ReadResult, TableColumns
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import ReadOptions, ReadResult, read
+from climassay.corpus.documents import TableColumns
 
 COLUMNS = ("doc_id", "report", "chapter", "chapter_title", "para_id", "headings", "text")
 ROWS: list[dict[str, Any]] = [

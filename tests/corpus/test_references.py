@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_left_out
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Block, Document, OmittedParts, ReadOptions, read
+from climassay.corpus.documents import merge_left_out
 from climassay.corpus.readers.references import is_references_heading, leave_out_references, looks_like_entry
 
 ENTRIES = [

@@ -6,20 +6,19 @@ import json
 import numpy as np
 import pytest
 
-from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.gold_texts import (
-    GoldText,
+from climassay.corpus import (
+    Collection,
+    Hit,
     LabelledQuestion,
+    Passage,
     QuestionColumns,
-    judge,
-    locate,
+    evaluate_retrieval,
+    read,
     read_judged,
     read_labelled,
-    words_of,
 )
-from climassay.corpus.readers.file_types import read
-from climassay.corpus.retrieval_evaluation import evaluate_retrieval, ndcg
+from climassay.corpus.gold_texts import GoldText, judge, locate, words_of
+from climassay.corpus.retrieval_evaluation import ndcg
 from climassay.corpus.search import SEARCH_MODES
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder

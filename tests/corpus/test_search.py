@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from climassay.corpus.collection import Collection
+from climassay.corpus import Block, Collection, Document, read, split_passages
 from climassay.corpus.collection_storage import PendingPassage, to_table
-from climassay.corpus.documents import Block, Document, split_passages
-from climassay.corpus.readers.file_types import read
 from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, fuse, weighted_sum
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder

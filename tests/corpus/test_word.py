@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from climassay.corpus import ReadOptions, read
-from climassay.corpus.documents import Document
+from climassay.corpus import Document, ReadOptions, read
 from climassay.corpus.readers.word import MAX_NESTING, read_docx
 from word_building import field, lowered, merged, note, p, r, raised, style, t, table, word_file
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from climassay.corpus import Block, Document, open_or_create
 from climassay.corpus import collection as collection_adding
-from climassay.corpus.collection import open_or_create
-from climassay.corpus.documents import Block, Document
-from climassay.distributed.cluster import ClusterOptions, Share, cluster_connection, divide
+from climassay.distributed import ClusterOptions
+from climassay.distributed.cluster import Share, cluster_connection, divide
 from climassay.distributed.pool import Worker
 from climassay.distributed.remote import ModelArguments, RemoteCall, shares
 from climassay.errors import InputError, MissingExtraError, ModelError

@@ -32,7 +32,7 @@ if importlib.util.find_spec("ray") is None:
 
 
 def stored_passages(life: Path) -> int:
-    from climassay.corpus.collection import Collection
+    from climassay.corpus import Collection
     from climassay.workspace import Workspace
 
     # A table is made with one version and gets another with each chunk.

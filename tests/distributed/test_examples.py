@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from api_server import ApiServer
-from climassay.corpus.collection import Collection
+from climassay.corpus import Collection
 from climassay.errors import InputError
 from climassay.records import Records
 from climassay.records.recorded_answers import iterate_answers

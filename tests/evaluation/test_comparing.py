@@ -9,14 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.evaluation.comparing import (
+from climassay.evaluation import (
     ModelMeans,
     experiment_means,
     published_means,
+    published_scores,
     rank_agreement,
+    score_experiment,
     self_preference,
 )
-from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_models, published_scores
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_models
 from climassay.evaluation.run_comparison import (
     compare_runs,
     comparison_figure,
@@ -24,8 +26,7 @@ from climassay.evaluation.run_comparison import (
     comparison_test_table,
     metrics_in,
 )
-from climassay.evaluation.scores import score_experiment
-from climassay.metrics.registry import METRICS
+from climassay.metrics import METRICS
 from climassay.questions import KINDS
 from experiments import experiment, question, questions_of
 

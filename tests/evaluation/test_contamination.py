@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.evaluation import Cell, CellRecord, Prepared
 from climassay.evaluation.contamination import SHORTEST_RUN, contamination, prompt_contamination, question_text
-from climassay.evaluation.results import Cell, CellRecord
-from climassay.evaluation.settings import Prepared
 from climassay.questions import Question
 
 SENTENCE = "Aerosol particles scatter sunlight back to space and thereby cool the surface of the Earth."

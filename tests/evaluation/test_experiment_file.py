@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation.experiment_file import (
-    COMMENTED,
-    ModelSpec,
-    parse_plan,
-)
+from climassay.evaluation import ModelSpec, parse_plan
+from climassay.evaluation.experiment_file import COMMENTED
 from climassay.questions import KINDS
 
 SMALL = """

@@ -4,25 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.evaluation.calibration import calibrate_experiment, calibration_table
-from climassay.evaluation.contamination import contamination
-from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS, published_scores
-from climassay.evaluation.report import (
-    answer_tables,
-    experiment_report,
-    is_wrong,
-    level_figures,
-    setting_figures,
-    source_figure,
-)
-from climassay.evaluation.results import Cell
-from climassay.evaluation.scores import (
-    CellCounts,
+from climassay.evaluation import (
+    Cell,
     ExperimentScores,
-    Score,
+    experiment_report,
+    experiment_tables,
+    published_scores,
     score_experiment,
 )
-from climassay.evaluation.tables import experiment_tables, score_rows
+from climassay.evaluation.calibration import calibrate_experiment, calibration_table
+from climassay.evaluation.contamination import contamination
+from climassay.evaluation.paper_scores import PUBLISHED_QUESTIONS
+from climassay.evaluation.report import answer_tables, is_wrong, level_figures, setting_figures, source_figure
+from climassay.evaluation.scores import CellCounts, Score
+from climassay.evaluation.tables import score_rows
 from climassay.reporting import as_csv
 from climassay.statistics import Estimate, Interval
 from experiments import experiment, outcome, question, questions_of, record
@@ -180,6 +175,16 @@ def test_one_cell_of_a_column_is_best_of_all(paper):
     assert tops["MCQ Overall"] == [("gpt-4o", "rag-source")]
     assert tops["cloze EM"] == [("llama3.1-8b", "rag-source")]
     assert tops["MCQ Hypo"] == [("llama3.1-8b", "rag-source")]
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [(["hub:UCSD-GENIE/ClimaQA/Gold"], "the same questions, other books"), (["mine.csv"], "other questions, books")],
+)
+def test_published_rows_say_whether_they_are_for_the_same_questions(files, words):
+    given = replace(experiment(), config={"benchmarks": [{"name": "primer", "files": files}]})
+    page = experiment_report(given, published=published_scores("gold", ["gpt-4o"]), answers=False).to_html()
+    assert words in page
 
 
 def test_published_rows_are_named_so_and_never_marked(scores):

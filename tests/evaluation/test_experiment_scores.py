@@ -3,10 +3,8 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation import experiment_means, experiment_tables, screen_tables
-from climassay.evaluation.results import Cell, Experiment
+from climassay.evaluation import Cell, Experiment, experiment_means, experiment_tables, score_experiment, screen_tables
 from climassay.evaluation.run_comparison import compare_runs
-from climassay.evaluation.scores import score_experiment
 from climassay.statistics import holm, mcnemar, wilson_interval
 from experiments import experiment, outcome, question, record
 

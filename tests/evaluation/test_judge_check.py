@@ -7,17 +7,9 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation.judge_check import (
-    Preferred,
-    RatedAnswer,
-    add_certainty,
-    blind_rows,
-    check_judge,
-    lengthen,
-    read_ratings,
-)
-from climassay.evaluation.results import Cell, Experiment, Outcome
-from climassay.metrics.registry import LongAnswer
+from climassay.evaluation import Cell, Experiment, Outcome, Preferred, RatedAnswer
+from climassay.evaluation.judge_check import add_certainty, blind_rows, check_judge, lengthen, read_ratings
+from climassay.metrics import LongAnswer
 from climassay.questions import Criterion, Question
 from scripted_model import ScriptedModel
 

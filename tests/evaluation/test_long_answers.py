@@ -10,9 +10,16 @@ import pytest
 import climassay
 from climassay.errors import InputError
 from climassay.evaluation import (
+    Cell,
     EvaluationResources,
+    ExamplePool,
+    Outcome,
+    Prepared,
     Sources,
     TaskPrompts,
+    experiment_report,
+    experiment_tables,
+    load_experiment,
     open_resources,
     parse_plan,
     read_benchmark,
@@ -20,10 +27,7 @@ from climassay.evaluation import (
     score_experiment,
 )
 from climassay.evaluation.long_answers import coloured_parts, compare_answers, point_scores, prefer, side_by_side
-from climassay.evaluation.report import experiment_report
-from climassay.evaluation.results import Cell, Outcome, Preference, load_experiment
-from climassay.evaluation.settings import ExamplePool, Prepared
-from climassay.evaluation.tables import experiment_tables
+from climassay.evaluation.results import Preference
 from climassay.grounding.references import CheckedReference
 from climassay.grounding.support_judge import Judgement
 from climassay.grounding.text_check import CheckedSentence

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation import planning
-from climassay.evaluation.planning import assume_binary, assume_from_run, assume_mean, plan, plan_table
+from climassay.evaluation import assume_binary, assume_from_run, assume_mean, plan, planning
+from climassay.evaluation.planning import plan_table
 from climassay.statistics import mcnemar_power
 from experiments import experiment, questions_of
 

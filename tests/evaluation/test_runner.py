@@ -12,18 +12,20 @@ import pytest
 
 from climassay.api.benchmarks import Evaluation
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.experiment_file import BenchmarkSpec, parse_plan
-from climassay.evaluation.report import experiment_report
-from climassay.evaluation.results import load_experiment
-from climassay.evaluation.runner import (
-    Adapter,
+from climassay.evaluation import (
+    BenchmarkSpec,
     EvaluationResources,
+    ExamplePool,
+    Sources,
     count_answers,
+    experiment_report,
+    load_experiment,
+    parse_plan,
     read_benchmark,
     run_experiment,
+    score_experiment,
 )
-from climassay.evaluation.scores import score_experiment
-from climassay.evaluation.settings import ExamplePool, Sources
+from climassay.evaluation.runner import Adapter
 from climassay.metrics import Scorer
 from climassay.questions import Question, QuestionSet
 from climassay.records import Records

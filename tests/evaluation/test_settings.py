@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.corpus.documents import Hit, Passage
+from climassay.corpus import Hit, Passage
 from climassay.errors import InputError
 from climassay.evaluation import ExamplePool, Prepared, Sources, make_setting, parse_setting, parse_spec
 from climassay.evaluation.settings import RESERVED_TOKENS, SETTINGS, setting

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from climassay.corpus import Collection
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Collection, Document
 from climassay.errors import InputError
-from climassay.evaluation.experiment_file import parse_plan
-from climassay.evaluation.tuned import chosen_config, collection_documents, find_adapter, split_questions
-from climassay.models import ModelOptions, load_model
-from climassay.models.contract import Message
+from climassay.evaluation import collection_documents, parse_plan, split_questions
+from climassay.evaluation.tuned import chosen_config, find_adapter
+from climassay.models import Message, ModelOptions, load_model
 from climassay.models.encoders import load_encoder
 from climassay.questions import Question
 from climassay.workspace import Workspace

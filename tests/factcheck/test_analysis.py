@@ -5,14 +5,15 @@ import pytest
 
 from climassay.claim_identity import claim_id
 from climassay.errors import InputError
-from climassay.factcheck.results.analysis import analyse, analysis_data
+from climassay.factcheck import analyse
+from climassay.factcheck.results.analysis import analysis_data
 from climassay.factcheck.results.analysis_tables import (
     citation_table,
     failed_table,
 )
 from climassay.factcheck.results.page import MARKS_RIGHT
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
-from climassay.models.contract import Usage
+from climassay.models import Usage
 from climassay.statistics import krippendorff_alpha, wilson_interval
 from factcheck_transcripts import UNSURE, checked, full_transcript, sentence, unchecked
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay.factcheck import SCALES
 from climassay.factcheck.certainty import ALL_LEVELS, LIKELIHOODS, QUANTIFIABLE
 from climassay.factcheck.debate.assessment import (
     PLACEMENTS,
@@ -16,8 +17,8 @@ from climassay.factcheck.debate.assessment import (
     explain,
 )
 from climassay.factcheck.debate.steps import AskOptions, AskText
-from climassay.factcheck.scales import CLIMATE_FEEDBACK, SCALES
-from climassay.models.contract import Completion, Message, OptionScores
+from climassay.factcheck.scales import CLIMATE_FEEDBACK
+from climassay.models import Completion, Message, OptionScores
 from debate_parts import drive
 
 PROMPT = (Message("user", "Claim: the Sun did it."),)

@@ -8,15 +8,22 @@ from typing import get_args
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck import DebateSettings, advocates_from_names, from_data, make_claim
-from climassay.factcheck.check_records import (
-    MAX_COMMENT_LENGTH,
+from climassay.factcheck import (
+    AdvocateSettings,
+    CheckFilter,
+    CheckStore,
+    DebateSettings,
+    MediatorSettings,
+    advocates_from_names,
     check_data,
+    from_data,
+    make_claim,
 )
-from climassay.factcheck.check_store import CheckFilter, CheckStore, Reviewed, checks
-from climassay.factcheck.configuration import AdvocateSettings, MediatorSettings, parse_settings, settings_tables
+from climassay.factcheck.check_records import MAX_COMMENT_LENGTH
+from climassay.factcheck.check_store import Reviewed, checks
+from climassay.factcheck.configuration import parse_settings, settings_tables
 from climassay.records import Records
-from climassay.statistics.intervals import wilson_interval
+from climassay.statistics import wilson_interval
 from factcheck_transcripts import checked, full_transcript, unchecked
 
 SETTINGS = DebateSettings(advocates_from_names(["ar6", "wmo=0.5"], plain=True), rounds=2)

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from climassay.factcheck import assess_claims
 from climassay.factcheck import claims as checkability
-from climassay.factcheck.claims import assess_claims, examples
+from climassay.factcheck.claims import examples
 from climassay.models.encoders import load_encoder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"

@@ -12,16 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck.checking import SAMPLE_TEMPERATURE, open_checker, set_up_debate
-from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import (
-    DEFAULT_MODEL,
+from climassay.factcheck import (
     AdvocateSettings,
     DebateSettings,
     MediatorSettings,
-    parse_settings,
+    Subclaim,
+    Verdict,
+    as_data,
+    make_claim,
+    open_checker,
 )
-from climassay.factcheck.transcript import Subclaim, Verdict, as_data
+from climassay.factcheck.checking import SAMPLE_TEMPERATURE, set_up_debate
+from climassay.factcheck.configuration import DEFAULT_MODEL, parse_settings
 from climassay.models.encoders import load_encoder
 from climassay.prompts import ProfileSettings
 from climassay.records import Records

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.api.claims import claim_table, list_claims
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Document
 from climassay.errors import NoAnswerError
 from climassay.factcheck.claim_listing import ClaimLister, claim_passages
 from scripted_model import ScriptedModel

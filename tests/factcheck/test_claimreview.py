@@ -4,9 +4,8 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck.results.claim_review import claim_review
+from climassay.factcheck import Claim, claim_review
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER
-from climassay.factcheck.transcript import Claim
 from factcheck_transcripts import checked, full_transcript, sentence, unchecked
 
 WHO = {"url": "https://example.org/checks/1", "author": "The Checkers"}

@@ -4,21 +4,10 @@ import datetime
 
 import pytest
 
-from climassay.corpus.collection_storage import StoredDocument
-from climassay.corpus.documents import Passage
+from climassay.corpus import Passage, StoredDocument
 from climassay.errors import InputError
-from climassay.factcheck.claims import (
-    ClaimColumns,
-    dating_warning,
-    iso_date,
-    latest_editions,
-    make_claim,
-    read_claims,
-    subject_year,
-    year_of,
-    years_named,
-)
-from climassay.factcheck.transcript import Claim
+from climassay.factcheck import Claim, ClaimColumns, make_claim, read_claims
+from climassay.factcheck.claims import dating_warning, iso_date, latest_editions, subject_year, year_of, years_named
 
 
 def written(tmp_path, text, name="claims.csv"):

@@ -8,14 +8,8 @@ import pytest
 
 from climassay.cli.factcheck import DebateOptions
 from climassay.errors import InputError
-from climassay.factcheck.configuration import (
-    COMMENTED,
-    AdvocateSettings,
-    DebateSettings,
-    advocates_from_names,
-    load_settings,
-    parse_settings,
-)
+from climassay.factcheck import AdvocateSettings, DebateSettings, advocates_from_names, load_settings
+from climassay.factcheck.configuration import COMMENTED, parse_settings
 
 IPCC = AdvocateSettings("IPCC", collections=("ipcc",))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import Passage
+from climassay.corpus import Passage
 from climassay.factcheck.debate.assessment import ElicitationConfig
 from climassay.factcheck.debate.context import (
     DebateContext,

@@ -1,8 +1,7 @@
 """Whole debates by scores in their other forms: several models and collections, heads, entailment."""
 
-from climassay.factcheck.checking import DebateResources, set_up_debate
-from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import DebateSettings, MediatorSettings
+from climassay.factcheck import DebateResources, DebateSettings, MediatorSettings, make_claim
+from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import debate
 from climassay.factcheck.debate.steps import AskEntailment

@@ -7,15 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from climassay.factcheck.checking import DebateResources, set_up_debate
-from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import DebateSettings
+from climassay.factcheck import DebateResources, DebateSettings, factcheck_page, make_claim
+from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate import batcher, evidence
 from climassay.factcheck.debate.batcher import RequestBatcher, search_all
 from climassay.factcheck.debate.context import likelihood_holds
 from climassay.factcheck.debate.rounds import add_follow_up_passages, debate
 from climassay.factcheck.debate.steps import AskOptions, AskText
-from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.transcript import Activity
 from debate_parts import drive_batches
 from debate_tables import (

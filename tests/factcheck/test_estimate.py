@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from climassay.factcheck import AdvocateSettings, DebateSettings, MediatorSettings, make_claim
 from climassay.factcheck.checking import set_up_debate
-from climassay.factcheck.claims import make_claim
-from climassay.factcheck.configuration import AdvocateSettings, DebateSettings, MediatorSettings
 from climassay.factcheck.estimate import MAX_REHEARSED, estimate_debate
 from climassay.models.servers import Price
 from climassay.prompts import ProfileSettings

@@ -7,11 +7,8 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError, ModelError
-from climassay.factcheck.evidence_mode import (
-    EvidenceClaim,
-    check_with_evidence,
-    read_evidence_claims,
-)
+from climassay.factcheck import check_with_evidence, read_evidence_claims
+from climassay.factcheck.evidence_mode import EvidenceClaim
 from climassay.factcheck.scales import CLIMATE_FEVER
 from climassay.metrics import ClaimPassage
 from climassay.models.contract import PLACEHOLDERS

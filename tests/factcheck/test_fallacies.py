@@ -6,18 +6,11 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck.fallacies import (
-    FALLACIES,
-    SUBJECTS,
-    find_fallacies,
-    load_fallacies,
-    score_fallacies,
-    train_fallacies,
-    with_fallacy,
-)
-from climassay.factcheck.results.page import factcheck_page, fallacy_note
+from climassay.factcheck import FALLACIES, as_data, factcheck_page, find_fallacies, from_data, load_fallacies
+from climassay.factcheck.fallacies import SUBJECTS, score_fallacies, train_fallacies, with_fallacy
+from climassay.factcheck.results.page import fallacy_note
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
-from climassay.factcheck.transcript import Fallacy, as_data, from_data
+from climassay.factcheck.transcript import Fallacy
 from factcheck_transcripts import checked
 
 PLOT = "Scientists secretly conspire with the government to fake the data, and the emails of Climategate prove it."

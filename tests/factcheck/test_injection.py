@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from climassay.factcheck.checking import DebateResources
-from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
+from climassay.factcheck import AdvocateSettings, DebateResources, DebateSettings
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
-from climassay.models.contract import Message
+from climassay.models import Message
 from debate_tables import (
     SCORED,
     SUN,

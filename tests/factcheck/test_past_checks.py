@@ -3,7 +3,8 @@ from functools import cache
 
 import pytest
 
-from climassay.factcheck.past_checks import MIN_SIMILARITY, find_past
+from climassay.factcheck import find_past
+from climassay.factcheck.past_checks import MIN_SIMILARITY
 from climassay.models.encoders import load_encoder
 from climassay.records import Records
 from word_encoder import WordEncoder

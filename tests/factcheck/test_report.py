@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 
 from climassay.claim_identity import claim_id
-from climassay.factcheck.results.analysis import analyse
+from climassay.factcheck import analyse, factcheck_report
 from climassay.factcheck.results.analysis_tables import analysis_tables
-from climassay.factcheck.results.report import factcheck_report
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.reporting import Cases, DotPlot, HeatMap, LinePlot, StackedBars
 from factcheck_transcripts import checked, full_transcript, unchecked, with_text_everywhere

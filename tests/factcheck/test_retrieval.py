@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.factcheck.configuration import AdvocateSettings
+from climassay.factcheck import AdvocateSettings, FollowUp, Subclaim
 from climassay.factcheck.debate import evidence as evidence_module
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.batcher import search_all
 from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence, find_for_questions
 from climassay.factcheck.debate.steps import AskPassages, AskText
-from climassay.factcheck.transcript import FollowUp, Subclaim
-from climassay.models.contract import Completion
+from climassay.models import Completion
 from climassay.prompts import load_prompt
 from debate_parts import Shelf, drive_batches
 

@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from climassay.errors import InputError
+from climassay.factcheck import SCALES, load_scale
 from climassay.factcheck.scales import (
     ACCURACY,
     BINARY,
     CLIMATE_FEEDBACK,
     CLIMATE_FEVER,
     NOT_ENOUGH,
-    SCALES,
     SCIENCE_FEEDBACK,
-    load_scale,
     parse_scale,
 )
 

@@ -18,7 +18,7 @@ from climassay.factcheck.debate.steps import (
     counted,
     gather,
 )
-from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
+from climassay.models import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from debate_parts import Shelf, drive
 from patience import reached
 from scripted_model import ScriptedModel

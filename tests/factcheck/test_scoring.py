@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.factcheck.results.scoring import NO_VERDICT, score_verdicts, verdict_data
+from climassay.factcheck import score_verdicts
+from climassay.factcheck.results.scoring import NO_VERDICT, verdict_data
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, CLIMATE_FEVER, SCIENCE_FEEDBACK
 from climassay.statistics import bootstrap_interval
 

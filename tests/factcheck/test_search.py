@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from climassay.corpus.collection import Collection
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Collection, Document
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.batcher import RERANK_FACTOR, search_all
 from climassay.factcheck.debate.steps import AskPassages

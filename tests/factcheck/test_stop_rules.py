@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from climassay.factcheck import SCALES, AdvocateOpinion, FollowUp, MediatorDecision, Verdict
 from climassay.factcheck.results.page import notices
-from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER, SCALES
-from climassay.factcheck.transcript import Activity, AdvocateOpinion, FollowUp, MediatorDecision, Retrieval, Verdict
+from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER
+from climassay.factcheck.transcript import Activity, Retrieval
 from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, UNSURE, Script, View, among, hold
 
 LABELS = CLIMATE_FEEDBACK.labels

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.corpus.sentences import locate_quotation
+from climassay.factcheck import Subclaim
 from climassay.factcheck.debate.reading import MAX_SUBCLAIMS, read_claim, single_subclaim, split_by_rules
-from climassay.factcheck.transcript import Subclaim
-from climassay.models.contract import Completion
+from climassay.models import Completion
 from climassay.prompts import SMALL, STRONG, load_prompt
 from debate_parts import drive
 

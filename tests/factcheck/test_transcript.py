@@ -9,30 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.factcheck import AdvocateOpinion, DebateSettings, FollowUp, Levels, as_data, from_data
 from climassay.factcheck.certainty import (
     AGREEMENT,
     ALL_LEVELS,
     CONFIDENCES,
     EVIDENCE,
     LIKELIHOODS,
-    Levels,
     allowed_confidences,
     coherent,
     weakest,
 )
-from climassay.factcheck.configuration import DebateSettings
 from climassay.factcheck.debate.context import SourceBook
 from climassay.factcheck.debate.steps import FoundPassage
-from climassay.factcheck.transcript import (
-    Activity,
-    AdvocateOpinion,
-    FollowUp,
-    Retrieval,
-    as_data,
-    event_data,
-    event_from_data,
-    from_data,
-)
+from climassay.factcheck.transcript import Activity, Retrieval, event_data, event_from_data
 from debate_parts import Shelf, company_of
 from debate_tables import PAMPHLET, PHYSICAL, SCORED, SUN, Script, View, among, held
 from factcheck_transcripts import full_transcript, passage, transcripts

@@ -50,6 +50,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "factcheck evidence": ((BAD, *SERVER),),
     "annotate import": (("silver", BAD, "--format", "jsonl"), ("silver", BAD, "--format", "label-studio")),
     "annotate rubrics": ((BAD, "--dataset", "rubrics"),),
+    "annotate questions": ((BAD, "--dataset", "mine"),),
     "corpus add": (("books", BAD),),
     "corpus evaluate": (("books", BAD),),
     "confidence extract": ((BAD, "--output", "{out}"),),
@@ -99,7 +100,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
 """By command: arguments with an input that can be bad."""
 
 WITHOUT_FILES = _named(
-    ("", "ask serve mcp demo doctor"), ("annotate", "open status agreement export retrain"),
+    ("", "ask serve mcp demo doctor"), ("annotate", "open answers status agreement export retrain"),
     ("corpus", "list search show compact remove edit"), ("factcheck", "init"), ("factcheck checks", "list show export"),
     ("models", "list check install"), ("records", "runs show usage export"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),

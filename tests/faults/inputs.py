@@ -83,7 +83,7 @@ def write_inputs(given: Path, url: str) -> None:
     (given / "untagged.csv").write_text(f"claim\n{claims}", encoding="utf-8")
     write_observations(given / "observed.jsonl")
     write_climatex(given / "climatex.tsv")
-    from climassay.factcheck.fallacies import FALLACIES
+    from climassay.factcheck import FALLACIES
 
     misled = "".join(
         f"It is {name} by way {way} of {number}.,{name}\n" for number in range(4) for way in "abc" for name in FALLACIES

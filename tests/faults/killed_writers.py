@@ -16,11 +16,9 @@ EARLIER = b"what was there before"
 def writers() -> dict[str, Callable[[Path], object]]:
     """What writes a file of the user's, by name."""
     from climassay.confidence.statement import write_statements
-    from climassay.confidence.topics.naming import write_names
-    from climassay.confidence.topics.topic import write_topics
+    from climassay.confidence.topics import write_names, write_topics
     from climassay.generation import write_drafts
-    from climassay.generation.annotation.files import write_annotations
-    from climassay.generation.annotation.labels import AnnotationSettings
+    from climassay.generation.annotation import AnnotationSettings, write_annotations
     from climassay.io import write_file
     from climassay.models.openai.finetuning import FineTuningState, write_state
     from generated_drafts import draft
@@ -43,7 +41,7 @@ def writers() -> dict[str, Callable[[Path], object]]:
 def _save_probe(path: Path) -> None:
     import numpy as np
 
-    from climassay.judging.probe import Probe
+    from climassay.judging import Probe
     from climassay.learning import Provenance
 
     Probe("pair", *np.ones((2, 4)), 1.0, 0.0, Provenance(settings={"method": "supervised"})).save(path)

@@ -85,7 +85,7 @@ def _row(row: tuple[Any, ...], life: Path) -> str:
 
 def passages_of(workspace: Path) -> dict[str, list[str]]:
     """Ids and texts of the passages of each collection, in order."""
-    from climassay.corpus.collection import Collection
+    from climassay.corpus import Collection
     from climassay.corpus.collection_storage import CollectionStore
     from climassay.workspace import Workspace
 

@@ -50,7 +50,7 @@ def _document(path: Path) -> object:
 
 
 def _items(path: Path) -> object:
-    from climassay.judging.item_tables import ItemColumns, read_items
+    from climassay.judging import ItemColumns, read_items
 
     return read_items(path, ItemColumns("text", "id", "source", "group", "score"))
 
@@ -67,14 +67,14 @@ def _template(path: Path) -> object:
 
 def _published(path: Path) -> object:
     """A folder whose manifest is damaged, with the drafts that it tells of."""
-    from climassay.generation.publishing.dataset import read_dataset
+    from climassay.generation import read_dataset
 
     (path.parent / "drafts.jsonl").write_bytes(samples.drafts())
     return read_dataset(path.parent)
 
 
 def _adapter(path: Path) -> object:
-    from climassay.tuning.result import read_result
+    from climassay.tuning import read_result
 
     return read_result(path.parent)
 
@@ -86,7 +86,7 @@ def _price(path: Path) -> object:
 
 
 def _scale(path: Path) -> object:
-    from climassay.factcheck.scales import load_scale
+    from climassay.factcheck import load_scale
 
     return load_scale(str(path))
 

@@ -217,7 +217,7 @@ def statements() -> bytes:
 
 
 def topics() -> bytes:
-    from climassay.confidence.topics.topic import write_topics
+    from climassay.confidence.topics import write_topics
     from planted_statements import planted, topics_of
 
     return written(lambda file: write_topics(topics_of(planted(1, ("cloud", "ocean")), [0, 1]), file))
@@ -236,7 +236,7 @@ def climatex() -> bytes:
 def probe() -> bytes:
     import numpy as np
 
-    from climassay.judging.probe import Probe
+    from climassay.judging import Probe
     from climassay.learning import Provenance
 
     source = Provenance(items=10, fingerprint="a" * 64, layers=(1,), settings={"method": "supervised"})
@@ -263,7 +263,7 @@ def manifest() -> bytes:
 
 
 def adapter() -> bytes:
-    from climassay.tuning.config import TuningConfig
+    from climassay.tuning import TuningConfig
 
     data = {"name": "d", "kind": "examples", "size": 3, "sha256": "a" * 64, "sources": ["Book"]}
     settings = asdict(TuningConfig())

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from climassay.corpus.collection import Collection, list_collections
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Collection, Document, list_collections
 from climassay.errors import ClimassayError, InputError
 from climassay.models.bundled import file_digest
 from climassay.models.encoders import load_encoder
@@ -253,7 +252,7 @@ def test_a_damaged_digest_is_computed_again(content, tmp_path, monkeypatch):
 
 
 def test_a_trained_file_that_is_cut_off_is_named(tmp_path):
-    from climassay.judging.probe import load_probe
+    from climassay.judging import load_probe
     from faults import samples
 
     file = tmp_path / "probe.safetensors"

@@ -86,7 +86,7 @@ def server():
 def given(tmp_path_factory, server):
     """Inputs, a small model and a workspace, on a disk with room."""
     from climassay.confidence.statement import write_statements
-    from climassay.confidence.topics.topic import write_topics
+    from climassay.confidence.topics import write_topics
     from debate_workspaces import make_model
     from planted_statements import planted, topics_of
 

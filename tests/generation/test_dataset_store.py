@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from climassay.errors import InputError
-from climassay.generation import Decision, read_drafts, write_drafts
+from climassay.generation import DatasetStore, Decision, read_drafts, write_drafts
 from climassay.generation.dataset_results import dataset_report, dataset_stats, stats_figures, stats_tables
-from climassay.generation.dataset_store import DatasetStore, StoredDraft, decisions
+from climassay.generation.dataset_store import StoredDraft, decisions
 from climassay.generation.draft import draft_from_row, has_term, mask_term
 from climassay.generation.recipe import Stream
 from climassay.generation.terms import candidates

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, Draft, Origin, SourcePassage, Wording
-from climassay.generation.writing import Evolver
+from climassay.generation import Decision, Draft, Evolver, Origin, SourcePassage, Wording
 from climassay.primer import gold_questions
 from climassay.prompts import load_prompt
 from scripted_model import ScriptedModel

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from climassay import primer
 from climassay.errors import InputError
-from climassay.generation import Decision, Subject, Wording
-from climassay.generation.masking import Choice, PromptedMasker, StatisticsMasker, mask, open_masker
+from climassay.generation import Choice, Decision, PromptedMasker, StatisticsMasker, Subject, Wording, mask, open_masker
 from climassay.generation.terms import candidates, read_glossary
 from climassay.questions import GAP
 from generated_drafts import draft, rejected

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from climassay.corpus import Collection
 from climassay.errors import InputError
-from climassay.generation.passages import ContextFinder, SeedSampler, stratified_order
+from climassay.generation import ContextFinder, SeedSampler
+from climassay.generation.passages import stratified_order
 from climassay.grounding import CollectionGroup
 from topic_encoder import TopicEncoder, book_group
 

@@ -12,11 +12,21 @@ from hypothesis import strategies as st
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording
-from climassay.generation.dataset_store import DatasetStore
-from climassay.generation.pipeline import Pipeline, StreamCounts, run_pipeline
-from climassay.generation.recipe import CountSpec, Recipe, StopSpec, Stream, WriterSpec
-from climassay.models.contract import Usage
+from climassay.generation import (
+    CountSpec,
+    DatasetStore,
+    Decision,
+    Draft,
+    Origin,
+    Recipe,
+    SourcePassage,
+    Wording,
+    WriterSpec,
+    run_pipeline,
+)
+from climassay.generation.pipeline import Pipeline, StreamCounts
+from climassay.generation.recipe import StopSpec, Stream
+from climassay.models import Usage
 from climassay.records import Records
 
 ORIGIN = Origin("local:writer", "f" * 64, (), 0)

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.generation import CountSpec, Recipe, WriterSpec
 from climassay.generation.opening import _writer_examples
-from climassay.generation.recipe import COMMENTED, CountSpec, Recipe, Stream, WriterSpec, parse_recipe
+from climassay.generation.recipe import COMMENTED, Stream, parse_recipe
 
 LEAST = {"collections": ["books"], "writer": {"model": "local:smollm2"}, "counts": {"mcq": 3}}
 

@@ -7,9 +7,8 @@ import pytest
 
 from api_server import ApiServer, Reply, schema_of
 from climassay.corpus import Block, Document, open_or_create
-from climassay.generation import Wording
+from climassay.generation import DatasetStore, Wording
 from climassay.generation.annotation import AnnotationStore, Label
-from climassay.generation.dataset_store import DatasetStore
 from climassay.questions import read_questions
 from climassay.records import Records
 from climassay.workspace import Workspace

@@ -10,17 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.draft import Decision, SourcePassage, Subject, draft_from_row
-from climassay.generation.writing import (
-    FULL,
-    Assignment,
-    UnreadableAnswerError,
-    Writer,
-    answer_schema,
-    example_answer,
-    read_wording,
-)
-from climassay.models.contract import Completion
+from climassay.generation import Assignment, Decision, SourcePassage, Subject, Writer
+from climassay.generation.draft import draft_from_row
+from climassay.generation.writing import FULL, UnreadableAnswerError, answer_schema, example_answer, read_wording
+from climassay.models import Completion
 from climassay.primer import gold_questions
 from climassay.prompts import load_prompt
 from climassay.questions import Question

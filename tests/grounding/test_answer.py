@@ -2,11 +2,10 @@
 
 import pytest
 
-from climassay.corpus.documents import Hit, Passage
+from climassay.corpus import Hit, Passage
 from climassay.errors import InputError
-from climassay.grounding import IN_HOUSE_MARK, answer_question
-from climassay.grounding.answer import answer_card
-from climassay.models.contract import Completion
+from climassay.grounding import IN_HOUSE_MARK, answer_card, answer_question
+from climassay.models import Completion
 from scripted_model import USAGE, ScriptedModel
 from word_encoder import WordEncoder
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.corpus.documents import Passage
+from climassay.corpus import Passage
 from climassay.grounding import format_sentence, ground_text
 from climassay.grounding.citations import read_citations
 from climassay.grounding.quotations import (

@@ -2,7 +2,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from climassay.corpus.documents import Passage
+from climassay.corpus import Passage
 from climassay.grounding import format_sentence, ground_text
 from word_encoder import WordEncoder
 

@@ -6,7 +6,7 @@ import urllib.request
 
 import pytest
 
-from climassay.corpus.collection_storage import StoredDocument
+from climassay.corpus import StoredDocument
 from climassay.grounding import references
 from climassay.grounding.citations import read_citations
 from climassay.grounding.references import (

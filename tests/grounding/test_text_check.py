@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from climassay.confidence.overstatement import overstatement
-from climassay.corpus.documents import Passage
+from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.grounding.support_judge import SupportJudge
 from climassay.grounding.text_check import check_sentences

@@ -12,8 +12,14 @@ pytest.importorskip("lm_eval")
 from api_server import ApiServer, Reply
 from climassay.api import benchmarks
 from climassay.errors import InputError
-from climassay.evaluation import experiment_report, experiment_tables, load_experiment, load_plan, score_experiment
-from climassay.evaluation.results import Cell
+from climassay.evaluation import (
+    Cell,
+    experiment_report,
+    experiment_tables,
+    load_experiment,
+    load_plan,
+    score_experiment,
+)
 from climassay.integrations.lm_eval_model import ClimassayLM, chosen_text
 from climassay.integrations.task_outcomes import SampleScores
 from climassay.models import ModelOptions

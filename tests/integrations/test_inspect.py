@@ -7,7 +7,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.integrations import publish_benchmark
-from climassay.models.contract import Completion, Message, Sampling
+from climassay.models import Completion, Message, Sampling
 from published_sample import Listener, sample, write_sample
 
 pytestmark = pytest.mark.skipif(find_spec("inspect_ai") is None, reason="needs the extra inspect")

@@ -15,8 +15,7 @@ pytest.importorskip("inspect_ai")
 from api_server import ApiServer, Reply
 from climassay.api import benchmarks
 from climassay.errors import InputError
-from climassay.evaluation import experiment_tables, load_experiment, load_plan, score_experiment
-from climassay.evaluation.results import Cell
+from climassay.evaluation import Cell, experiment_tables, load_experiment, load_plan, score_experiment
 from climassay.models import ModelOptions
 from climassay.records import Records
 from climassay.records.queries import list_runs

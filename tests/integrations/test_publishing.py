@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.publishing.entries import as_json_lines
+from climassay.generation.publishing import as_json_lines
 from climassay.integrations import open_benchmark, publish_benchmark
 from climassay.integrations.benchmark import read_prompt_rows
 from climassay.integrations.publishing import letter_pattern

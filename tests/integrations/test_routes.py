@@ -4,7 +4,7 @@ import pytest
 
 from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.evaluation.tasks import ask_written
-from climassay.generation.publishing.entries import as_json_lines
+from climassay.generation.publishing import as_json_lines
 from climassay.integrations import publish_benchmark
 from climassay.models.bundled import bundled_path
 from climassay.primer import gold_questions

@@ -6,8 +6,7 @@ import pytest
 
 from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.integrations.benchmark import JUDGED, SCORES, answer_of, score_answer
-from climassay.metrics import Scorer, sentence_encoder
-from climassay.metrics.registry import Answered
+from climassay.metrics import Answered, Scorer, sentence_encoder
 from climassay.models.local.model import LocalModel
 from climassay.questions import Question
 from published_sample import sample

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.judging.benchmark import evaluate_judge, score_judge
+from climassay.judging import Item, evaluate_judge, make_folds
+from climassay.judging.benchmark import score_judge
 from climassay.judging.judges import Units, correlations
-from climassay.judging.preferences import Item, Judgements
-from climassay.judging.training import Fold, Learned, make_folds
+from climassay.judging.preferences import Judgements
+from climassay.judging.training import Fold, Learned
 from climassay.statistics import wilson_interval
 
 

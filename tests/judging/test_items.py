@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.item_tables import ItemColumns, clean_text, parse_levels, published_columns, read_items
-from climassay.judging.preferences import quality
+from climassay.judging import ItemColumns, parse_levels, published_columns, quality, read_items
+from climassay.judging.item_tables import clean_text
 
 ROWS = [
     {"article": "<p>Ice &amp; snow</p><p>melt.</p>", "n": "S0", "group": "A1", "text": "Ice  melts.", "score": 2.5},

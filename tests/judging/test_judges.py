@@ -4,22 +4,30 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.fitting import fit_contrast, fit_pointwise
-from climassay.judging.judges import (
+from climassay.judging import (
     ContrastProbe,
-    DirectScoring,
     Harvester,
-    PairwisePrompt,
+    Item,
     PointwiseProbe,
+    Preferences,
+    QualityRequests,
+    aspect_names,
+    fit_contrast,
+    quality,
+    sort_items,
+)
+from climassay.judging.fitting import fit_pointwise
+from climassay.judging.judges import (
+    DirectScoring,
+    PairwisePrompt,
     StateTable,
     ZeroShotContrast,
     layer_choices,
     layers_of,
 )
-from climassay.judging.preferences import CERTAIN, WORDINGS, Item, Preferences, QualityRequests, aspect_names, quality
-from climassay.judging.ranking import sort_items
-from climassay.learning.harvest import harvest
-from climassay.models.contract import OptionRequest, OptionScores
+from climassay.judging.preferences import CERTAIN, WORDINGS
+from climassay.learning import harvest
+from climassay.models import OptionRequest, OptionScores
 from planted_model import WIDTH, PlantedModel, harvester, items
 from tiny_models import smollm2
 

@@ -23,7 +23,7 @@ from climassay.judging.fitting import (
 )
 from climassay.judging.probe import log_length_differences, three_way
 from climassay.judging.training import pairs_within
-from climassay.learning.model_file import Provenance
+from climassay.learning import Provenance
 
 WIDTH = 40
 

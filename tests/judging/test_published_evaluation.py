@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
+from climassay.judging import Item
 from climassay.judging.judges import Contrasts
-from climassay.judging.preferences import Item, Judgements
+from climassay.judging.preferences import Judgements
 from climassay.judging.published_evaluation import classify_comparisons, score_comparisons
 from climassay.judging.training import pairs_within
 

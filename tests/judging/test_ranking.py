@@ -5,11 +5,8 @@ import pytest
 
 from climassay.api.judges import Judge
 from climassay.errors import InputError, NoAnswerError
-from climassay.judging.anchor_labelling import insert_items
-from climassay.judging.judges import probe_judge
-from climassay.judging.preferences import Item, Judgements
-from climassay.judging.ranking import rank_items
-from climassay.judging.training import train_probe
+from climassay.judging import Item, insert_items, probe_judge, rank_items, train_probe
+from climassay.judging.preferences import Judgements
 from planted_model import PlantedModel, harvester, items
 
 LEVELS = ("low", "medium", "high")

@@ -5,15 +5,16 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from climassay.judging.benchmark import JudgeResult, judge_results_of, result_row, score_judge
+from climassay.judging import Item, JudgeResult, make_folds, quality, rank_items
+from climassay.judging.benchmark import judge_results_of, result_row, score_judge
 from climassay.judging.judges import Cost
-from climassay.judging.preferences import CERTAIN, Item, Judgements, quality
-from climassay.judging.ranking import CERTAIN_ONLY, rank_items, ranking_table
+from climassay.judging.preferences import CERTAIN, Judgements
+from climassay.judging.ranking import CERTAIN_ONLY, ranking_table
 from climassay.judging.report import (
     judge_sections,
     picture_blocks,
 )
-from climassay.judging.training import Learned, Picture, make_folds
+from climassay.judging.training import Learned, Picture
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
+from climassay.judging import sort_items
 from climassay.judging.merging import (
     gains,
     interleave,
@@ -18,7 +19,7 @@ from climassay.judging.merging import (
     merge_greedy,
 )
 from climassay.judging.preferences import Comparisons
-from climassay.judging.ranking import sort_groups, sort_items
+from climassay.judging.ranking import sort_groups
 
 
 def preferences(n, seed, spread=1.0, noise=1.0):

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.judging.settings import ProbeSettings
-from climassay.judging.training import PROBE_METHODS, path_plot, quality_of, train_probe
-from climassay.learning.model_file import Provenance
+from climassay.judging import ProbeSettings, train_probe
+from climassay.judging.training import PROBE_METHODS, path_plot, quality_of
+from climassay.learning import Provenance
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
 
 

@@ -9,9 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from climassay.errors import InputError
 from climassay.judging.probe import three_way
-from climassay.learning import fit_calibrator, group_folds, threshold_for
-from climassay.learning.calibration import cross_fitted, fit_scale, fit_tie_band, reweighted
-from climassay.learning.evaluation import calibration
+from climassay.learning import calibration, fit_calibrator, group_folds, reweighted, threshold_for
+from climassay.learning.calibration import cross_fitted, fit_scale, fit_tie_band
 
 
 def test_summary_matches_hand_worked_example():

@@ -5,8 +5,7 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score, f1_score, log_loss, roc_auc_score
 
 from climassay.errors import InputError
-from climassay.learning.evaluation import auroc, auroc_estimate, evaluate
-from climassay.learning.linear import softmax
+from climassay.learning import auroc, auroc_estimate, evaluate, softmax
 from climassay.statistics import wilson_interval
 
 CLASSES = ("low", "middle", "high")

@@ -8,16 +8,9 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.learning.harvest import (
-    ActivationSetting,
-    ActivationStore,
-    Harvest,
-    Rows,
-    SettingActivations,
-    harvest,
-    request_key,
-)
-from climassay.models.contract import Message, OptionRequest
+from climassay.learning import ActivationStore, Harvest, harvest
+from climassay.learning.harvest import ActivationSetting, Rows, SettingActivations, request_key
+from climassay.models import Message, OptionRequest
 from counting_model import CountingModel, ask, expected_states, texts_of
 from tiny_models import save_tiny
 from writing_process import Shout

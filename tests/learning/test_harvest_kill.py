@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import counting_model
-from climassay.learning.harvest import ActivationSetting, ActivationStore, harvest
+from climassay.learning import ActivationStore, harvest
+from climassay.learning.harvest import ActivationSetting
 from counting_model import CountingModel, ask, expected_states, texts_of
 
 pytestmark = pytest.mark.process

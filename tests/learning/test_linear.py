@@ -7,13 +7,8 @@ from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 
 from climassay.errors import InputError
-from climassay.learning.linear import (
-    Scaling,
-    fit_linear,
-    fit_path,
-    ordinal_loss,
-    softmax,
-)
+from climassay.learning import fit_linear, fit_path, softmax
+from climassay.learning.linear import Scaling, ordinal_loss
 
 
 @pytest.fixture

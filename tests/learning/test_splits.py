@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.learning.splits import NearDuplicates, group_folds, splits_of
+from climassay.learning import NearDuplicates, group_folds, splits_of
 
 
 @given(st.lists(st.integers(0, 8), min_size=4, max_size=60), st.integers(2, 6), st.integers(0, 3), st.booleans())

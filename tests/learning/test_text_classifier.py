@@ -10,18 +10,10 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from climassay.errors import InputError, ModelError
-from climassay.learning.calibration import reweighted
+from climassay.learning import ModelFormat, Provenance, TextClassifier, checked_array, reweighted
 from climassay.learning.features import FeatureModels, Vocabulary, ngrams, read_source, text_states
-from climassay.learning.model_file import ModelFormat, Provenance, checked_array
-from climassay.learning.text_classifier import (
-    BOTH,
-    CONSTANT,
-    WORDS,
-    TextClassifier,
-    TrainingTexts,
-    train_text_classifier,
-)
-from climassay.models.contract import Encoder
+from climassay.learning.text_classifier import BOTH, CONSTANT, WORDS, TrainingTexts, train_text_classifier
+from climassay.models import Encoder
 from planted_model import PlantedModel
 from tiny_models import save_tiny
 

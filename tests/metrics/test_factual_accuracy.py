@@ -15,7 +15,7 @@ from climassay.metrics import (
     score_answers,
     supports,
 )
-from climassay.models.contract import Completion
+from climassay.models import Completion
 from scripted_model import ScriptedModel
 from tiny_models import smollm2
 

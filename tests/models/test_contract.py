@@ -12,18 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError, ModelError
-from climassay.models import ModelOptions, load_model
-from climassay.models import encoders as room
-from climassay.models.contract import (
-    CHARACTERS_PER_TOKEN,
-    DEFAULT_WINDOW,
+from climassay.models import (
     GenerationRequest,
     Message,
+    ModelOptions,
     OpenWeights,
     OptionRequest,
     OptionScores,
     Sampling,
     StreamingGenerator,
+    load_model,
+)
+from climassay.models import encoders as room
+from climassay.models.contract import (
+    CHARACTERS_PER_TOKEN,
+    DEFAULT_WINDOW,
     Windowed,
     calibrate,
     content_free_correction,

@@ -12,7 +12,7 @@ from climassay.errors import InputError
 from climassay.models.local import cpu_settings as dtypes
 from climassay.models.local.cpu_settings import DTYPE_VARIABLE, fastest_cpu_dtype
 from climassay.models.local.loading import load_local
-from climassay.tuning.base import TuningBase
+from climassay.tuning import TuningBase
 from tiny_models import save_tiny
 
 

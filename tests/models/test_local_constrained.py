@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from xgrammar.testing import _is_grammar_accept_string
 
 from climassay.errors import ModelError
-from climassay.models.contract import GenerationRequest, Message, OpenWeights, Sampling
+from climassay.models import GenerationRequest, Message, OpenWeights, Sampling
 from climassay.models.local.model import LocalModel
 from climassay.models.local.schema_grammar import schema_grammar
 from tiny_models import save_tiny, smollm2

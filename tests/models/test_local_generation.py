@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from climassay.errors import ModelError
-from climassay.models import load_model
-from climassay.models.contract import Completion, GenerationRequest, Message, Sampling, StreamingGenerator
+from climassay.models import Completion, GenerationRequest, Message, Sampling, StreamingGenerator, load_model
 from climassay.models.local.generation import AdmittedPrompt, SharedRows, TokenSampler, draw_tokens
 from climassay.models.local.model import LocalModel
 from climassay.models.local.network import Network

@@ -15,7 +15,7 @@ from tokenizers import AddedToken
 from transformers import PreTrainedTokenizerFast
 
 from climassay.errors import ModelError
-from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.local import network as networks
 from climassay.models.local import network as packing
 from climassay.models.local.loading import load_local

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_server import ApiServer, Behaviour, Reply
-from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling, object_schema
+from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models.contract import object_schema
 from climassay.models.json_answers import satisfying_json
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.option_scores import named_option, score_options
@@ -391,6 +392,27 @@ def test_json_that_repeats_itself_is_asked_again_once_with_limited_lists_and_no_
     sent = [asked.body["response_format"]["json_schema"]["schema"]["properties"]["items"] for asked in requests]
     assert [part.get("maxItems") for part in sent] == [None, 3]
     assert "repeated itself" in requests[1].content
+
+
+def test_after_a_list_without_end_later_requests_have_limited_lists_while_the_server_accepts_them():
+    answers = iter([Reply(LOOP, finish_reason="length"), Reply(FEW), Reply(FEW), Reply(FEW)])
+    server = KnowsNoLimits(rule=lambda asked: next(answers))
+    server.refusal = lambda request: None
+    limits = lambda asked: "maxItems" in json.dumps(asked.body["response_format"])  # noqa: E731
+    with server:
+        client = OpenAIModel("m", base_url=server.url, policy=RetryPolicy(base=0.0))
+        try:
+            for number in range(2):
+                client.generate([GenerationRequest((Message("user", f"Quote {number}."),), Sampling(), schema=ITEMS)])
+            assert [limits(asked) for asked in server.asked] == [False, True, True]
+            assert client.capabilities.limits_items
+            del server.refusal  # From here on, the server refuses limits.
+            [completion] = client.generate([GenerationRequest((Message("user", "Quote."),), Sampling(), schema=ITEMS)])
+        finally:
+            client.close()
+    assert completion.text == FEW
+    assert [limits(asked) for asked in server.asked[3:]] == [True, False]
+    assert not client.capabilities.limits_items
 
 
 @pytest.mark.parametrize("server_does", ["yes", "ignore", "refuse"])

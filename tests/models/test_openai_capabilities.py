@@ -7,7 +7,7 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Reply, by_hash
 from climassay.errors import ModelError
-from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy

@@ -7,7 +7,7 @@ import pytest
 
 from api_server import ApiServer, Reply
 from climassay.errors import ModelError
-from climassay.models.contract import GenerationRequest, Message, OptionRequest, Sampling
+from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.openai.prompt_length import is_shortened

@@ -10,7 +10,7 @@ import pytest
 
 from api_server import ApiServer, Behaviour
 from climassay.errors import ModelError
-from climassay.models.contract import Completion, GenerationRequest, Message, Sampling, Usage
+from climassay.models import Completion, GenerationRequest, Message, Sampling, Usage
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import Clock, RetryPolicy
 from climassay.models.servers import Price

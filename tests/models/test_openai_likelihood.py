@@ -7,7 +7,7 @@ import pytest
 
 from api_server import ApiServer, Behaviour, Reply, schema_of
 from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq, mcq_tables, score_mcq
-from climassay.models.contract import Message, OptionRequest, OptionScores
+from climassay.models import Message, OptionRequest, OptionScores
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.questions import Question

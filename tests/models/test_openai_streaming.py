@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from api_server import ApiServer, Behaviour
-from climassay.models.contract import GenerationRequest, Message, Sampling, StreamingGenerator
+from climassay.models import GenerationRequest, Message, Sampling, StreamingGenerator
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import BadReplyError, StreamedReply, parse_reply

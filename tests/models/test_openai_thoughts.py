@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api_server import ApiServer, Reply
-from climassay.models.contract import GenerationRequest, Message
+from climassay.models import GenerationRequest, Message
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.replies import parse_reply
 from climassay.questions.thoughts import separate_thoughts

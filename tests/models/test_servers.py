@@ -10,9 +10,8 @@ import pytest
 import climassay
 from api_server import ApiServer
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.experiment_file import ModelSpec
-from climassay.models import ModelOptions, load_model
-from climassay.models.contract import GenerationRequest, Message
+from climassay.evaluation import ModelSpec
+from climassay.models import GenerationRequest, Message, ModelOptions, load_model
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.finetuning import fine_tune
 from climassay.models.openai.pacing import RetryPolicy

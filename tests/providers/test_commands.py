@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from climassay.models.contract import GenerationRequest, Message, Sampling
+from climassay.models import GenerationRequest, Message, Sampling
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from providers.knowing_model import FACTS

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from api_server import ApiServer, Behaviour
-from climassay.models.contract import Completion
+from climassay.models import Completion
 from climassay.models.openai.client import OpenAIModel
 from climassay.records import RecordedModel, Records, answer_writer, recorded, tables
 from patience import PATIENCE, reached, until

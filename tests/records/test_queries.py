@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 import climassay
 from climassay.errors import InputError, RecordsError
-from climassay.models.contract import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
+from climassay.models import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
 from climassay.records import RecordedModel, Records, tables
 from climassay.records.answer_writer import OWNER
 from climassay.records.queries import calls_by_model, list_runs, run_details, seconds_per_answer, usage_by_model

@@ -8,15 +8,7 @@ import sqlite3
 import pytest
 
 from climassay.errors import ModelError, RecordsError
-from climassay.models.contract import (
-    Completion,
-    GenerationRequest,
-    Message,
-    OptionRequest,
-    OptionScores,
-    Sampling,
-    Usage,
-)
+from climassay.models import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Sampling, Usage
 from climassay.records import RecordedModel, Records, RequestCounts
 from climassay.records.queries import list_runs
 from climassay.records.recorded_answers import iterate_answers

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay.errors import InputError
-from climassay.models.contract import Completion, Usage
+from climassay.models import Completion, Usage
 from climassay.records import RecordedModel, Records
 from climassay.records.queries import list_runs
 from climassay.records.transfer import MergedAnswers, export_answers, import_answers

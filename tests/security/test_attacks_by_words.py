@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from api_server import ApiServer, Reply, by_hash, schema_of
 from climassay.factcheck.scales import ACCURACY
-from climassay.models.contract import Message
+from climassay.models import Message
 from climassay.prompts import Prompt, load_prompt, prompt_names
 from injections import INJECTIONS
 from tiny_models import smollm2

@@ -12,8 +12,8 @@ import pypdfium2.raw as pdfium
 import pytest
 
 from climassay import io as parquet
-from climassay.corpus.documents import MEBIBYTE, ReadOptions
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import ReadOptions, read
+from climassay.corpus.documents import MEBIBYTE
 from climassay.corpus.readers.pdf import MAX_TEXT_OBJECTS
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.errors import InputError

@@ -225,8 +225,8 @@ def test_an_adapter_is_numbers_and_nothing_else(config, generator, tmp_path, can
 
 
 def trained_readers():
-    from climassay.confidence.tagging.tagger import load_tagger
-    from climassay.judging.probe import load_probe
+    from climassay.confidence.tagging import load_tagger
+    from climassay.judging import load_probe
 
     return {"probe": load_probe, "tagger": load_tagger}
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from api_server import ApiServer, Behaviour, Reply, schema_of
-from climassay.models.contract import GenerationRequest, Message, OptionRequest
+from climassay.models import GenerationRequest, Message, OptionRequest
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.records import RecordedModel, Records

@@ -8,9 +8,17 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.learning.splits import split_groups
-from climassay.tuning import PRESETS, ChatData, ContinuedPretrainingData, TuningConfig, find_preset, split_documents
+from climassay.tuning import (
+    PRESETS,
+    ChatData,
+    ContinuedPretrainingData,
+    TuningConfig,
+    find_preset,
+    read_result,
+    split_documents,
+)
 from climassay.tuning.data import check_data
-from climassay.tuning.result import FORMAT, RESULT_FILE, read_result
+from climassay.tuning.result import FORMAT, RESULT_FILE
 from climassay.tuning.sequences import epoch_order, passes
 from tuning_parts import book, library, parity
 

@@ -49,8 +49,9 @@ def test_the_guidelines_list_the_reasons(queue, annotator):
     assert "The marked answer is wrong" in annotator.get(f"{HOME}/guidelines").text
 
 
-def test_without_a_dataset_the_page_says_where_questions_come_from(place, annotator):
-    assert "climassay generate run" in annotator.get("/annotate").text
+def test_without_a_dataset_the_page_says_where_questions_come_from(place, annotator, client_of):
+    assert "assigned to you, or open to everybody" in annotator.get("/annotate").text
+    assert "Open a file of questions below" in client_of("admin").get("/annotate").text
 
 
 def test_after_a_label_comes_the_next_item(queue, annotator):

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from climassay.api.annotation import annotator_agreement
-from climassay.evaluation.judge_check import BlindAnswer
+from climassay.evaluation import BlindAnswer
+from climassay.generation import DatasetStore
 from climassay.generation.annotation import AnnotationStore
 from climassay.generation.annotation.long_answers import rating_agreement, rating_drafts, ratings_of
-from climassay.generation.dataset_store import DatasetStore
 from climassay.questions import Criterion, Question
 from web_parts import post
 

@@ -11,7 +11,7 @@ from browser import arriving, barriers, sideways
 from check_parts import furnish, write_settings
 from climassay.corpus import RelevanceRule
 from climassay.errors import InputError
-from climassay.models.contract import Completion
+from climassay.models import Completion
 from climassay.models.openai.client import OpenAIModel
 from climassay.records.queries import list_runs
 from climassay.web.ask import MAX_QUESTION_LENGTH

@@ -9,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
-from climassay.factcheck import make_claim
-from climassay.factcheck.transcript import as_data
+from climassay.factcheck import as_data, make_claim
 from climassay.web import AppState, ServerSettings
 from climassay.web.checks.debate import BEGIN, checks_of, live_debate
 from climassay.web.jobs import JobEvent

@@ -8,13 +8,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from annotated_dataset import WORDINGS, draft, fill, source
 from browser import arriving
-from climassay.corpus.documents import Passage
-from climassay.factcheck import DebateSettings, make_claim
-from climassay.factcheck.check_store import CheckStore
+from climassay.corpus import Passage
+from climassay.factcheck import CheckStore, DebateSettings, make_claim
 from climassay.generation import Wording
 from climassay.generation.annotation import Label
-from climassay.grounding.answer import GroundedAnswer, Source
-from climassay.grounding.citations import AnswerSentence
+from climassay.grounding import AnswerSentence, GroundedAnswer, Source
 from climassay.web.jobs import jobs
 from factcheck_transcripts import full_transcript, with_text_everywhere
 from library_parts import add_book

@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 import sqlalchemy as sa
 
+from climassay.evaluation import Prediction
 from climassay.evaluation.report import is_wrong
-from climassay.evaluation.tasks import Prediction
 from climassay.records import tables
 from climassay.records.queries import require_run, run_details
 from climassay.web.app_state import ResultCache

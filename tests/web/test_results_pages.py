@@ -9,7 +9,7 @@ from xml.dom import minidom
 
 import pytest
 
-from climassay.evaluation.results import Cell, CellRecord, Experiment, Outcome
+from climassay.evaluation import Cell, CellRecord, Experiment, Outcome
 from climassay.metrics.factual_accuracy import AnswerJudgement
 from climassay.reporting import Report, Section, Table
 from climassay.reporting.html import breakable, report_data
@@ -327,7 +327,8 @@ def test_usage_is_counted_by_model_command_and_day(reader, place):
 
 
 def test_a_dataset_shows_its_statistics_and_drafts(reader, place):
-    from climassay.generation.dataset_store import DatasetStore, StoredDraft
+    from climassay.generation import DatasetStore
+    from climassay.generation.dataset_store import StoredDraft
     from drafts import make_draft, rejected
 
     store = DatasetStore(place.records)

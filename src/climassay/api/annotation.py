@@ -1,7 +1,7 @@
 """Experts' labels of generated questions: queues, progress, agreement, label files and retraining."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from climassay.statistics import Estimate, ResampledEstimate
 
 LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
-ExportFormat = LabelFormat | Literal["rubrics"]
+ExportFormat = LabelFormat | Literal["rubrics", "questions"]
 
 
 def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
@@ -30,11 +30,11 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         **changes: Settings of :class:`climassay.generation.annotation.AnnotationSettings`; None leaves one as it is.
 
     Raises:
-        InputError: There is no such dataset, or a setting cannot be.
+        InputError: The dataset does not exist, or a setting is invalid.
     """
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
@@ -49,12 +49,12 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
 
 
 def begin_dataset(
-    session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", overlap: int
+    session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", **changes: Any
 ) -> Shown:
-    """Open a dataset of drafts that nobody generated for annotation; those that are there already stay.
+    """Create a dataset from drafts and open it for annotation; existing drafts stay unchanged.
 
     Raises:
-        InputError: It was begun with something else.
+        InputError: The dataset was begun with other items.
     """
     from climassay.generation.dataset_store import DatasetStore
 
@@ -62,7 +62,74 @@ def begin_dataset(
     store.begin(dataset, dict(origin))
     there = {draft.id for draft in store.drafts(dataset)}
     store.save(dataset, [draft for draft in drafts if draft.draft.id not in there])
-    return open_annotation(dataset, overlap=overlap, workspace=session)
+    return open_annotation(dataset, workspace=session, **changes)
+
+
+def annotate_questions(
+    questions: str | Path,
+    dataset: str,
+    *,
+    overlap: int = 1,
+    annotators: Sequence[str] = (),
+    workspace: Place = None,
+) -> Shown:
+    """Have people judge your own questions in the browser; see export --format questions.
+
+    Running it again changes only the overlap and who annotates.
+
+    Args:
+        questions: Questions with answers (JSONL, CSV ...), with the passages that they rest on if there are any; or
+            primer.
+        dataset: Name of a new dataset for the questions.
+        overlap: Number of labels per question, by different people.
+        annotators: User who annotates them, by default everybody who may; repeat.
+        workspace: Where the dataset lies.
+
+    Raises:
+        InputError: The file cannot be read or has no question to judge, or the dataset was begun with something else.
+    """
+    from climassay.generation.annotation.own_questions import question_drafts
+
+    read = read_questions(questions)
+    drafts = list(question_drafts(read.questions))
+    n_long = len(read.questions) - len(drafts)
+    if not drafts:
+        raise InputError(
+            f"{questions} has only long-form questions: climassay annotate rubrics has people write their rubrics."
+        )
+    with Session.opened(workspace) as session:
+        changes = {"overlap": overlap, "annotators": tuple(annotators) or None}
+        opened = begin_dataset(session, dataset, {"questions": read.sha256}, drafts, **changes)
+    left_out = [f"{counted(n_long, 'long-form question')} left out: see climassay annotate rubrics."] if n_long else []
+    return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
+
+
+def annotate_answers(
+    run: str, dataset: str, *, overlap: int = 1, annotators: Sequence[str] = (), workspace: Place = None
+) -> Shown:
+    """Have people judge a model's freeform answers in the browser, without saying whose they are.
+
+    Long answers are rated with climassay evaluate blind --dataset.
+
+    Args:
+        run: Id of a run of climassay evaluate run; see climassay records runs.
+        dataset: Name of a new dataset for the answers.
+        overlap: Number of labels per answer, by different people.
+        annotators: User who annotates them, by default everybody who may; repeat.
+        workspace: Where run and dataset lie.
+
+    Raises:
+        InputError: There is no such run, it has no freeform answer, or the dataset was begun with something else.
+    """
+    from climassay import evaluation
+    from climassay.generation.annotation.own_questions import answer_drafts
+
+    with Session.opened(workspace) as session:
+        drafts = answer_drafts(evaluation.load_experiment(session.records, run))
+        if not drafts:
+            raise InputError(f"The run {run} has no freeform answer to be judged.")
+        changes = {"overlap": overlap, "annotators": tuple(annotators) or None}
+        return begin_dataset(session, dataset, {"answers": run}, drafts, **changes)
 
 
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
@@ -74,10 +141,10 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         questions: Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.
         dataset: Name of a new dataset for the questions.
         overlap: Number of rubrics per question, by different people.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read or has no long-form question, or the dataset was begun with something else.
+        InputError: The file cannot be read or has no long-form question, or the dataset was begun with other items.
     """
     from climassay.generation.annotation.long_answers import rubric_drafts
 
@@ -90,7 +157,7 @@ def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, wo
         )
     n_others = len(read.questions) - len(result)
     with Session.opened(workspace) as session:
-        opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(result), overlap)
+        opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(result), overlap=overlap)
     left_out = [f"{counted(n_others, 'question')} of other kinds left out."] if n_others else []
     return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
 
@@ -101,10 +168,10 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         annotator: Also show this annotator's progress.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset.
+        InputError: The dataset does not exist.
     """
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
@@ -147,10 +214,10 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset.
+        InputError: The dataset does not exist.
     """
     from climassay.generation.annotation import is_rubric
     from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
@@ -212,17 +279,18 @@ def export_labels(
     users: Path | str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Write experts' labels: everything (jsonl), current labels for a spreadsheet or other tool, or rubrics.
+    """Write experts' labels: everything (jsonl), current labels for a spreadsheet or tool, rubrics, or questions.
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         output: File (jsonl, csv, xlsx), or folder of other tools.
-        form: Format of the labels, by default by the ending; or rubrics, written as questions.
+        form: Format of the labels, by default by the ending; or rubrics, written as questions; or questions, the
+            accepted ones in their final wording.
         users: JSON object that maps annotators to user ids, for argilla.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset, or the file cannot be written.
+        InputError: The dataset does not exist, or the file cannot be written.
     """
     from climassay.integrations.labelling_tools import write_argilla, write_label_studio
 
@@ -235,6 +303,8 @@ def export_labels(
         settings = store.settings(dataset)
         if chosen == "rubrics":
             return _export_rubrics(dataset, output, list(store.items(dataset)))
+        if chosen == "questions":
+            return _export_questions(dataset, output, list(store.items(dataset)), settings.overlap)
         if chosen == "jsonl":
             labels, skipped = store.labels(dataset, current=False), store.skipped(dataset)
             count = annotation.write_annotations(output, dataset, settings, labels, skipped, store.comments(dataset))
@@ -262,12 +332,31 @@ def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -
     if not rows:
         raise InputError(f"No rubric of {dataset} is final yet: annotators write them with climassay serve.")
     write_rows(output, rows)
-    states = Counter(item.state for item in rubric_items)
     data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
-    data |= {"open": states["open"], "conflicts": states["conflict"]}
-    noted = [f"{states['open']} still wait for rubrics."] if states["open"] else []
+    sentence = f"Wrote {counted(len(rows), 'question')} with rubrics to {output}"
+    return _with_unsettled(data, sentence, rubric_items, "rubrics")
+
+
+def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]", overlap: int) -> Shown:
+    from climassay.generation.annotation.own_questions import accepted_questions
+
+    rows = [question_row(question) for question in accepted_questions(items, overlap)]
+    if not rows:
+        raise InputError(f"Experts have accepted no question of {dataset} yet: they label with climassay serve.")
+    write_rows(output, rows)
+    n_rejected = sum(item.state == "settled" for item in items) - len(rows)
+    data = {"dataset": dataset, "output": output, "format": "questions", "questions": len(rows), "rejected": n_rejected}
+    sentence = f"Wrote {counted(len(rows), 'accepted question')} to {output}; {n_rejected} rejected."
+    return _with_unsettled(data, sentence, items, "labels")
+
+
+def _with_unsettled(data: dict[str, Any], sentence: str, items: "Sequence[AnnotationItem]", awaited: str) -> Shown:
+    """Return the result of an export, with the number of items that are not settled."""
+    states = Counter(item.state for item in items)
+    noted = [f"{states['open']} still wait for {awaited}."] if states["open"] else []
     noted += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
-    return Shown(data, printed_lines=(f"Wrote {counted(len(rows), 'question')} with rubrics to {output}",), noted=noted)
+    data |= {"open": states["open"], "conflicts": states["conflict"]}
+    return Shown(data, printed_lines=(sentence,), noted=noted)
 
 
 def import_labels(
@@ -285,10 +374,10 @@ def import_labels(
         file: File that export wrote, or a tool's own export (JSON).
         form: Format of the labels; by default by the ending.
         users: JSON object that maps annotators to user ids, for argilla.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset, or the file cannot be read.
+        InputError: The dataset does not exist, or the file cannot be read.
     """
     from climassay.integrations.labelling_tools import read_argilla, read_label_studio
 
@@ -358,13 +447,13 @@ def retrain_validator(
         method: Kind of validator, by its features.
         model: Local model for a probe.
         encoder: Encoder whose vectors are used, or none.
-        precision: Wanted share of valid questions among those kept, for example 0.95.
+        precision: Minimum share of valid questions among the accepted ones, for example 0.95.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Where the dataset lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such dataset, or too few labels.
+        InputError: The dataset does not exist or has too few labels.
         ModelError: The model cannot be loaded.
     """
     with Session.opened(workspace) as session, session.progress.task("Reading labels") as task:

@@ -129,29 +129,27 @@ def evaluate(
     """Evaluate one or several models on questions of any kinds, in one or several settings.
 
     Args:
-        questions: ``primer`` (the bundled ones), a question file, or what was read from one.
-        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
-        settings: ``default``, ``few-shot:POOL``, ``rag:COLLECTION`` and so on; see
+        questions: ``primer`` (the bundled questions), a question file, or a set of questions.
+        models: Name of a model, a loaded model, or several; of several names one is loaded at a time.
+        settings: Names of settings such as ``default``, ``few-shot:POOL`` and ``rag:COLLECTION``; see
             :mod:`climassay.evaluation.settings`.
-        metrics: Names of metrics (:data:`climassay.metrics.METRICS`) that are computed, and in which models and
-            settings are compared; only kinds of questions that they score are asked. By default all are computed, and
-            one or two of each kind compared.
+        metrics: Names of metrics (:data:`climassay.metrics.METRICS`) to compute and compare; only kinds of questions
+            that they score are asked. By default all metrics are computed, and one or two for each kind are compared.
         judge: Name of a strong model that marks freeform answers (``judged_accuracy``).
-        scoring: How multiple-choice answers are read: ``likelihood`` of the letters, ``letter`` that the model writes,
-            or likelihood of the options' ``text``; all ways in :mod:`climassay.evaluation.tasks`. Several are settings
-            beside each other.
+        scoring: Scoring of multiple-choice answers: ``likelihood`` of the letters, generated ``letter``, or likelihood
+            of the options' ``text``; :mod:`climassay.evaluation.tasks` has the others. Several scorings are compared.
         permutations: Option orders per question; with more than 1, position bias is measured.
         passages: Passages per question in settings with retrieval.
         examples: Examples per prompt in few-shot settings.
         limit: Maximum number of questions of each kind, drawn by the seed.
-        seed: Of draws and resampling.
-        workspace: Where collections and records lie.
-        on_answers: Told how many more answers came in.
+        seed: Seed of draws and resampling.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
+        on_answers: Called with the number of new answers.
 
     Raises:
-        InputError: The questions cannot be read, two models have one name, a metric is not known or scores none of the
-            questions, or a setting names what is not there.
-        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+        InputError: The questions cannot be read, two models have the same name, a metric is unknown or scores none of
+            the questions, or a collection or file of a setting does not exist.
+        ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
 
     Example:
         >>> result = evaluate("primer", models=["local:smollm2"], metrics=["accuracy"], scoring="text", limit=1,
@@ -194,11 +192,11 @@ def run_plan(
     Args:
         plan: Models, settings, tasks and benchmarks; :func:`climassay.evaluation.load_plan` reads one from a file.
         loaded: Loaded models by the label of the plan's model that they replace; they stay open.
-        workspace: Where collections, adapters and records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The questions cannot be read, or a setting names what is not there.
-        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+        InputError: The questions cannot be read, or a collection or file of a setting does not exist.
+        ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
     """
     with Session.opened(workspace) as session:
         sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
@@ -212,11 +210,11 @@ def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace
     Args:
         file: The experiment, see climassay evaluate init.
         limit: Maximum number of questions per task and benchmark, drawn at random.
-        workspace: Where collections, adapters and records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file or the questions cannot be read, or a setting names what is not there.
-        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+        InputError: The file or the questions cannot be read, or a collection or file of a setting does not exist.
+        ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
     """
     file = Path(file)
     plan = evaluation.load_plan(file)
@@ -363,21 +361,22 @@ def evaluate_lm_eval(
 ) -> Evaluation:
     """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tasks: Tasks, groups, tags, patterns or YAML files of the harness.
-        models: Who is asked. A model behind a server writes its choice, for it gives no log-probabilities of texts.
+        models: Names of models. A model behind a server generates its choice, because servers return no
+            log-probabilities of given texts.
         include_path: Folder with further tasks; repeat. Their code is run.
         num_fewshot: Examples per prompt; repeat to compare. By default each task's own.
         chat_template: Put prompts into each model's chat template.
         limit: Maximum number of samples of each task, drawn by the seed.
         seed: Seed of the choice of examples and of resampling.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such task, or it cannot be loaded.
-        ModelError: A model cannot be loaded, or does not give what a task needs.
+        InputError: A task does not exist or cannot be loaded.
+        ModelError: A model cannot be loaded, or lacks an ability that a task needs.
     """
     from climassay.evaluation.experiment_file import HarnessSpec, check_plan
 
@@ -417,22 +416,22 @@ def evaluate_inspect(
 ) -> Evaluation:
     """Run tasks of Inspect: recorded, resumable, with intervals and paired tests.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
-        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
+        models: Name of a model, a loaded model, or several; of several names one is loaded at a time.
         task_args: Argument of the tasks; repeat.
         epochs: Number of times each sample is asked; by default as each task says.
-        grader: Model that grades answers where a task needs grading; by default the evaluated model itself.
-        max_tokens: Maximum number of tokens of an answer, where a task sets none.
+        grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
+        max_tokens: Maximum number of tokens of an answer if a task sets none.
         log_dir: Folder for Inspect's own logs (inspect view --log-dir).
         limit: Maximum number of samples of each task, drawn by the seed.
         seed: Seed of the resampling.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such task, it cannot be loaded or run, or it needs tools, which no model here uses.
+        InputError: A task does not exist, cannot be loaded or run, or needs tools, which are not supported.
         ModelError: A model cannot be loaded.
     """
     from climassay.evaluation.experiment_file import InspectSpec, check_plan
@@ -480,7 +479,7 @@ def evaluate_choices(
 
     Args:
         questions: Questions: climassay, ClimaQA or Pira tables (CSV, JSONL, Parquet, .gz); or 'primer'.
-        models: Who is asked: a name or a loaded model, or several. Of several names one is loaded at a time.
+        models: Name of a model, a loaded model, or several; of several names one is loaded at a time.
         settings: default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION (or
             DOCUMENT@COLLECTION) or context; repeat.
         scorings: likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a
@@ -490,11 +489,11 @@ def evaluate_choices(
         examples: Examples per prompt in few-shot settings.
         limit: Maximum number of questions, drawn by the seed.
         seed: Seed of option orders and resampling.
-        workspace: Where collections and records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The questions cannot be read, or a setting names what is not there.
-        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+        InputError: The questions cannot be read, or a collection or file of a setting does not exist.
+        ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
     """
     from climassay.evaluation.experiment_file import check_plan
 

@@ -50,24 +50,24 @@ def check_claim(
     """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
 
     Args:
-        claim: One statement, or a claim with its source and date.
-        collections: An advocate each; ``A+B`` is one advocate with two of them, ``A=0.5`` one of weight 0.5.
-        adversaries: Collections of advocates who argue their collection's own stance.
-        plain: Whether the model itself takes part, without passages.
-        settings: Rules of the debate; its advocates and its models are those of the other arguments where these name
-            any.
-        model: Speaks for everybody; by default each model that the settings name, or the bundled one.
-        samples: Number of debates; above 1, the transcript says how stable the verdict is.
-        workspace: Where collections and records lie.
-        force: Debate a claim, too, that looks not checkable or not about climate.
+        claim: Text of the claim, or a claim with its source and date.
+        collections: Collections, with one advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one
+            with weight 0.5.
+        adversaries: Collections of adversarial advocates, which argue the stance of their collection.
+        plain: Whether to add an advocate without passages.
+        settings: Settings of the debate; the other arguments override its advocates and models.
+        model: Model of all participants; by default the models of the settings.
+        samples: Number of debates; with more than 1, the stability of the verdict is measured.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
+        force: Whether to debate claims that do not look checkable or are not about climate, too.
         on_event: Called with the claim and each event of the debate.
-        on_start: Called with who debates, before anything is asked.
+        on_start: Called with the setup of the debate before the first request.
 
     Returns:
-        The transcript of the debate; its ``verdict`` has the label, its explanation and its citations.
+        Transcript of the debate; its ``verdict`` has the label, its explanation and its citations.
 
     Raises:
-        InputError: The claim is empty, nobody debates, or there is no such collection.
+        InputError: The claim is empty, the debate has no advocate, or a collection does not exist.
         ModelError: The model cannot be loaded.
 
     Example:
@@ -106,26 +106,26 @@ def check_claims(
     workspace: Place = None,
     force: bool = False,
 ) -> "factcheck.CheckedClaims":
-    """Check many claims, and score the verdicts where published ones are known.
+    """Check many claims, and score the verdicts if published verdicts are known.
 
     Args:
-        claims: A file of claims, ``primer:claims``, statements, or what was read from a file.
-        collections: An advocate each; ``A+B`` is one advocate with two of them, ``A=0.5`` one of weight 0.5.
-        columns: Which columns of the file to read.
-        adversaries: Collections of advocates who argue their collection's own stance.
-        plain: Whether the model itself takes part, without passages.
-        settings: Rules of the debate; its advocates and its models are those of the other arguments where these name
-            any.
-        model: Speaks for everybody; by default each model that the settings name, or the bundled one.
-        limit: Check a seeded sample of so many claims.
+        claims: File of claims, ``primer:claims``, texts, or a table of claims.
+        collections: Collections, with one advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one
+            with weight 0.5.
+        columns: Columns of the file.
+        adversaries: Collections of adversarial advocates, which argue the stance of their collection.
+        plain: Whether to add an advocate without passages.
+        settings: Settings of the debate; the other arguments override its advocates and models.
+        model: Model of all participants; by default the models of the settings.
+        limit: Number of claims drawn by the seed; all by default.
         samples: Number of debates for each claim.
-        classes: Number of classes to show distributions in.
+        classes: Number of classes in which distributions are shown.
         concurrency: Number of claims debated concurrently.
-        workspace: Where collections and records lie.
-        force: Debate a claim, too, that looks not checkable or not about climate.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
+        force: Whether to debate claims that do not look checkable or are not about climate, too.
 
     Raises:
-        InputError: The claims cannot be read, nobody debates, or published verdicts do not fit the scale.
+        InputError: The claims cannot be read, the debate has no advocate, or a published verdict is not on the scale.
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import CONCURRENCY
@@ -224,9 +224,9 @@ def list_claims(
 
     Args:
         document: PDF, Word, HTML (a saved web page), EPUB, Markdown or text.
-        model: A strong model, which lists the claims.
+        model: Strong model that lists the claims.
         limit: Maximum number of passages to read, from the beginning.
-        workspace: Where answers are stored.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The document cannot be read.
@@ -309,11 +309,11 @@ def score_verdicts(
             Verdicts of another of these scales can be scored in 2 classes.
         classes: Number of classes to collapse the scale to (climate-feedback: 7, 5 or 2).
         claim: Column of the claims, for duplicates; claim, statement or text if there is one.
-        unknown: Predictions that are not on the scale: stop, or count them as wrong.
+        unknown: Treatment of predictions that are not on the scale: stop (error), or count them as wrong.
         seed: Seed of the resampling.
 
     Raises:
-        InputError: The file or a column cannot be used, or a verdict is not of the scale.
+        InputError: The file or a column cannot be used, or a verdict is not on the scale.
     """
     from climassay.factcheck.results.scoring import score_verdicts as scored
 
@@ -399,14 +399,14 @@ def estimate_debates(
     """Estimate requests, tokens, cost and time of debates without asking a model.
 
     Args:
-        claims: To be debated.
-        settings: Who debates, and by which rules.
-        model: Loaded model that speaks for everybody; by default each model that the settings name.
+        claims: Claims to be debated.
+        settings: Settings of the debate.
+        model: Loaded model of all participants; by default the models of the settings.
         samples: Number of debates for each claim.
-        workspace: Where collections and records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such collection or scale.
+        InputError: A collection or the scale does not exist.
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import set_up_debate
@@ -429,10 +429,10 @@ def list_checks(
     Args:
         checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`); all by default.
         page: Page number; fifty checks a page, newest first.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such opinion, or no such day.
+        InputError: The review or a day of the filter is invalid.
     """
     from climassay.factcheck.check_records import (
         iso_time,
@@ -466,10 +466,10 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
 
     Args:
         check: Id of the check.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such check.
+        InputError: The check does not exist.
     """
     from climassay.factcheck.check_records import iso_time
     from climassay.factcheck.results.checked_claim import verdict_lines
@@ -499,10 +499,10 @@ def export_checks(
     Args:
         file: File to write: one check per line (.jsonl), with debate and reviews.
         checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`).
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be written, or there is no such opinion or day.
+        InputError: The file cannot be written, or the review or a day of the filter is invalid.
     """
     file = Path(file)
     if file.suffix != ".jsonl":

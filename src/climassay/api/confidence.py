@@ -159,14 +159,14 @@ def extract_confidence(
     Args:
         reports: Files of reports, or folders of them.
         collections: Names of collections whose documents are read as well.
-        options: How statements are extracted.
-        reading: How the files are read, for example columns of tables.
-        model: Divides each sentence of several levels into the words that each is about, with one request; by
-            default every level has its whole sentence.
-        workspace: Where the collections lie, and the model's answers are recorded.
+        options: Options of the extraction.
+        reading: Options for reading the files, for example columns of tables.
+        model: Model that divides each sentence with several levels into the parts that the levels are about, with one
+            request; by default every level gets the whole sentence.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is nothing to read, or nothing that could be read.
+        InputError: There is nothing to read, or no file can be read.
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.extraction import (
@@ -232,13 +232,13 @@ def lint_confidence(
     """Check drafts of an assessment report for how they state certainty.
 
     Args:
-        drafts: Files, or texts: what names no file and has a space is taken for a text.
-        rules: Rules, divided by commas: these alone; with a minus before each, all but these; or ``all``.
+        drafts: Files or texts; a string with a space that is not the name of a file is a text.
+        rules: Names of rules, separated by commas: only these; with a minus before each, all but these; or ``all``.
         model: Also have a strong language model read every passage with words of certainty.
-        workspace: Where the model's answers are recorded.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: A file cannot be read, or there is no such rule.
+        InputError: A file cannot be read, or a rule does not exist.
         ModelError: The model cannot be loaded.
 
     Example:
@@ -312,8 +312,8 @@ def diff_confidence(old: Path | str, new: Path | str) -> ComparedStatements:
     """Compare two extractions: statements added, removed, reworded, or with another level.
 
     Args:
-        old: JSON lines of the earlier extraction, made by climassay confidence extract.
-        new: JSON lines of the later one.
+        old: File of the earlier extraction, written by climassay confidence extract (.jsonl).
+        new: File of the later extraction.
 
     Raises:
         InputError: A file cannot be read.
@@ -388,13 +388,13 @@ def find_topics(
     """Group statements with their context into named topics, as BERTopic does, merged to the number in the settings.
 
     Args:
-        statements: Made by climassay confidence extract.
+        statements: File of statements, written by climassay confidence extract.
         output: File of the topics.
-        settings: How many, and how they are found.
-        names: TOML file of topic names, created if missing; names changed in it are kept by later runs.
+        settings: Number of topics, and settings of the clustering.
+        names: TOML file of topic names, created if missing; later runs use names that you change in it.
         assign_untagged: Also assign untagged statements to the nearest topic.
-        model: Proposes names; None names topics by their words.
-        workspace: Where proposals are recorded.
+        model: Model that proposes names; None names topics by their words.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: A file cannot be read or written.
@@ -489,15 +489,15 @@ def report_topics(
     """Score topics by cycle or working group, with intervals, tags, a map, and reasons for gaps.
 
     Args:
-        statements: Made by climassay confidence extract.
-        topics: Made by climassay confidence topics.
-        by: Columns to compare, cycle, working-group or report; by default cycles where there are several, else working
+        statements: File of statements, written by climassay confidence extract.
+        topics: File of topics, written by climassay confidence topics.
+        by: Columns to compare: cycle, working-group or report; by default cycles if there are several, else working
             groups.
         predictions: A tagger's probabilities (CSV or JSON lines: id and a column for each level), held out.
         tagger: Tag the untagged statements that have a topic.
         sample: Number of untagged statements that --tagger tags, drawn at random.
         seed: Seed of resampling for intervals, and of --sample.
-        workspace: Where the report is recorded.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: A file cannot be read, or there is nothing for the tagger to read.

@@ -49,19 +49,19 @@ def add_documents(
     Documents that are already there are skipped, and an interrupted run continues where it stopped.
 
     Args:
-        collection: Its name.
+        collection: Name of the collection.
         files: PDF, Word, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
-        workspace: Where the collection lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         encoder: local:minilm (default), or local: and a sentence-transformers folder or hub id.
         passage_size: Length of a passage in characters; 2000 by default.
         passage_overlap: Maximum overlap of neighbouring passages in characters; 200 by default.
-        reading: Columns of tables, and what is known of the documents.
+        reading: Columns of tables, and metadata of the documents.
         replace_older: Remove older versions of the documents added (same file and title).
         originals: Keep the files, so that citations lead to their pages.
-        on_progress: Told after every batch of passages.
+        on_progress: Called after every batch of passages.
 
     Returns:
-        What was added and what was there; ``skipped`` names every file that could not be read, with the reason.
+        Counts of added and existing documents; ``skipped`` names every unreadable file, with the reason.
 
     Raises:
         InputError: None of the files can be read, or the collection has another encoder.
@@ -122,13 +122,13 @@ def search(
         query: A question or statement.
         k: Maximum number of hits.
         mode: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
-        threshold: Cosine below which a passage is left out; by default what was measured for the encoder and the kind
-            of query decides, None for no limit.
+        threshold: Minimum cosine of a passage; by default the value measured for the encoder and the kind of query,
+            None for no minimum.
         full: Show whole passages.
-        workspace: Where the collections lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such collection or mode.
+        InputError: A collection or the mode does not exist.
 
     Example:
         >>> [hit.passage.document for hit in search("heat", "greenhouse effect", k=1, workspace=folder)]
@@ -157,17 +157,17 @@ def evaluate_search(
     """Measure how well search finds the passages that answer questions: recall, mean reciprocal rank and nDCG.
 
     Args:
-        collection: Its name.
+        collection: Name of the collection.
         questions: JSONL or CSV files with question and passage; primer, or primer:BOOK.
         ks: Depths of recall; by default 1, 3, 5 and 10.
         modes: hybrid, dense, bm25, rrf; by default all.
-        columns: Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group (what
-            questions share, as a report: intervals are drawn over groups).
+        columns: Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group (of
+            questions, such as a report: intervals are computed over groups).
         within_group: Search for each question only in the report that its group names.
-        workspace: Where the collection lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: A file cannot be read, or there is no such collection or mode.
+        InputError: A file cannot be read, or the collection or a mode does not exist.
     """
     from climassay.corpus.retrieval_evaluation import DEFAULT_KS
     from climassay.corpus.search import SEARCH_MODES, check_mode
@@ -206,17 +206,17 @@ def ask(
     Args:
         question: Your question, in quotes.
         collections: Names of collections.
-        model: Who writes.
-        workspace: Where collections and records lie.
+        model: Model that writes the answer.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         passages: Number of passages shown to the model.
         threshold: Similarity below which a passage is not relevant.
         sentences: Maximum number of sentences of the answer.
-        profile: Ask the model as a small or a strong one; by default its size decides.
-        on_progress: Called with the answer as far as there is one: its sources, then the sentences that are complete,
-            with citations that exist. Each replaces the one before; marks for what no source bears come at the end.
+        profile: Prompts for a small or a strong model; by default chosen by the model's size.
+        on_progress: Called with each preview of the answer, which replaces the preview before: first the sources, then
+            the complete sentences with valid citations. Marks of unsupported sentences come with the final answer.
 
     Raises:
-        InputError: The question is empty, or there is no such collection.
+        InputError: The question is empty, or a collection does not exist.
         ModelError: The model cannot be loaded.
 
     Example:
@@ -302,12 +302,12 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     """Show a collection's documents and settings, or one passage in full.
 
     Args:
-        name: The collection.
+        name: Name of the collection.
         passage: Id of a passage.
-        workspace: Where the collection lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such collection or passage.
+        InputError: The collection or the passage does not exist.
     """
     from climassay.corpus.presentation import documents_table, passage_lines
 
@@ -334,21 +334,22 @@ def edit_document(
     date: str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Change a document's title, author or date, which citations show from now on.
+    """Change a document's title, author or date, as shown in citations.
 
-    A newer version of its file counts as another document afterwards: versions are told by file name and title.
+    Versions are identified by file name and title: after a change of the title, a newer version of the file counts as
+    another document.
 
     Args:
-        name: The collection.
+        name: Name of the collection.
         document: Id, title or file name of the document.
         title: New title, in quotes.
         author: New author, a person or organisation; empty removes it.
         date: New date, a year or 2023-03-20; empty removes it.
-        workspace: Where the collection lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such collection or document, several documents go by that name, nothing is to be
-            changed, the title is empty, a text is too long, or the date is none.
+        InputError: The collection or the document does not exist, several documents have the name, no change is given,
+            the title is empty, a text is too long, or the date is invalid.
     """
     if title is None and author is None and date is None:
         raise InputError("Say what is to be changed: --title, --author or --date.")
@@ -362,11 +363,11 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
     """Join the files of small additions and remove old versions; searches find the same as before.
 
     Args:
-        name: The collection.
-        workspace: Where it lies.
+        name: Name of the collection.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such collection.
+        InputError: The collection does not exist.
     """
     with Session.opened(workspace) as session:
         joined = corpus.Collection.open(session.workspace, name).compact()
@@ -379,12 +380,12 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     """Remove a document from a collection, or the whole collection.
 
     Args:
-        name: The collection.
+        name: Name of the collection.
         document: Id or title of the document; None removes the collection.
-        workspace: Where the collection lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such collection or document.
+        InputError: The collection or the document does not exist.
     """
     from climassay.corpus.collection import remove_collection
 
@@ -562,7 +563,7 @@ def read_text_to_check(file: Path) -> str:
     """Read the text of a file: plain text and Markdown unchanged, the paragraphs of other formats.
 
     Raises:
-        InputError: It cannot be read, or has no text.
+        InputError: The file cannot be read or has no text.
     """
     if file.suffix.lower() in _PLAIN_SUFFIXES:
         try:
@@ -588,22 +589,22 @@ def check_text(
     network: bool = False,
     workspace: Place = None,
 ) -> TextCheck:
-    """Check a text sentence by sentence beside the passages that say something similar.
+    """Check a text sentence by sentence against similar passages of collections.
 
-    For each sentence, shows the nearest passage, figures that contradict the sentence, words and names that differ,
-    references that point to nothing, and words that are surer than the source. A sentence is supported only if a judge
-    has read it and quotes the passage.
+    The result has, for each sentence, the nearest passage, contradicting figures, different words and names, references
+    that do not exist, and words that state more certainty than the passage. A sentence counts as supported only if the
+    judge quotes the passage that supports it.
 
     Args:
         text: Text, Markdown, Word, HTML or PDF; - reads stdin.
-        collections: Names of collections to compare it with.
-        judge: Model that reads each sentence with its passages; without one, no sentence is supported.
+        collections: Names of collections with which the text is compared.
+        judge: Model that reads each sentence with its passages; without a judge, no sentence counts as supported.
         passages: Number of passages compared with each sentence.
         network: Look up whether DOIs and web addresses exist; otherwise the network is not used.
-        workspace: Where collections and records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The text is empty or too long, or there is no such collection.
+        InputError: The text is empty or too long, or a collection does not exist.
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.overstatement import overstatement

@@ -80,7 +80,7 @@ def check_with_evidence(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Have a model judge claims on given evidence, scored where the file has published verdicts.
+    """Have a model judge claims by their evidence, and score its verdicts if the file has published ones.
 
     Args:
         file: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
@@ -89,9 +89,9 @@ def check_with_evidence(
         limit: Number of items drawn at random; all by default.
         scale: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
         calibrated: Calibrate probabilities with content-free prompts.
-        model: Who is asked.
+        model: Model that gives the verdicts.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The file cannot be read.

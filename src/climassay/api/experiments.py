@@ -61,7 +61,7 @@ class ExperimentTables(Result):
         """Return the tables of the names with their names; for CSV, by default only the table of all scores.
 
         Raises:
-            InputError: There is no such table, or several for one CSV file.
+            InputError: A table does not exist, or several tables are requested for one CSV file.
         """
         from climassay.evaluation.tables import score_rows
 
@@ -110,18 +110,18 @@ def experiment_tables(
     seed: int = 0,
     workspace: Place = None,
 ) -> ExperimentTables:
-    """Tables of an experiment in the records.
+    """Return the tables of an experiment in the records.
 
     Args:
-        run: Its run.
+        run: Id of the experiment's run.
         published: Models whose published results appear beside ours; ``all`` for every one.
         published_set: ``gold`` or ``silver``.
-        metrics: Compare cells in these; by default in one or two of each task.
+        metrics: Names of metrics in which cells are compared; by default one or two for each task.
         seed: Seed of the resampling.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such run, model or metric.
+        InputError: The run, a published model or a metric does not exist.
     """
     with Session.opened(workspace) as session:
         experiment = _experiment(session, run)
@@ -151,13 +151,13 @@ def report_experiment(
         published: Models whose published results appear beside ours; ``all`` for every one.
         published_set: ``gold`` or ``silver``.
         against: Report the overlap of the questions with this collection, file or folder; repeat.
-        metrics: Compare cells in these; by default in one or two of each task.
+        metrics: Names of metrics in which cells are compared; by default one or two for each task.
         seed: Seed of the resampling.
         html: File of the report.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such run, model, metric or text.
+        InputError: The run, a published model, a metric, or a collection or file of ``against`` does not exist.
     """
     from climassay.evaluation.contamination import contamination
 
@@ -197,17 +197,17 @@ def plan_questions(
     """Compute how many questions are needed to see a difference between two systems.
 
     Args:
-        differences: To be seen, as shares.
-        assumed: What is assumed of the two systems: ``accuracy`` and ``discordance``, or ``deviation`` and
+        differences: Differences to detect, as shares.
+        assumed: Assumptions about the two systems: ``accuracy`` and ``discordance``, or ``deviation`` and
             ``correlation``.
         metric: Metric, for example accuracy or factual_accuracy.
-        run: Estimate all of this from an experiment.
+        run: Id of an experiment's run from which the assumptions are estimated.
         power: Probability of detecting the difference (power).
         alpha: Two-sided significance level.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such metric or run, or an assumption says nothing about the metric.
+        InputError: The metric or the run does not exist, or an assumption does not apply to the metric.
     """
     from climassay.evaluation.planning import plan_table
 
@@ -244,7 +244,7 @@ def find_contamination(
         against: Collection, file or folder of training or retrieval texts; repeat.
         words: Length of the n-grams in words.
         worst: Number of questions with the longest shared runs to list.
-        workspace: Where collections lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The questions or texts cannot be read.
@@ -278,7 +278,7 @@ def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]
     """Read the texts of a question file, of other files and folders, or of a collection.
 
     Raises:
-        InputError: There is no such file or collection, or nothing in it can be read.
+        InputError: The file or collection does not exist, or nothing in it can be read.
     """
     path = Path(name)
     if not path.exists():
@@ -338,19 +338,19 @@ def compare_benchmarks(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Compare two benchmarks, such as gold and silver: do they rank the same models alike?
+    """Compare how two benchmarks, such as gold and silver, rank the same models.
 
     Args:
-        first: Run (RUN:BENCHMARK where it has several), or published:gold, published:silver.
-        second: The same, for example the silver set's run.
+        first: Run (RUN:BENCHMARK if it has several benchmarks), or published:gold or published:silver.
+        second: Run or published set to compare with, for example the run of the silver set.
         setting: Setting in which models are compared.
         generator: Model that wrote the questions: check whether metrics favour it.
         resamples: Bootstrap samples of the rank correlations.
         seed: Seed of the resampling.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such run, or the two have too little in common.
+        InputError: A run does not exist, or the two have too few models in common.
     """
     from climassay.evaluation.comparing import agreement_table, means_table, self_preference_table
 
@@ -414,8 +414,8 @@ def check_judge(
     Args:
         file: Table of answers with people's ratings, for example one of :func:`blind_answers`, filled in; or the name
             of a dataset of answers that people rated in the browser.
-        model: The judge.
-        labels: Dimension of adequacy by column; by default the columns that are called as the dimensions are.
+        model: Name of the judge, or a loaded model.
+        labels: Dimension of adequacy by column; by default the columns that have the names of dimensions.
         question: Column of the question, or of the source.
         answer: Column of the answer.
         group: Column that says which answers belong together; by default the question.
@@ -423,10 +423,10 @@ def check_judge(
         limit: Maximum number of groups, drawn by the seed.
         pairs: Maximum number of pairs compared in both orders.
         seed: Seed of draws and resampling.
-        workspace: Where the judge's answers are kept.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read, lacks a column, or has a rating that is none.
+        InputError: The file cannot be read, lacks a column, or has an invalid rating.
         ModelError: The judge cannot be loaded.
     """
     import numpy as np
@@ -486,14 +486,14 @@ def blind_answers(
         pairs: With --dataset: maximum number of pairs to compare, in place of single answers.
         overlap: With --dataset: number of people who rate each answer.
         seed: Seed of the order.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Returns:
         Rows with question, audience, answer and an empty column for each of the eight dimensions; saved as CSV or a
         workbook and filled in, :func:`check_judge` reads them.
 
     Raises:
-        InputError: There is no such run, it has no long answer, or the dataset was begun with something else.
+        InputError: The run does not exist or has no long answer, or the dataset was begun with other answers.
     """
     from climassay.api.annotation import begin_dataset
     from climassay.evaluation.judge_check import blind_answers as answers_of
@@ -508,7 +508,7 @@ def blind_answers(
             if not drafts:
                 raise InputError(f"The experiment {run} has no two answers to one question that could be compared.")
             origin = {"ratings": experiment.run, "pairs": pairs, "seed": seed}
-            return begin_dataset(session, dataset, origin, drafts, overlap)
+            return begin_dataset(session, dataset, origin, drafts, overlap=overlap)
     headings = list(rows[0])
     table = Table.of("Answers to rate from 1 to 5", headings, [list(row.values()) for row in rows], left=len(headings))
     return Shown(rows, (table,), noted=(f"{len(rows)} answers; fill in the empty columns with 1 to 5.",))

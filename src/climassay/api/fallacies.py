@@ -36,10 +36,10 @@ def name_fallacies(
         column: Column of a table that holds the texts.
         truth: Column of the true labels, to score the result.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Workspace whose session shows progress.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such classifier, or the table or a column cannot be used.
+        InputError: The classifier does not exist, or the table or a column cannot be used.
     """
     from climassay.factcheck.fallacies import find_fallacies, load_fallacies, score_fallacies
 
@@ -101,10 +101,10 @@ def evaluate_fallacies(
         include_trained: Also score items of the training data.
         encoder: Encoder that finds near-duplicates.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Workspace whose session loads the encoder.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: A table cannot be used, or nothing is left of it.
+        InputError: A table cannot be used, or no row remains after the exclusions.
     """
     import numpy as np
 
@@ -161,7 +161,7 @@ def train_fallacies(
         precision: Minimum share of right answers above the threshold.
         licence: Licence of the data, stored with the classifier.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Workspace whose session loads the encoder.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The table or the file cannot be used.

@@ -40,26 +40,25 @@ def generate(
     workspace: Place = None,
     on_progress: "PipelineProgress | None" = None,
 ) -> "GeneratedDataset":
-    """Make questions from the passages of collections, screened; a longer dataset goes on from a shorter one.
+    """Generate questions from passages of collections and screen them; a larger dataset continues a smaller one.
 
     Args:
         name: Name of the dataset in the workspace.
         collections: Names of collections to write from.
-        mcq: Accepted multiple-choice questions wanted.
-        freeform: Questions with an answer in words wanted.
-        cloze: Statements with a masked term wanted.
-        recipe: Everything that can be said about a dataset, or its file; then the arguments above and the model say
-            nothing, except the name.
-        model: Name of the model that writes.
-        workspace: Where collections, drafts and records lie.
-        on_progress: Told after every batch; by default progress bars are shown.
+        mcq: Number of accepted multiple-choice questions to generate.
+        freeform: Number of accepted freeform questions to generate.
+        cloze: Number of accepted cloze statements to generate.
+        recipe: Recipe of the dataset, or its file; a recipe replaces all other arguments except the name.
+        model: Name of the model that writes the questions.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
+        on_progress: Called after every batch; by default progress bars are shown.
 
     Returns:
-        The accepted drafts in their order; ``draft.as_question()`` is the question. There may be fewer than wanted
-        where too little of what the model writes is usable.
+        Accepted drafts in their order, fewer than requested if too few are accepted; ``draft.as_question()`` converts
+        one to a question.
 
     Raises:
-        InputError: Nothing is wanted, there is no such collection, or the dataset was begun with another recipe.
+        InputError: No question is requested, a collection does not exist, or the dataset was begun with another recipe.
         ModelError: The model cannot be loaded.
 
     Example:
@@ -111,10 +110,10 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 
     Args:
         recipe: The recipe, or its file.
-        workspace: Where collections and datasets lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read, or a collection is not there.
+        InputError: The file cannot be read, or a collection does not exist.
     """
     from climassay.generation.estimating import estimate_run, estimate_table
     from climassay.generation.recipe import load_recipe
@@ -191,10 +190,10 @@ def screen(
         orders: Option orders per question, for --consistency.
         min_agreement: Minimum share of orders answered as marked, for --consistency.
         seed: Seed of option orders other than rotations.
-        workspace: Where answers of models are kept.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The drafts cannot be read, or there is no such check.
+        InputError: The drafts cannot be read, or a check does not exist.
         ModelError: A model cannot be loaded.
     """
     from climassay.generation.dataset_results import ScreenedDrafts
@@ -253,7 +252,7 @@ def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
     """Read the drafts of a draft file or question file, and the reasons for skipped rows.
 
     Raises:
-        InputError: It is neither.
+        InputError: The name is neither a dataset nor a file of drafts.
     """
     from climassay.generation.draft import question_draft
 
@@ -306,10 +305,10 @@ def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
 
     Args:
         dataset: Name of the dataset, see climassay generate list.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is none of this name.
+        InputError: The dataset does not exist.
     """
     from climassay.generation.dataset_results import Dataset
 
@@ -323,11 +322,11 @@ def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, 
     Args:
         dataset: Name of the dataset, see climassay generate list.
         output: JSON Lines, one draft per line.
-        accepted: Leave out what was rejected or failed.
-        workspace: Where it lies.
+        accepted: Leave out rejected and failed drafts.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is none of this name, or the file cannot be written.
+        InputError: The dataset does not exist, or the file cannot be written.
     """
     output = Path(output)
     with Session.opened(workspace) as session:
@@ -433,7 +432,7 @@ def publish(
     """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
 
     The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
-    splits that share no passage. Tasks are written for the frameworks named, for both where none is.
+    splits that share no passage. Tasks are written for the named frameworks, by default for both.
 
     Args:
         dataset: A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published
@@ -454,7 +453,7 @@ def publish(
         push: Upload to the Hugging Face hub.
         private: Make a new repository on the hub private.
         force: Replace another dataset's files in the folder.
-        workspace: Where generated datasets lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The dataset cannot be read, or the folder holds another one.
@@ -568,10 +567,10 @@ _SUFFIX = "_prompts"
 
 
 def _framework_notes(folder: Path) -> dict[str, Any]:
-    """Make room for the dataset's card where a benchmark was just written, and keep what its own card says.
+    """Rename the configurations of a benchmark's card and of ``eval.yaml``, and return the text of the card.
 
-    ``load_dataset(folder, "mcq")`` is to give the questions, so the prompts that Inspect reads from a hub are named
-    ``mcq_prompts``, in ``eval.yaml`` as well.
+    The dataset's card replaces the benchmark's. ``load_dataset(folder, "mcq")`` must return the questions, so the
+    prompts that Inspect reads from a hub are renamed to ``mcq_prompts``.
     """
     import yaml
 

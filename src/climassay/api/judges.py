@@ -45,17 +45,18 @@ def rank(
         texts: Texts, or items with a context and a group, or a table of them.
         quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
             quality of your own; by default what the probe was trained for.
-        probe: From :func:`train_judge`, or its file.
-        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
-        model: Who compares; a probe needs the one it was trained on.
+        probe: Probe that :func:`train_judge` returned, or its file.
+        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+            weights.
+        model: Model that compares the texts; a probe needs the model that it was trained on.
         sort: Way of sorting.
         token_budget: Maximum number of tokens in one forward pass.
         command: Name of the run in the records.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         seed: Seed of samples, splits, folds and resampling.
 
     Raises:
-        InputError: There is nothing to rank, no quality is named, or the probe belongs to another model.
+        InputError: There are no texts, no quality is named, or the probe was trained on another model.
         ModelError: The model cannot be loaded.
 
     Example:
@@ -92,18 +93,19 @@ def insert(
     """Give new items a label on an ordered scale, by comparing them with labelled anchors.
 
     Args:
-        texts: New texts or items, or a table of them; labels of their own, if they have any, only score the result.
+        texts: New texts or items, or a table of them; if they have labels, these only score the result.
         anchors: Labelled items, or a table of them; a label is an index into ``levels``.
         levels: Names of the labels, lowest first; by default those of the anchors' table.
         quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
             quality of your own; by default what the probe was trained for.
-        probe: From :func:`train_judge`, or its file.
-        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
-        model: Who compares; a probe needs the one it was trained on.
+        probe: Probe that :func:`train_judge` returned, or its file.
+        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+            weights.
+        model: Model that compares the texts; a probe needs the model that it was trained on.
         samples: Number of anchors per label that an item is compared with.
         mode: Rule that decides when items count as equal.
         token_budget: Maximum number of tokens in one forward pass.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         seed: Seed of samples, splits, folds and resampling.
 
     Raises:
@@ -271,16 +273,17 @@ def evaluate_judge(
     """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant.
 
     Args:
-        items: With labels.
+        items: Items with labels.
         quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
             quality of your own; by default what the probe was trained for.
-        probe: From :func:`train_judge`, or its file.
-        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
-        model: Who compares; a probe needs the one it was trained on.
+        probe: Probe that :func:`train_judge` returned, or its file.
+        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+            weights.
+        model: Model that compares the texts; a probe needs the model that it was trained on.
         include_trained: Also score items of the training data.
         pairs_per_item: Number of others each item is compared with, instead of all of its group.
         token_budget: Maximum number of tokens in one forward pass.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         seed: Seed of samples, splits, folds and resampling.
 
     Raises:
@@ -338,12 +341,13 @@ def compare_texts(
         second: Another text, in quotes.
         quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
             quality of your own; by default what the probe was trained for.
-        probe: From :func:`train_judge`, or its file.
-        method: Name of a method, without a probe; by default zero-shot, or pairs where the weights are not at hand.
-        model: Who compares; a probe needs the one it was trained on.
+        probe: Probe that :func:`train_judge` returned, or its file.
+        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+            weights.
+        model: Model that compares the texts; a probe needs the model that it was trained on.
         context: Source that both texts were written from.
         token_budget: Maximum number of tokens in one forward pass.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: A text is empty, or the judge cannot be opened.
@@ -488,13 +492,13 @@ def benchmark_judges(
         tasks: Qualities with their labelled items.
         settings: Folds, pairs, sort and probes.
         methods: Names of judges, or ``all``.
-        file: Where the items come from.
-        model: Who compares.
-        workspace: Where records lie.
+        file: Name of the file of the items, for the report.
+        model: Model that compares the texts.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         token_budget: Maximum number of tokens in one forward pass.
 
     Raises:
-        InputError: There is no such method, or it needs another model.
+        InputError: A method does not exist, or needs another model.
     """
     from climassay.judging.judges import layer_choices, layers_of
     from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
@@ -560,15 +564,15 @@ def train_judge(
     """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
 
     Args:
-        items: With labels, more is better; those of one group are compared with each other.
+        items: Items with labels, of which more is better; items of a group are compared with each other.
         quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
             quality of your own; by default what the probe was trained for.
-        model: An open-weights model, whose hidden states are read.
+        model: Model with open weights, whose hidden states are read.
         method: ppairs, ppairs-length, principal, pointwise or pointwise-length.
         settings: Layers, ties and penalty; by default chosen by cross-validation.
         pairs_per_item: Number of others each item is compared with, instead of all of its group.
         output: File to save the probe in.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         token_budget: Maximum number of tokens in one forward pass.
         seed: Seed of samples, splits, folds and resampling.
 
@@ -653,7 +657,7 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
     model is the one that it was trained on.
 
     Raises:
-        InputError: The file is no judge, or its model is not at hand.
+        InputError: The file is not a judge, or its model cannot be loaded.
     """
     import numpy as np
 

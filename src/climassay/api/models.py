@@ -85,11 +85,11 @@ def check_model(
         device: Device of a local model, for example cpu or cuda.
         adapter: Folder of a PEFT adapter, for a local model.
         prompt: Prompt to send.
-        again: Probe the server again instead of using what is stored about it.
-        workspace: Where that is kept; the session's options say how the model is reached.
+        again: Probe the server again instead of using its stored capabilities.
+        workspace: Session, whose options reach the model, workspace or folder of a workspace.
 
     Raises:
-        InputError: The name is not understood, or an option does not go with the model.
+        InputError: The name is invalid, or an option does not apply to the model.
         ModelError: The model cannot be loaded.
     """
     with Session.opened(workspace) as session, session.progress.status(f"Loading {name} ..."):
@@ -176,7 +176,7 @@ def show_prompt(name: str) -> Shown:
         name: Name of a prompt.
 
     Raises:
-        InputError: There is none of this name.
+        InputError: The dataset does not exist.
     """
     prompt = load_prompt(name)
     data = {"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source}
@@ -190,7 +190,7 @@ def export_prompts(folder: Path | str) -> Shown:
         folder: Folder to write to; existing files are kept.
 
     Raises:
-        InputError: It cannot be written to.
+        InputError: The folder cannot be written to.
     """
     folder = Path(folder)
     written = write_prompts(folder)

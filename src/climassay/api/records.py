@@ -175,10 +175,10 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
 
     Args:
         what: Id of a run, or the start of a request's key.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such run or request.
+        InputError: The run or request does not exist.
     """
     from climassay.records.queries import run_details
     from climassay.records.recorded_answers import answers_to
@@ -194,8 +194,8 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
     """Show tokens, cost and failures of each model, with the reasons; unknown costs are marked.
 
     Args:
-        run: Only this run.
-        workspace: Where the records lie.
+        run: Id of the only run to include.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
     """
     from climassay.records.queries import calls_by_model, usage_by_model
 
@@ -212,8 +212,8 @@ def export_records(file: Path | str, run: str | None = None, *, workspace: Place
 
     Args:
         file: File to write: .jsonl, .csv or .parquet.
-        run: Only this run.
-        workspace: Where the records lie.
+        run: Id of the only run to include.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The file cannot be written.
@@ -234,7 +234,7 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
 
     Args:
         file: File written by records export: .jsonl or .parquet.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The file cannot be read.
@@ -252,7 +252,7 @@ def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
 
     Args:
         file: File to write.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The records are in PostgreSQL, or the file cannot be written.
@@ -271,7 +271,7 @@ def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
 
     Args:
         file: File written by records backup.
-        workspace: Where the records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The file is not an intact backup, or the records are in PostgreSQL or in use.

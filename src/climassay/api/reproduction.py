@@ -39,7 +39,7 @@ def reproduce_climaqa(
 ) -> "Reproduction | ReproductionEstimate":
     """Run the tables of the ClimaQA paper with your models, beside the published rows.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tables: Number of a table (3, 5, 6 or 7); repeat. By default all of them.
@@ -59,11 +59,11 @@ def reproduce_climaqa(
         estimate: Only estimate calls, tokens and cost; no model is asked.
         seed: Seed of draws and resampling.
         output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
-        workspace: Where collections and records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: There is no such table, the questions cannot be read, or a collection does not exist.
-        ModelError: A model cannot be loaded, or gives no log-probabilities where they are needed.
+        ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
     """
     from climassay.api.climaqa_tables import ClimaqaRecipe
     from climassay.evaluation.experiment_file import MetricSpec
@@ -103,7 +103,7 @@ def reproduce_climinator(
 ) -> "Reproduction | ReproductionEstimate":
     """Run the tables of the Climinator paper with your models, beside the published rows.
 
-    Every answer is stored: run it again after an interruption, and only what is missing is asked.
+    Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
         tables: Number of a table (1 to 5); repeat. By default all for which claims and sources are named.
@@ -122,7 +122,7 @@ def reproduce_climinator(
         estimate: Only estimate calls, tokens and cost of the first rounds; no debate is held.
         seed: Seed of draws and resampling.
         output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
-        workspace: Where collections and records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: Claims or sources of a table are missing, or cannot be read.
@@ -181,7 +181,7 @@ def reproduce_ppairs(
         estimate: Only estimate calls and tokens; no model is asked.
         seed: Seed of draws, splits and resampling.
         output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
-        workspace: Where records lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: No data is named for a table, a file cannot be read, or the model's states cannot be read.

@@ -109,13 +109,13 @@ def score_answers(
             others.
         encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
         window: Words on each side of the gap, for phrase similarity; 0: the whole statement.
-        judge: A strong model that sees question, reference and answer and marks each answer, with its reason:
-            judged_accuracy. Needs a column question.
+        judge: Strong model that marks each answer with a reason (judged_accuracy), given the question, the reference
+            and the answer; the table needs a column question.
         seed: Seed of resampling.
-        workspace: Where the judge's answers are kept.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read, or there is no such metric.
+        InputError: The file cannot be read, or a metric does not exist.
         ModelError: The judge cannot be loaded.
     """
     from climassay.metrics import read_answers
@@ -217,10 +217,10 @@ def evaluate_entailment(
         against: Further scorer to compare on the same pairs; repeat.
         limit: Number of statements drawn at random, with all their pairs; all by default.
         seed: Seed of the sample and of resampling.
-        workspace: Whose session loads models.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The pairs cannot be read, or there is no such scorer.
+        InputError: The pairs cannot be read, or a scorer does not exist.
         ModelError: A model cannot be loaded.
     """
     from climassay.metrics import load_entailment

@@ -96,9 +96,11 @@ def _read_text(text: str, context: str, column: str | None, context_column: str 
     results = []
     for row in text_rows(Path(text), column, context_column):
         # Columns named as those of the results keep their values under another name.
-        others = {f"{name} (file)" if name in _RESULT_FIELDS else name: value for name, value in row.remaining.items()}
-        first = {"id": others.pop("id")} if "id" in others else {}
-        known = {**first, "statement": row.text, **others}
+        other_columns = {
+            f"{name} (file)" if name in _RESULT_FIELDS else name: value for name, value in row.remaining.items()
+        }
+        first = {"id": other_columns.pop("id")} if "id" in other_columns else {}
+        known = {**first, "statement": row.text, **other_columns}
         results.append(_TextRow((row.text, row.other), row.remaining, known))
     return results
 
@@ -121,12 +123,12 @@ def tag_statements(
         column: Column of a table that holds the statements; files of extract need none.
         context_column: Column that holds their contexts.
         tagger: A tagger's file, or bundled.
-        mix: Frequencies of the levels among the statements, lowest first: natural (as in training), equal, or shares as
-            50,100,100,50. Answers for equal shares are always given beside.
-        workspace: Whose session shows progress.
+        mix: Frequencies of the levels among the statements, lowest first: natural (as in training), equal, or shares
+            such as 50,100,100,50. Results for equal shares are always shown, too.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is nothing to tag, a file cannot be read, there is no such tagger, or the mix is none.
+        InputError: There is no statement, a file cannot be read, the tagger does not exist, or the mix is invalid.
     """
     from climassay.learning import reweighted
 
@@ -200,15 +202,15 @@ def train_tagger(
         labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
         output: File to save the tagger in.
         paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
-        methods: Names of taggers to try; by default all that read no model.
-        model: Local model whose hidden states some of them read.
+        methods: Names of taggers to try; by default all taggers that need no model.
+        model: Local model whose hidden states some of the taggers read.
         layer: Layer whose hidden states are read (-1: last).
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session shows progress.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The labels cannot be read, or there is no such tagger.
+        InputError: The labels cannot be read, or a tagger does not exist.
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence import tagging
@@ -258,15 +260,15 @@ def evaluate_tagger(
         labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
         tagger: ``bundled`` or the file of a trained tagger; None cross-validates ``methods``.
         paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
-        methods: Names of taggers to try; by default all that read no model.
-        model: Local model whose hidden states some of them read.
+        methods: Names of taggers to try; by default all taggers that need no model.
+        model: Local model whose hidden states some of the taggers read.
         layer: Layer whose hidden states are read (-1: last).
         split_by: Unit that training and test sets never share.
         include_trained: Also score items of the training data.
         limit: Number of items drawn at random; all by default.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session shows progress.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Returns:
         The scores; the rows hold the best tagger's held-out probabilities.
@@ -381,7 +383,7 @@ def insert_statements(
         context_sentences: Number of context sentences read with each statement (the thesis: 5).
         rule: Rule for equality: most frequent of three answers, a band around one half, or as printed in the thesis.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session shows progress.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: A file cannot be read, a column does not exist or holds no levels, or the labelled statements are

@@ -43,14 +43,14 @@ def pretrain(
         validation: Collection to validate on; repeat.
         validation_documents: Document of the collections, by id, title or file, to validate on; repeat.
         source: Collection of the books the benchmark's questions come from; repeat.
-        questions: Question file, or 'primer': the documents it names are not trained on; repeat.
+        questions: Question file, or primer: the documents that it names are excluded from the training; repeat.
         validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage).
         seed: Seed of the training.
-        workspace: Where collections and adapters lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         **training: Model, preset and settings, as for :func:`finetune`.
 
     Raises:
-        InputError: A name is unknown, a set is empty, two share a document, or a setting cannot be.
+        InputError: A name is unknown, a set is empty, two sets share a document, or a setting is invalid.
         ModelError: The model cannot be loaded.
     """
     names = one_or_several(collections)
@@ -98,13 +98,13 @@ def finetune(
         limit: Number of questions to use, drawn at random.
         with_context: Put the source passage before each question.
         seed: Seed of draws and splits, and of the training.
-        workspace: Where adapters lie.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         **training: ``model``, a local one; ``preset``, by default the one made for model and task; ``settings``,
             values that take the place of the preset's; ``grid``, values of settings to search; ``device``;
             ``replace_other``, whether another adapter of this name is removed.
 
     Raises:
-        InputError: A file cannot be read or split, or a setting cannot be.
+        InputError: A file cannot be read or split, or a setting is invalid.
         ModelError: The model cannot be loaded.
     """
     with Session.opened(workspace) as session:
@@ -152,7 +152,7 @@ def show_adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult"
 
     Args:
         name: Name of the adapter.
-        workspace: Where it lies.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: There is no finished adapter of this name.
@@ -179,7 +179,7 @@ def checked_name(name: str) -> str:
     """Return the name of an adapter after checking it.
 
     Raises:
-        InputError: It could not be a folder's everywhere.
+        InputError: The name cannot be the name of a folder on every operating system.
     """
     if not _NAME.fullmatch(name):
         raise InputError(f"An adapter cannot be called {name!r}: use letters, digits, dots, hyphens and underscores.")

@@ -38,7 +38,7 @@ def open_reader(
     """Return the reader of drafts for a validator to be trained with ``features`` or as a ``probe``.
 
     Raises:
-        InputError: The model does not show its states.
+        InputError: The model does not expose hidden states.
     """
     from climassay.generation.validation import StateReader, TextReader, validation_prompt
 
@@ -76,7 +76,7 @@ def train_validator(
         output: File (features, probe, api) or folder (adapter).
         method: Kind of validator to train.
         model: Local model for a probe or an adapter, or a server's model for api.
-        precision: Wanted share of valid questions among those kept, for example 0.95.
+        precision: Minimum share of valid questions among the accepted ones, for example 0.95.
         encoder: Encoder whose vectors are used, or none.
         layers: Layers of ``probe``, side by side.
         preset: Tuning preset of the adapter.
@@ -84,12 +84,12 @@ def train_validator(
         hold_out: Labels held out to measure adapter and api: a share below 1, or their number.
         folds: Number of cross-validation folds.
         replace_other: Replace an adapter of another training.
-        field: Field of science, as prompts name it; by default climate science.
+        field: Field of science in the prompts; by default climate science.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session loads models.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The labels cannot be read or learned from, or the place cannot be written to.
+        InputError: The labels cannot be read or are too few, or the output cannot be written.
         ModelError: The model cannot be loaded or trained.
     """
     from climassay.generation.validation import (
@@ -183,11 +183,11 @@ def evaluate_validator(
     Args:
         validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
         labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
-        field: Field of science, as prompts name it; by default climate science.
+        field: Field of science in the prompts; by default climate science.
         include_trained: Also score items of the training data.
         limit: Number of items drawn at random; all by default.
         seed: Seed of samples, splits, folds and resampling.
-        workspace: Whose session loads models.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The validator or the labels cannot be read, or it was trained on all of them.
@@ -234,8 +234,8 @@ def apply_validator(
         drafts: Drafts of climassay (JSON Lines).
         output: File of the drafts with their decisions.
         threshold: Minimum P(valid) to keep a draft; by default the validator's own, else 0.5.
-        field: Field of science, as prompts name it; by default climate science.
-        workspace: Whose session loads models.
+        field: Field of science in the prompts; by default climate science.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The validator or the drafts cannot be read, or the file cannot be written.
@@ -281,7 +281,7 @@ def show_validator(validator: Path | str) -> Shown:
         validator: A trained validator: its file, adapter folder or state file.
 
     Raises:
-        InputError: It is none.
+        InputError: The file is not a trained validator.
     """
     from climassay.generation.validation import read_training_record
     from climassay.generation.validation.labels import threshold_table
@@ -351,7 +351,7 @@ def apply_masker(
         output: File of the drafts with their terms.
         model: Model for the masker 'prompted': local:NAME or openai:NAME.
         glossary: File of preferred terms of the field, one per line.
-        workspace: Whose session loads models.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
         InputError: The drafts or the masker cannot be read, or the file cannot be written.

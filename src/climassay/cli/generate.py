@@ -122,6 +122,7 @@ add_command(app, "mask", validation.apply_masker, model_options=PromptedOptions)
     "guideline",
     "seed",
     show_defaults=False,
+    annotators=Parameter(name="--annotator", negative="--everybody"),
     hide_confidence=Parameter(negative="--show-confidence"),
     include_rejected=Parameter(negative="--usable-only"),
 )
@@ -151,6 +152,26 @@ def open_dataset(
         setup.emit(annotation.open_annotation(dataset, workspace=session, **changes))
 
 
+_ASSIGNED = Annotated[list[str], Parameter(name="--annotator")]
+add_command(
+    annotate,
+    "questions",
+    annotation.annotate_questions,
+    setup=WorkspaceOptions,
+    questions=Annotated[str, Parameter()],
+    dataset=Parameter(name="--dataset"),
+    overlap=bounded(1, 20),
+    annotators=_ASSIGNED,
+)
+add_command(
+    annotate,
+    "answers",
+    annotation.annotate_answers,
+    setup=WorkspaceOptions,
+    dataset=Parameter(name="--dataset"),
+    overlap=bounded(1, 20),
+    annotators=_ASSIGNED,
+)
 add_command(
     annotate,
     "rubrics",

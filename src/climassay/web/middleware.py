@@ -17,7 +17,7 @@ from climassay.web.app_state import AppState
 from climassay.web.failures import refuse
 from climassay.web.limits import BUSY_MESSAGE, RETRY_SECONDS, Overloaded, visitor_address
 
-UPLOAD_PATHS = re.compile(r"/library/upload|/annotate/[^/]+/import|/api/v1/annotate/datasets/[^/]+/import")
+UPLOAD_PATHS = re.compile(r"/library/upload|/annotate|/annotate/[^/]+/import|/api/v1/annotate/datasets/[^/]+/import")
 """Paths that accept large bodies, from signed-in users only."""
 GRACE_SECONDS = 20.0
 """Seconds that a body may take in addition to the time that :data:`MIN_BYTES_PER_SECOND` allows."""

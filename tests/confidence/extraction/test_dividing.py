@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from climassay import extract_confidence
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.extraction.dividing import SentenceDivider, are_words_of
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Document
 from climassay.prompts import load_prompt
 from scripted_model import ScriptedModel
 

@@ -4,13 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract
+from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract, extract_terms
 from climassay.confidence.extraction.extracting import identify, language_of
-from climassay.confidence.extraction.review import extract_terms
 from climassay.confidence.marks import find_likelihoods, find_tags
-from climassay.corpus.collection_storage import StoredDocument
-from climassay.corpus.documents import Block, Document, split_passages
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Block, Document, StoredDocument, read, split_passages
 from climassay.errors import InputError
 from pdf_building import Text, build_pdf, column
 

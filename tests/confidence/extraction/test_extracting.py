@@ -10,7 +10,7 @@ from climassay.confidence.extraction import ExtractOptions, extract, split_repor
 from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import TAGS
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Document
 from climassay.errors import InputError
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.marks import find_tags
-from climassay.corpus.documents import Block, Document
-from climassay.corpus.readers.file_types import read
+from climassay.corpus import Block, Document, read
 
 DATA = Path("../shared/data")
 PARAGRAPHS = DATA / "ipcc_ar6_paragraphs.jsonl.gz"

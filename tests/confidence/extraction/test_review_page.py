@@ -2,7 +2,7 @@
 
 from climassay.confidence.extraction import ExtractOptions, extract
 from climassay.confidence.extraction.review import review_page
-from climassay.corpus.documents import Block, Document
+from climassay.corpus import Block, Document
 
 
 def found(**options):

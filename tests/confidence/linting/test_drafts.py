@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
-from climassay.confidence.linting.draft import Manuscript
+from climassay.confidence.linting import Manuscript, check, chosen_rules, draft_of, read_draft
 from climassay.confidence.linting.presentation import data, lint_page, pieces, text_lines
-from climassay.corpus.documents import Block
+from climassay.corpus import Block
 from climassay.errors import InputError
 from faults.samples import docx
 

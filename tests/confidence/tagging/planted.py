@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from climassay.confidence.statement import Statement, write_statements
-from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, TaggingItem
+from climassay.confidence.tagging import LEVELS, LabelledItem, TaggingItem
 from topic_encoder import TopicEncoder
 
 SIGNS = ("might perhaps", "suggests", "shows", "unequivocally")

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from climassay.confidence.tagging import LEVELS, LabelledItem, TaggingItem
 from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors, train_insertion
-from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, TaggingItem
 from climassay.errors import InputError
 from planted_model import PlantedModel
 

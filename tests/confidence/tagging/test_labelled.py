@@ -7,8 +7,9 @@ import pytest
 
 from climassay.confidence.extraction import extract
 from climassay.confidence.statement import write_statements
-from climassay.confidence.tagging.labelled import ReportSection, SectionIndex, read_climatex, read_labelled
-from climassay.corpus.documents import Block, Document
+from climassay.confidence.tagging import read_climatex, read_labelled
+from climassay.confidence.tagging.labelled import ReportSection, SectionIndex
+from climassay.corpus import Block, Document
 from climassay.errors import InputError
 
 DATA = Path(__file__).parents[4] / "shared" / "data"

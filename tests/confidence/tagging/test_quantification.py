@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from climassay.confidence.tagging.quantification import adjusted_shares, estimate_shares, share_residuals
+from climassay.confidence.tagging import estimate_shares
+from climassay.confidence.tagging.quantification import adjusted_shares, share_residuals
 from climassay.errors import InputError
 
 RATES = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])

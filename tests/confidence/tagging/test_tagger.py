@@ -17,9 +17,8 @@ from climassay.confidence.tagging import (
 )
 from climassay.confidence.tagging.tagger import tagging_texts
 from climassay.errors import InputError
-from climassay.learning import ClassifierSpec, PartSpec, Provenance
+from climassay.learning import ClassifierSpec, NearDuplicates, PartSpec, Provenance
 from climassay.learning.features import FeatureModels
-from climassay.learning.splits import NearDuplicates
 from climassay.learning.text_classifier import CONSTANT
 from confidence.tagging.planted import encoder, planted
 from planted_model import PlantedModel

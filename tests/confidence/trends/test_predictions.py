@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from climassay.confidence.trends import cases_of, read_predictions, topic_accuracies, untagged_scores
-from climassay.confidence.trends.analysis import Predictions, confusion, held_out
+from climassay.confidence.trends import Predictions, cases_of, read_predictions, topic_accuracies, untagged_scores
+from climassay.confidence.trends.analysis import confusion, held_out
 from climassay.errors import InputError
 from planted_statements import statement, topics_of
 

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from climassay.confidence.trends import analyse_trends, trend_data, trend_report, trend_tables
-from climassay.confidence.trends.analysis import Predictions
+from climassay.confidence.trends import Predictions, analyse_trends, trend_data, trend_report, trend_tables
 from climassay.confidence.trends.report import score_rows, statement_map
 from climassay.reporting.html import report_data, report_from_data
 from planted_statements import planted, statement, topics_of

@@ -4,7 +4,8 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation import Wording
-from climassay.generation.annotation.labels import Label, check_label, check_name
+from climassay.generation.annotation import Label, check_label
+from climassay.generation.annotation.labels import check_name
 from climassay.generation.draft import mask_term
 from generated_drafts import draft
 

@@ -11,8 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from annotated_drafts import EDITED, VALID, WRONG, begin, plain
 from climassay.errors import InputError
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore, Label
-from climassay.generation.annotation.labels import outcome_of
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, Label, outcome_of
 from climassay.generation.annotation.tables import leases
 from climassay.records import Records
 

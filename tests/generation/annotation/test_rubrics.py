@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.generation.annotation.labels import AnnotationItem, Label, check_label
+from climassay.generation import Wording
+from climassay.generation.annotation import AnnotationItem, Label, check_label
 from climassay.generation.annotation.long_answers import (
     MIN_CRITERION_COSINE,
     matched_criteria,
     rubric_agreement,
     rubric_drafts,
 )
-from climassay.generation.draft import Wording
 from climassay.questions import Criterion, Question
 from climassay.questions.types.longform import format_rubric, read_rubric
 from topic_encoder import TopicEncoder

@@ -7,9 +7,9 @@ import pytest
 
 from annotated_drafts import DATASET, VALID, WRONG, begin, judged, plain
 from climassay.errors import InputError
-from climassay.generation import Decision, Wording
+from climassay.generation import DatasetStore, Decision, Wording
 from climassay.generation.annotation import AnnotationSettings, AnnotationStore, ItemFilter, Label
-from climassay.generation.dataset_store import DatasetStore, StoredDraft
+from climassay.generation.dataset_store import StoredDraft
 from climassay.records import Records
 from generated_drafts import draft, rejected
 

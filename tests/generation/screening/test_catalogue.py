@@ -4,7 +4,7 @@ import pytest
 
 from climassay.generation import Decision
 from climassay.generation.screening import check_counts, screen, screening_table
-from climassay.metrics.entailment import Relations
+from climassay.metrics import Relations
 from climassay.statistics import wilson_interval
 from screened_drafts import OPTIONS, PASSAGE, cloze, faults, freeform, mcq
 from scripted_entailment import ScriptedEntailment

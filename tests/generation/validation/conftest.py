@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from climassay.generation import Decision, Draft, Origin, SourcePassage, Wording
-from climassay.generation.validation.labels import LabelledDraft, LabelSet
-from climassay.models.contract import Activations, OptionScores, Work
+from climassay.generation.validation import LabelSet
+from climassay.generation.validation.labels import LabelledDraft
+from climassay.models import Activations, OptionScores, Work
 from word_encoder import WordEncoder
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.validation.active_learning import STRATEGIES, choose_next
+from climassay.generation.validation import STRATEGIES, choose_next
 
 
 @given(

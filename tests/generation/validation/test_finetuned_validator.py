@@ -7,9 +7,16 @@ import pytest
 from api_server import ApiServer
 from climassay.errors import InputError, ModelError
 from climassay.generation import Subject
-from climassay.generation.validation import ByKind, PromptedValidator, load_validator, validate
-from climassay.generation.validation.loading import read_training_record, write_training_record
-from climassay.generation.validation.readers import validation_prompt, validation_request
+from climassay.generation.validation import (
+    ByKind,
+    PromptedValidator,
+    load_validator,
+    read_training_record,
+    validate,
+    validation_prompt,
+)
+from climassay.generation.validation.loading import write_training_record
+from climassay.generation.validation.readers import validation_request
 from climassay.generation.validation.training import calibrate_prompted, split_labels
 from climassay.prompts import ProfileSettings
 

@@ -4,12 +4,19 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.generation.draft import Subject
-from climassay.generation.validation import StateReader, TextReader, load_validator, train_validator, validate
+from climassay.generation import Subject
+from climassay.generation.validation import (
+    StateReader,
+    TextReader,
+    TrainedValidator,
+    load_validator,
+    train_validator,
+    validate,
+    validation_prompt,
+)
 from climassay.generation.validation.labels import LabelledDraft, chosen_threshold, precision_at, score_validator
-from climassay.generation.validation.readers import TEXT_FEATURES, validation_prompt, validation_request
+from climassay.generation.validation.readers import TEXT_FEATURES, validation_request
 from climassay.generation.validation.training import cross_validated
-from climassay.generation.validation.validators import TrainedValidator
 from climassay.learning import threshold_for
 from climassay.questions import KINDS
 from word_encoder import WordEncoder

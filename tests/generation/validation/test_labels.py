@@ -6,12 +6,8 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.generation import write_drafts
-from climassay.generation.validation.labels import (
-    labels_array,
-    read_label_set,
-    reason_figure,
-    source_groups,
-)
+from climassay.generation.validation import read_label_set, reason_figure
+from climassay.generation.validation.labels import labels_array, source_groups
 
 PIRA = Path(__file__).parents[4] / "shared" / "data" / "pira_qa.csv"
 

@@ -23,6 +23,7 @@ from climassay.generation.annotation.labels import (
     label_from_fields,
     parse_verdict,
 )
+from climassay.generation.annotation.own_questions import source_id
 from climassay.generation.draft import Draft
 from climassay.io import Row, first_problem, parse_json, parse_rows, read_bytes, write_file
 from climassay.reporting.results import write_rows
@@ -32,9 +33,12 @@ FORMAT = "climassay-annotations"
 VERSION = 1
 COLUMNS = (
     "draft", "kind", "question", "annotator", "label", "reasons", "remark", "edited_question", "edited_answer",
-    "edited_options", "edited_correct", "seconds", "made_at", "adjudicates", "key",
+    "edited_options", "edited_correct", "seconds", "made_at", "adjudicates", "key", "source_id",
 )  # fmt: skip
-"""Columns of a table; an imported one needs only ``draft``, ``annotator`` and ``label``."""
+"""Columns of a table; an imported one needs only ``draft``, ``annotator`` and ``label``.
+
+``source_id`` is the id of the question or answer in the file or run that the dataset was made of.
+"""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
@@ -146,6 +150,7 @@ def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
     for item in items:
         draft = item.draft
         draft_cells: dict[str, object] = {"draft": draft.id, "kind": draft.kind, "question": draft.wording.question}
+        draft_cells["source_id"] = source_id(draft)
         rows += [draft_cells] if not item.labels else []
         for label in item.labels:
             fields = label_fields(draft, label)

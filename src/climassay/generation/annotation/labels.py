@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from climassay.errors import InputError
 from climassay.generation.draft import EXPERT_REASONS, Decision, Draft, Reason, Wording, mask_term
@@ -52,6 +52,24 @@ class AnnotationSettings:
     """
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Seed of the random part of the order."""
+    annotators: tuple[str, ...] = ()
+    """Names of the users who annotate the dataset; everybody who may annotate if empty."""
+
+    def admits(self, annotator: str) -> bool:
+        """Return whether the dataset is assigned to an annotator."""
+        return not self.annotators or annotator in self.annotators
+
+
+_STORED_SETTINGS = TypeAdapter(AnnotationSettings)
+
+
+def stored_settings(values: object) -> AnnotationSettings:
+    """Return the settings that are stored as JSON.
+
+    Raises:
+        ValueError: They are those of another version.
+    """
+    return _STORED_SETTINGS.validate_python(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +90,7 @@ class Label:
     seconds: float | None = None
     """Time spent on the item."""
     made_at: float = 0.0
-    """Seconds since 1970-01-01 UTC; 0 if unknown, and the store then sets the current time."""
+    """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown, which the store replaces by the current time."""
     withdrawn_at: float | None = None
     """Time at which the label was undone or replaced; None while it counts."""
     adjudicates: bool = False
@@ -100,7 +118,7 @@ class Comment:
     author: str
     text: str
     made_at: float
-    """Seconds since 1970-01-01 UTC."""
+    """Time of the comment in seconds since 1970-01-01 UTC."""
     adjudicates: bool = False
     """Whether an adjudicator wrote it about a conflict."""
 
@@ -188,7 +206,7 @@ class AnnotationProgress:
     left_for_me: int
     """Number of open items that the annotator neither labelled nor skipped."""
     seconds: float
-    """Seconds that the annotator spent on labels, or the sum over all annotators if no annotator is named."""
+    """Time in seconds that the annotator spent on labels; the sum over all annotators if no annotator is named."""
 
 
 @dataclass(frozen=True, slots=True)

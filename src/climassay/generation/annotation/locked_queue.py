@@ -18,6 +18,7 @@ from climassay.generation.annotation.labels import (
     check_label,
     check_name,
     outcome_of,
+    stored_settings,
 )
 from climassay.generation.annotation.tables import (
     OUT,
@@ -114,7 +115,7 @@ class LockedQueue:
             database.insert_new(connection, queues, [new | {"last_number": 0, "trained_number": 0, "validator": None}])
             row = connection.execute(query).one()
         self.row: Any = row
-        self.settings = AnnotationSettings(**row.settings)
+        self.settings = stored_settings(row.settings)
 
     def update(self, **values: object) -> None:
         """Change columns of the queue's row."""

@@ -29,6 +29,7 @@ from climassay.generation.annotation.labels import (
     QueueSummary,
     Skip,
     check_name,
+    stored_settings,
 )
 from climassay.generation.annotation.locked_queue import LockedQueue, enqueue_new_drafts
 from climassay.generation.annotation.merging import import_labels
@@ -122,7 +123,7 @@ class AnnotationStore:
         """
         settings = self._database.scalar(sa.select(queues.c.settings).where(queues.c.dataset == dataset))
         if settings is not None:
-            return AnnotationSettings(**settings)
+            return stored_settings(settings)
         self._datasets.recipe(dataset)
         return AnnotationSettings()
 

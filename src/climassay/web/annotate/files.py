@@ -3,27 +3,30 @@
 import io
 import shutil
 import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, cast
+from typing import Any, cast
 from urllib.parse import quote
 
 from fastapi import UploadFile
 from starlette.responses import Response
 
 from climassay.api import annotation
+from climassay.api.annotation import ExportFormat, LabelFormat
 from climassay.errors import InputError
 from climassay.web.app_state import AppState
 
-LabelFormat = Literal["jsonl", "csv", "label-studio", "argilla"]
-"""Formats of labels, for export and import."""
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
-"""Allowed suffixes of imported files."""
-_FILE_NAMES = {"jsonl": "labels.jsonl", "csv": "labels.csv", "rubrics": "rubrics.jsonl"}
+"""Allowed suffixes of imported files of labels or questions."""
+_FILE_NAMES = {
+    "jsonl": "labels.jsonl", "csv": "labels.csv", "rubrics": "rubrics.jsonl", "questions": "questions.jsonl",
+}  # fmt: skip
 _MEDIA_TYPES = {".csv": "text/csv; charset=utf-8", ".jsonl": "application/jsonl", ".json": "application/json"}
 
 
-def export_labels(app: AppState, dataset: str, format: LabelFormat | Literal["rubrics"]) -> Response:
+def export_labels(app: AppState, dataset: str, format: ExportFormat) -> Response:
     """Return everybody's labels as a download; several files are packed into a ZIP archive."""
     with TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
@@ -31,7 +34,7 @@ def export_labels(app: AppState, dataset: str, format: LabelFormat | Literal["ru
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         if len(files) == 1:
             content, suffix = files[0].read_bytes(), files[0].suffix
-            name = f"{dataset}{'' if format == 'rubrics' else '-labels'}{suffix}"
+            name = f"{dataset}{'' if format in ('rubrics', 'questions') else '-labels'}{suffix}"
             media_type = _MEDIA_TYPES.get(suffix, "application/octet-stream")
         else:
             archive = io.BytesIO()
@@ -53,17 +56,38 @@ def import_labels(app: AppState, dataset: str, file: UploadFile, format: LabelFo
     Raises:
         InputError: The suffix is not allowed, or the file cannot be read.
     """
+    with _stored_file(file, "labels") as path:
+        result = annotation.import_labels(dataset, path, cast(Any, format), workspace=app)
+    counts: dict[str, Any] = result.to_dict()
+    return counts
+
+
+def begin_queue(app: AppState, name: str, file: UploadFile, overlap: int, annotators: Sequence[str]) -> list[str]:
+    """Open an uploaded file of questions for annotation, and return what was left out of it, a sentence each.
+
+    Raises:
+        InputError: The suffix is not allowed, the file cannot be read, or there is another dataset of that name.
+    """
+    with _stored_file(file, "questions") as path:
+        opened = annotation.annotate_questions(path, name, overlap=overlap, annotators=annotators, workspace=app)
+    return [str(note) for note in opened.noted if "climassay serve" not in note]
+
+
+@contextmanager
+def _stored_file(file: UploadFile, content: str) -> Iterator[Path]:
+    """Yield the path of a temporary copy of an uploaded file; its place on the server is kept out of error messages.
+
+    Raises:
+        InputError: The suffix is not allowed, or the work with the file failed.
+    """
     suffix = PurePosixPath(file.filename or "").suffix.lower()
     if suffix not in SUFFIXES:
-        raise InputError(f"The name of a file of labels ends in {', '.join(SUFFIXES)}; this one does not.")
+        raise InputError(f"The name of a file of {content} ends in {', '.join(SUFFIXES)}; this one does not.")
     with TemporaryDirectory() as folder:
-        path = Path(folder) / f"labels{suffix}"
+        path = Path(folder) / f"{content}{suffix}"
         with path.open("wb") as copy:
             shutil.copyfileobj(file.file, copy)
         try:
-            result = annotation.import_labels(dataset, path, cast(Any, format), workspace=app)
+            yield path
         except InputError as error:
-            # The path on the server is private.
             raise InputError(str(error).replace(str(path), "The file")) from None
-    counts: dict[str, Any] = result.to_dict()
-    return counts

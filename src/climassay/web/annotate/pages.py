@@ -1,14 +1,16 @@
 """Pages of annotation, for annotators, adjudicators and admins."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Form, Request, UploadFile
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.responses import Response
 
+from climassay.api.annotation import LabelFormat
 from climassay.errors import InputError
 from climassay.generation.annotation import (
     ANNOTATION_REASONS,
@@ -27,7 +29,7 @@ from climassay.questions import TYPES
 from climassay.settings import field_bounds, setting_fields
 from climassay.web.access import Adjudicator, Admin, Annotator
 from climassay.web.accounts import User
-from climassay.web.annotate.files import LabelFormat, export_labels, import_labels
+from climassay.web.annotate.files import begin_queue, export_labels, import_labels
 from climassay.web.annotate.views import (
     KIND,
     LabelForm,
@@ -37,6 +39,7 @@ from climassay.web.annotate.views import (
     is_reworded,
     item_view,
     label_view,
+    may_annotate,
     new_key,
     own_label,
     queue_of,
@@ -57,6 +60,7 @@ from climassay.web.failures import Missing, Refused, missing
 from climassay.web.pages import PageNumber, Search, back_to, clamp_page, page, part_of
 
 router = APIRouter(prefix="/annotate", include_in_schema=False)
+_DATASET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 MAX_HISTORY = 50
 QUESTIONS_PER_PAGE = 25
 DONE = {
@@ -100,8 +104,31 @@ FORMATS = {
     "argilla": ("Argilla", "The questions, to be answered there; without the labels given here."),
 }
 """Formats of labels: title and description."""
+QUESTIONS = {
+    "questions": ("Questions", "The questions that experts accepted, in their final wording, for climassay evaluate.")
+}
+"""Format of the accepted questions of a dataset, which cannot be imported."""
 RUBRICS = {"rubrics": ("Rubrics", "The questions whose rubric is decided, with that rubric, for climassay evaluate.")}
 """Format of the decided rubrics of a dataset, which cannot be imported."""
+
+
+class QueueForm(BaseModel):
+    """Fields of the form that opens a file of questions for annotation."""
+
+    name: str = ""
+    overlap: int = Field(default=1, ge=1, le=20)
+    annotator: list[str] = []
+    """Users whom the queue is assigned to; everybody if empty."""
+
+    def checked_name(self) -> str:
+        """Return the name of the new dataset.
+
+        Raises:
+            InputError: It is no name that an address can hold.
+        """
+        if not _DATASET_NAME.fullmatch(self.name):
+            raise InputError("Name the queue with 1 to 80 letters, digits, hyphens, dots or underscores.")
+        return self.name
 
 
 class SettingsForm(BaseModel):
@@ -113,6 +140,7 @@ class SettingsForm(BaseModel):
     minutes: float
     retrain_every: int
     order: Order
+    annotator: list[str] = []
 
 
 def register(app: AppState) -> None:
@@ -209,10 +237,16 @@ class DatasetRequest:
 
 
 def _request_of(role: Any) -> Any:
-    """Return the dependency that creates the request of a user with a role."""
+    """Return the dependency that creates the request of a user with a role.
+
+    The request is refused if the dataset is assigned to others and the user is no adjudicator.
+    """
 
     def make_request(request: Request, app: App, user: role, dataset: DatasetName) -> DatasetRequest:
-        return DatasetRequest(request, app, user, dataset, queue_of(app, dataset))
+        store = queue_of(app, dataset)
+        if not may_annotate(store, dataset, user):
+            raise Refused("This queue is assigned to others: ask whoever runs this server.")
+        return DatasetRequest(request, app, user, dataset, store)
 
     return Depends(make_request)
 
@@ -269,6 +303,7 @@ def configure(request: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Respon
             request.store.settings(request.dataset),
             hide_confidence=not form.show_confidence,
             lease_seconds=form.minutes * 60,
+            annotators=tuple(form.annotator),
             **plain,
         )
         request.store.configure(request.dataset, changed)
@@ -308,6 +343,7 @@ def _settings_page(request: DatasetRequest, **values: Any) -> Response:
         offered=training_offered(store, dataset),
         trainings=trainings(app, dataset),
         formats=FORMATS,
+        people=[person for person in app.accounts.users() if person.active],
         **{"imported": None, **values},
     )
 
@@ -432,15 +468,29 @@ def export(request: ByAdjudicator, format: str = "") -> Response:
         labels, progress = store.labels(dataset), store.progress(dataset)
         decisions = sum(label.adjudicates for label in labels)
         counts = {"label": len(labels) - decisions, "decision": decisions, "comment": len(store.comments(dataset))}
-        formats = RUBRICS | FORMATS if work_of(store, dataset) == "rubrics" else FORMATS
+        formats = {"rubrics": RUBRICS, "questions": QUESTIONS}.get(work_of(store, dataset), {}) | FORMATS
         return request.show("export", formats=formats, progress=progress, counts=counts)
-    _check_format(format, FORMATS | RUBRICS)
+    _check_format(format, FORMATS | RUBRICS | QUESTIONS)
     return export_labels(request.app, dataset, cast(Any, format))
 
 
 @router.get("")
 def queues(request: Request, app: App, user: Annotator) -> Response:
-    """Show all datasets that can be annotated, with the progress of the user."""
+    """Show all datasets that the user can annotate, with the user's progress."""
+    return _queues_page(request, app, user)
+
+
+@router.post("")
+def begin(request: Request, app: App, user: Admin, form: Annotated[QueueForm, Form()], file: UploadFile) -> Response:
+    """Open a file of questions for annotation as a new dataset."""
+    try:
+        left_out = begin_queue(app, form.checked_name(), file, form.overlap, form.annotator)
+    except InputError as error:
+        return _queues_page(request, app, user, form=form, error=str(error))
+    return _queues_page(request, app, user, begun=form.name, left_out=left_out)
+
+
+def _queues_page(request: Request, app: AppState, user: User, *, error: str = "", **values: Any) -> Response:
     store = store_of(app)
     results = [
         {
@@ -451,8 +501,13 @@ def queues(request: Request, app: App, user: Annotator) -> Response:
             "training": user.may("admin") and training_offered(store, queue.dataset),
         }
         for queue in store.queues()
+        if may_annotate(store, queue.dataset, user)
     ]
-    return page(request, "annotate/queues.html.j2", queues=results)
+    people = [person for person in app.accounts.users() if person.active] if user.may("admin") else []
+    shown = {"form": QueueForm(), "begun": "", "left_out": (), "error": error, **values}
+    return page(
+        request, "annotate/queues.html.j2", status=400 if error else 200, queues=results, people=people, **shown
+    )
 
 
 @router.get("/{dataset}")

@@ -354,7 +354,9 @@ def item_view(
         "first_term": first.answer if cloze else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
         "suggested": item.suggested_term if cloze else None,
-        "passages": [(source, marked(source.text, support)) for source in draft.passages],
+        "passages": [(source, marked(source.text, support)) for source in draft.passages if source.text],
+        # Whether the question was generated, and not brought by people.
+        "generated": bool(draft.origin.model),
         "reasons": [(reason, reason.name in chosen) for reason in ANNOTATION_REASONS],
         "rating": _rating(item, own, form) if is_rating(draft.wording) else None,
         "rubric": _rubric(item, own, form) if is_rubric(draft.wording) else None,
@@ -495,6 +497,11 @@ def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratin
     if first is None:
         return "questions"
     return "rubrics" if is_rubric(first.draft.wording) else "ratings" if is_rating(first.draft.wording) else "questions"
+
+
+def may_annotate(store: AnnotationStore, dataset: str, user: User) -> bool:
+    """Return whether a dataset is assigned to a user; adjudicators and admins see all of them."""
+    return user.may("adjudicator") or store.settings(dataset).admits(user.name)
 
 
 def own_label(item: AnnotationItem, user: User) -> Label | None:

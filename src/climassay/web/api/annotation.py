@@ -6,10 +6,11 @@ from fastapi import Form, Query, UploadFile
 from pydantic import Field
 from starlette.responses import Response
 
+from climassay.api.annotation import LabelFormat
 from climassay.web.access import Annotator
-from climassay.web.annotate.files import LabelFormat, export_labels, import_labels
+from climassay.web.annotate.files import export_labels, import_labels
 from climassay.web.annotate.pages import ByAdjudicator, ByAdmin
-from climassay.web.annotate.views import store_of
+from climassay.web.annotate.views import may_annotate, store_of
 from climassay.web.api.base import Data, Page, api_router
 from climassay.web.app_state import App
 
@@ -50,7 +51,9 @@ class ImportData(Data):
 @router.get("", response_model=Page[QueueData])
 def list_annotated_datasets(app: App, user: Annotator) -> Any:
     """List the datasets that can be annotated, by name."""
-    queues = sorted(store_of(app).queues(), key=lambda queue: queue.dataset)
+    store = store_of(app)
+    listed = (queue for queue in store.queues() if may_annotate(store, queue.dataset, user))
+    queues = sorted(listed, key=lambda queue: queue.dataset)
     return {"items": [{name: getattr(queue, name) for name in QueueData.model_fields} for queue in queues]}
 
 
