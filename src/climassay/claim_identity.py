@@ -20,9 +20,9 @@ _LOOKALIKES = str.maketrans(
 _DOUBLE_QUOTE = re.compile(r'(?<!\d)"|"(?=\w)')
 _SINGLE_QUOTE = re.compile(r"(?<!\w)'+|(?<!\d)'+(?!\w)")
 _QUOTED_NUMBER = re.compile(r"""(?<!\w)(["'])((?:(?!\1).)*\d)\1(?!\w)""")
-"""Quotation marks around a text that ends with a digit; other marks behind a digit mean feet or inches."""
+"""Quotation marks around a text that ends with a digit; other marks after a digit mean feet or inches."""
 _CASED_UNIT = re.compile(r"(?<![^\W\d_])[mp](?=(?:wh?|g|j|pa|hz|t)\b)|(?<=\d)[ -]?[gkmt](?!\w)", re.IGNORECASE)
-"""Letters whose case distinguishes units: milli or mega, pico or peta; behind a number also k or K, m or M."""
+"""Letters whose case distinguishes units: milli or mega, pico or peta; after a number also k or K, m or M."""
 
 
 def claim_key(text: str) -> str:

@@ -51,7 +51,7 @@ _OUT_OF_BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less
 
 
 class _SettingsError(InputError):
-    """Error for a field that is missing or does not fit."""
+    """Error for a field that is missing or invalid."""
 
     def __init__(self, subject: str, name: str, value: object, expected: str, bounds: str) -> None:
         self.name, self.value, self.expected, self.bounds = name, value, expected, bounds

@@ -101,6 +101,7 @@ def test_table_3_is_finished_with_a_model_and_a_collection(gold, model, tmp_path
     [books] = result.more_tables
     assert sum(int(row[1]) for row in books.rows) == 16
     assert result.figures[0].title.startswith("Figure 5")
+    assert dict(result.facts)["Model local:scripted"].startswith(model.fingerprint)
     assert (tmp_path / "out" / "table-3.tex").exists()
     answered = len(model.options) + len(model.texts)
     again = reproduce_climaqa(tables=["3"], models=model, gold=str(gold), source="books", limit=8, workspace=workspace)
@@ -150,7 +151,7 @@ def test_an_estimate_asks_no_model(gold, climassay, tmp_path):
     estimate = json_of(
         climassay(
             "reproduce climaqa --table 5 --estimate --json --limit 10", "--gold", gold, "-m", "openai:absent",
-            "--price-in", 1, "--price-out", 2, "-w", tmp_path / "w",
+            "--price-in", 1, "--price-out", 2, "--scoring", "letter", "-w", tmp_path / "w",
         )
     )  # fmt: skip
     default, few_shot = estimate["parts"]

@@ -45,7 +45,8 @@ def data(tmp_path_factory):
         for article in range(4) for number in range(3)
     ]  # fmt: skip
     claims = [{"claim": f"Claim number {number}.", "verdict": VERDICTS[number % 6]} for number in range(12)]
-    for name, rows in (("newsroom", newsroom), ("climate", claims), ("energy", claims[3:9])):
+    climate = [*claims, {"claim": "Nobody has rated this claim.", "verdict": "Explainer"}]
+    for name, rows in (("newsroom", newsroom), ("climate", climate), ("energy", claims[3:9])):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
@@ -111,6 +112,7 @@ def test_tables_of_summaries_are_finished(reproduce, data, tmp_path):
     assert 0 <= longer["low"] <= longer["value"] <= longer["high"] <= 1
     assert not longer["comparable"]  # 4 articles of 60
     assert any("informativeness" in remark for remark in found["remarks"])
+    assert any("means of 3 ratings" in remark for remark in found["remarks"])
     assert {path.name for path in (tmp_path / "out").iterdir()} >= {"table-4.1.tex", "table-4.2.csv", "tables.html"}
     again = json_of(reproduce(*options))
     assert again["scores"] == found["scores"]
@@ -121,6 +123,7 @@ def test_the_table_of_claims_is_finished_and_energy_judged_by_transfer(reproduce
     found = json_of(reproduce("--climate", data / "climate.csv", "--energy", data / "energy.csv", "--json"))
     scores = ours(found, "4.3")
     assert scores["PPairS (leaky)"]["Climate"]["n"] == 12 * 11 / 2
+    assert any("1 row left out" in remark for remark in found["remarks"])
     transfer = scores["PPairS, Energy by transfer from Climate"]
     assert transfer["Energy"]["n"] == 6 * 5
     assert set(scores["Direct-Scoring"]) == {"Climate", "Energy"}

@@ -177,6 +177,16 @@ def test_one_cell_of_a_column_is_best_of_all(paper):
     assert tops["MCQ Hypo"] == [("llama3.1-8b", "rag-source")]
 
 
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [(["hub:UCSD-GENIE/ClimaQA/Gold"], "the same questions, other books"), (["mine.csv"], "other questions, books")],
+)
+def test_published_rows_say_whether_they_are_for_the_same_questions(files, words):
+    given = replace(experiment(), config={"benchmarks": [{"name": "primer", "files": files}]})
+    page = experiment_report(given, published=published_scores("gold", ["gpt-4o"]), answers=False).to_html()
+    assert words in page
+
+
 def test_published_rows_are_named_so_and_never_marked(scores):
     beside = published_scores("gold", ["gpt-4o"])
     plain, table = tables_of(scores)["mcq-cloze"], tables_of(scores, beside)["mcq-cloze"]

@@ -394,6 +394,27 @@ def test_json_that_repeats_itself_is_asked_again_once_with_limited_lists_and_no_
     assert "repeated itself" in requests[1].content
 
 
+def test_after_a_list_without_end_later_requests_have_limited_lists_while_the_server_accepts_them():
+    answers = iter([Reply(LOOP, finish_reason="length"), Reply(FEW), Reply(FEW), Reply(FEW)])
+    server = KnowsNoLimits(rule=lambda asked: next(answers))
+    server.refusal = lambda request: None
+    limits = lambda asked: "maxItems" in json.dumps(asked.body["response_format"])  # noqa: E731
+    with server:
+        client = OpenAIModel("m", base_url=server.url, policy=RetryPolicy(base=0.0))
+        try:
+            for number in range(2):
+                client.generate([GenerationRequest((Message("user", f"Quote {number}."),), Sampling(), schema=ITEMS)])
+            assert [limits(asked) for asked in server.asked] == [False, True, True]
+            assert client.capabilities.limits_items
+            del server.refusal  # From here on, the server refuses limits.
+            [completion] = client.generate([GenerationRequest((Message("user", "Quote."),), Sampling(), schema=ITEMS)])
+        finally:
+            client.close()
+    assert completion.text == FEW
+    assert [limits(asked) for asked in server.asked[3:]] == [True, False]
+    assert not client.capabilities.limits_items
+
+
 @pytest.mark.parametrize("server_does", ["yes", "ignore", "refuse"])
 def test_a_text_longer_than_the_schema_allows_is_kept(server_does):
     long = json.dumps({"verdict": "true", "reason": "it warms " * 100, "source": "not asked for"})

@@ -5,7 +5,7 @@ Manivannan et al. (2025), ICLR, arXiv 2410.16701. The published figures are thos
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -180,6 +180,7 @@ class ClimaqaRecipe:
             tuple(remarks),
             tuple(_level_figures(results)),
             _book_distribution(plans.get("gold"), self.books["rag-source"], session),
+            tuple(_facts(tables, [*done.values()])),
         )
 
     def _plans(self, models: "tuple[ModelSpec, ...]") -> "list[ExperimentPlan]":
@@ -310,6 +311,17 @@ def _scorer_remark(entailment: str) -> tuple[str, ...]:
     if entailment:
         return ()
     return ("Factual accuracy is left out: name a scorer with --entailment, as supports:openai:gpt-4o-mini.",)
+
+
+def _facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tuple[str, str]]:
+    """Yield fingerprint and number format of each model, and the source of each metric of the tables."""
+    records = {record.model: record for result in results for record in result.experiment.cells}
+    for name, record in records.items():
+        yield f"Model {name}", ", ".join(filter(None, (record.fingerprint, record.dtype)))
+    sources = {metric: source for result in results for metric, source in result.experiment.metric_sources.items()}
+    for metric in dict.fromkeys(metric for number in tables for metric, _ in _TABLES[number].columns.values()):
+        if metric in sources:
+            yield METRICS[metric].label, sources[metric]
 
 
 def _level_figures(tables: Sequence[PaperTable]) -> Iterator[DotPlot]:

@@ -190,6 +190,7 @@ class CliminatorRecipe:
         rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
         runs, failed, is_demonstration = [], Counter[str](), False
         skipped: dict[str, tuple[str, ...]] = {}
+        facts: dict[str, str] = {}
         for model in models:
             debates: dict[tuple[str, str], _Debates] = {}
             for table, system in self._debates(tables):
@@ -204,6 +205,7 @@ class CliminatorRecipe:
                 transcripts = {transcript.claim.id: transcript for transcript in done.transcripts}
                 debates[_file_of(table), system] = _Debates(system, claims, transcripts, done.run)
                 runs.append(done.run)
+                facts |= {name: value for name, value in done.facts if name.startswith("Model ")}
                 is_demonstration |= done.analysis.demonstration
                 skipped[_file_of(table)] = claims.skipped
                 failed[_file_of(table)] += sum(item.verdict.outcome == "failed" for item in done.transcripts)
@@ -217,7 +219,10 @@ class CliminatorRecipe:
         remarks = [note for name, reasons in skipped.items() for note in skipped_note(reasons, f"row of {name}")]
         if is_demonstration:
             remarks.append(DEMONSTRATION)
-        return Reproduction(tuple(results), tuple(dict.fromkeys(runs)), (*self._left_out(tables), *remarks))
+        remarks = [*self._left_out(tables), *remarks]
+        return Reproduction(
+            tuple(results), tuple(dict.fromkeys(runs)), tuple(remarks), facts=tuple(sorted(facts.items()))
+        )
 
     # -------------------------------------------------------------------------------------------------- which debates
 

@@ -9,7 +9,7 @@ Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thes
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -131,13 +131,13 @@ class PpairsRecipe:
         if {"4.1", "4.2"} & set(numbers):
             for name, file in self.summaries.items():
                 parts += [
-                    _estimated(f"{name}, {aspect}", self._summaries(name, file, aspect)[0])
+                    _estimated(f"{name}, {aspect}", self._summaries(name, file, aspect).items)
                     for aspect in ASPECTS.values()
                 ]
         if "4.3" in numbers:
-            parts += [_estimated(f"claims, {domain}", self._claims(file)) for domain, file in self.claims.items()]
+            parts += [_estimated(f"claims, {domain}", self._claims(file).items) for domain, file in self.claims.items()]
         if "4.4" in numbers:
-            items, training, _ = self._statements()
+            items, training, *_ = self._statements()
             length = sum(len(item.item.window(CONTEXT_SENTENCES)) for item in items) / max(1, len(items))
             # A binary search among four levels makes at most three steps with ten anchors each, in both orders.
             calls = 2 * (4 * len(training) + 30 * len(items))
@@ -163,10 +163,8 @@ class PpairsRecipe:
         return self.tables or tuple(possible)
 
     def _compare_summaries(self, name: str, file: str, model: OpenWeights, session: Session) -> "_Part":
-        tasks, labels = [], {}
-        for heading, aspect in ASPECTS.items():
-            items, labels[heading] = self._summaries(name, file, aspect)
-            tasks.append(judging.JudgeTask(judging.quality("text", aspect), items))
+        tables = {aspect: self._summaries(name, file, aspect) for aspect in ASPECTS.values()}
+        tasks = [judging.JudgeTask(judging.quality("text", aspect), table.items) for aspect, table in tables.items()]
         settings = judging.BenchmarkSettings(
             train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
         )
@@ -181,22 +179,28 @@ class PpairsRecipe:
         if n_articles != N_ARTICLES[name]:
             part.add_reason([f"{name} {heading}" for heading in ASPECTS], f"ours is on {n_articles} articles, the "
                             f"thesis on {N_ARTICLES[name]}.", ("4.1", "4.2"))  # fmt: skip
-        if labels["CON"] != "consistency":
-            part.remarks.append(f"{name} CON: the ratings are those of {labels['CON']}, as in the thesis.")
+        part.remarks += [f"{name}, {aspect}: {note}" for aspect, table in tables.items() for note in table.notes]
+        if name == "Newsroom":
+            part.remarks.append("Newsroom CON: the ratings are those of informativeness, as in the thesis.")
         return part
 
-    def _summaries(self, name: str, file: str, aspect: str) -> tuple[tuple[judging.Item, ...], str]:
-        """Return the items of the first articles, labelled by an aspect, and the name of the ratings."""
+    def _summaries(self, name: str, file: str, aspect: str) -> judging.ItemTable:
+        """Read the summaries of the first articles with their ratings of an aspect.
+
+        Raises:
+            InputError: The file cannot be read, or is in none of the published formats.
+        """
         label = "informativeness" if (name, aspect) == ("Newsroom", "consistency") else aspect
         columns = judging.published_columns(file, label)
         if columns is None:
             raise InputError(f"{file} is not a table of {name}: its columns are not those that the authors publish.")
-        items = judging.read_items(file, columns).items
-        articles = list(dict.fromkeys(item.group for item in items))[: self.limit]
-        return tuple(item for item in items if item.group in set(articles)), label
+        table = judging.read_items(file, columns)
+        articles = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit])
+        return replace(table, items=tuple(item for item in table.items if item.group in articles))
 
     def _compare_claims(self, model: OpenWeights, session: Session) -> "list[_Part]":
-        items = {domain: self._claims(file) for domain, file in self.claims.items()}
+        tables = {domain: self._claims(file) for domain, file in self.claims.items()}
+        items = {domain: table.items for domain, table in tables.items()}
         quality = judging.quality("claims")
         parts = []
         for domain, own in items.items():
@@ -214,6 +218,7 @@ class PpairsRecipe:
             if len(own) != N_CLAIMS[domain]:
                 reason = f"ours is on {counted(len(own), 'claim')}, the thesis on {N_CLAIMS[domain]}."
                 part.add_reason([domain], reason, ("4.3",))
+            part.remarks += [f"{domain}: {note}" for note in tables[domain].notes]
             parts.append(part)
         if "Energy" in items:
             harvester = judging.Harvester(
@@ -226,8 +231,8 @@ class PpairsRecipe:
                 parts.append(part)
         return parts
 
-    def _claims(self, file: str) -> tuple[judging.Item, ...]:
-        """Return the first claims of a file, labelled from 0 (inaccurate) to 2 (accurate).
+    def _claims(self, file: str) -> judging.ItemTable:
+        """Read the first claims of a file, labelled from 0 (inaccurate) to 2 (accurate).
 
         Raises:
             InputError: The file has no column of claims or verdicts, or none of its verdicts is Science Feedback's.
@@ -238,16 +243,21 @@ class PpairsRecipe:
         label = next((name for name in names if "verdict" in name.lower()), None)
         if text is None or label is None:
             raise InputError(f"{file} needs a column of claims (claim) and one of verdicts (verdict).")
-        items = judging.read_items(file, judging.ItemColumns(text, label=label, levels=VERDICTS)).items
-        return items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)]
+        table = judging.read_items(file, judging.ItemColumns(text, label=label, levels=VERDICTS))
+        return replace(table, items=table.items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)])
 
-    def _statements(self) -> "tuple[list[LabelledItem], list[LabelledItem], list[LabelledItem]]":
-        """Return the statements to tag, those to train on and the anchors; no statement is in two of the lists."""
+    def _statements(self) -> "_Statements":
+        """Read the statements, and draw those to tag, those to train on and the anchors.
+
+        Raises:
+            InputError: The file cannot be read, or names no assessment cycle.
+        """
         from climassay.confidence.tagging import read_labelled
         from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors
         from climassay.learning import sample
 
-        labelled = read_labelled(Path(self.statements), Path(self.paragraphs) if self.paragraphs else None).items
+        table = read_labelled(Path(self.statements), Path(self.paragraphs) if self.paragraphs else None)
+        labelled = table.items
         training = balanced_sample(labelled, N_TRAINING, by="cycle", seed=self.seed)
         anchors = latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
         known = {item.item.text for item in (*training, *anchors)}
@@ -256,13 +266,13 @@ class PpairsRecipe:
         for cycle in sorted({item.cycle for item in labelled}):
             pool = [item for item in labelled if item.cycle == cycle and item.item.text not in known]
             tested += sample(pool, limit, self.seed)
-        return tested, training, anchors
+        return _Statements(tested, training, anchors, table.notes)
 
     def _tag_statements(self, model: OpenWeights, session: Session) -> "_Part":
         from climassay.confidence.tagging.insertion import train_insertion
         from climassay.learning import evaluate
 
-        items, training, anchors = self._statements()
+        items, training, anchors, notes = self._statements()
         config = {"file": self.statements, "model": model.name, "items": len(items), "limit": self.limit}
         with (
             session.run("reproduce ppairs", config, {"seed": self.seed}) as run,
@@ -273,7 +283,7 @@ class PpairsRecipe:
                 training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, rule="printed",
                 store=session.activations, seed=self.seed, on_progress=comparing.advance,
             )  # fmt: skip
-            part = _Part(_display_name(model), (run.id,))
+            part = _Part(_display_name(model), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
             for rule, system in _INSERTION_SYSTEMS.items():
                 tags = replace(tagger, rule=rule).predict([item.item for item in items], on_progress=inserting.advance)
@@ -329,6 +339,16 @@ _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Sentences on how our rows differ from the published ones, by table."""
+
+
+class _Statements(NamedTuple):
+    """Statements of Table 4.4; none is in two of the lists."""
+
+    tested: "list[LabelledItem]"
+    training: "list[LabelledItem]"
+    anchors: "list[LabelledItem]"
+    notes: tuple[str, ...]
+    """Notes on the read and removed rows of the file."""
 
 
 @dataclass(slots=True)

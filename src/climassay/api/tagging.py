@@ -96,9 +96,11 @@ def _read_text(text: str, context: str, column: str | None, context_column: str 
     results = []
     for row in text_rows(Path(text), column, context_column):
         # Columns named as those of the results keep their values under another name.
-        others = {f"{name} (file)" if name in _RESULT_FIELDS else name: value for name, value in row.remaining.items()}
-        first = {"id": others.pop("id")} if "id" in others else {}
-        known = {**first, "statement": row.text, **others}
+        other_columns = {
+            f"{name} (file)" if name in _RESULT_FIELDS else name: value for name, value in row.remaining.items()
+        }
+        first = {"id": other_columns.pop("id")} if "id" in other_columns else {}
+        known = {**first, "statement": row.text, **other_columns}
         results.append(_TextRow((row.text, row.other), row.remaining, known))
     return results
 

@@ -1,6 +1,6 @@
 """``climassay reproduce``: the tables of the papers behind climassay, with your models beside the published rows."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -20,6 +20,7 @@ add_command(
     model_options=LoadingOptions,
     tables=TablesOption,
     models=ModelsOption,
+    scoring=Annotated[Literal["likelihood", "letter"], Parameter(name="--scoring")],
 )
 add_command(
     app,

@@ -122,7 +122,7 @@ class TagMark:
 
     @property
     def in_brackets(self) -> bool:
-        """True if there are brackets around it."""
+        """Whether the mark is in brackets."""
         return self.bracket is not None
 
     @property
@@ -359,7 +359,7 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words before a predicate because of which it states no level: a condition, a negation, an explanation of levels."""
+"""Words before a predicate that keep it from stating a level: a condition, a negation, an explanation of levels."""
 _NEGATED = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"

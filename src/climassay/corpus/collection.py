@@ -526,8 +526,9 @@ def open_or_create(
         location: Workspace, folder, or address of an object store.
         name: Name of the collection.
         encoder: Name of an encoder; by default the stored one, or :data:`BUNDLED_ENCODER` for a new collection.
-        passage_size: In characters; by default the stored one, or :data:`DEFAULT_PASSAGE_SIZE`.
-        passage_overlap: In characters; by default the stored one, or :data:`DEFAULT_PASSAGE_OVERLAP`.
+        passage_size: Length of passages in characters; by default the stored one, or :data:`DEFAULT_PASSAGE_SIZE`.
+        passage_overlap: Overlap of passages in characters; by default the stored one, or
+            :data:`DEFAULT_PASSAGE_OVERLAP`.
         load: Function that loads an encoder by name.
 
     Raises:

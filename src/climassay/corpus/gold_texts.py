@@ -33,7 +33,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class GoldText:
-    """Words of a text that search should find."""
+    """Text that a search should find."""
 
     words: tuple[str, ...]
 

@@ -14,7 +14,7 @@ except ImportError:  # Windows: LanceDB's own conflict detection remains.
     fcntl = None  # type: ignore[assignment]
 
 _NOT_FOUND = "not found"
-"""Words in the error of a missing file."""
+"""Words that occur in the error message for a missing file."""
 _PANICS = ("RustPanic", "PanicException")
 """Names of exceptions that LanceDB raises for damage it does not handle; some do not derive from :class:`Exception`."""
 
@@ -76,7 +76,7 @@ def write_lock(path: Path | None) -> Iterator[None]:
 
 
 class DamagedCollectionError(InputError):
-    """Files of a collection are damaged or unreadable."""
+    """Error for a collection whose files are damaged or unreadable."""
 
 
 class GuardedTable:

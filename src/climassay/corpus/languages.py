@@ -1,4 +1,4 @@
-"""Function words and scripts, by which the language of a text is told."""
+"""Function words and scripts, which reveal the language of a text."""
 
 import re
 from collections import Counter
@@ -34,11 +34,11 @@ LANGUAGE_NAMES: Mapping[str, str] = dict(
     zip(FUNCTION_WORDS, ("English", "German", "French", "Spanish", "Portuguese", "Italian", "Dutch"), strict=True)
 )
 OTHER_SCRIPT = "another script"
-"""Stands for the language of a text that is not in Latin script."""
+"""Name that replaces the language of a text that is not in Latin script."""
 _OTHER_SCRIPT_SHARE = 0.3
 """Minimum share of non-Latin letters in a text of another script; Greek symbols in formulae are fewer."""
 _MIN_LETTERS = 10
-"""Minimum number of letters from which the script is told."""
+"""Minimum number of letters of a text whose script is determined."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_LATIN = re.compile(r"[^A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
 

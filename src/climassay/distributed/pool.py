@@ -130,7 +130,7 @@ def _sentence(error: BaseException) -> str:
 
 
 _WAKE_SECONDS = 0.5
-"""Seconds of each wait for a result, as a Ctrl-C just before a wait does not interrupt it."""
+"""Maximum seconds of one wait for a result, because a Ctrl-C just before a wait does not interrupt it."""
 _CLOSE_SECONDS = 10.0
 _ADAPTER_MARK = "+adapter="
 

@@ -361,7 +361,7 @@ def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, seco
 
 
 def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:
-    """Return a table of the means behind the rank correlations, a row per model and metric."""
+    """Return a table of the means that the rank correlations compare, a row per model and metric."""
     return Table.of(
         "Means behind it",
         ["metric", "model", first.name, second.name],

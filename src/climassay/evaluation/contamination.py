@@ -48,7 +48,7 @@ class SharedRun:
     words: int
     """Number of words."""
     shared: str
-    """Words of the run in lower case."""
+    """Shared run of words, in lower case."""
     text: str
     """Label of the first text that contains the run."""
 

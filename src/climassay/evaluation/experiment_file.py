@@ -47,7 +47,7 @@ class ModelSpec(FileModel):
     name: str
     """local:HUB_ID_OR_FOLDER or openai:MODEL."""
     label: Annotated[str, Field(examples=["smollm2"])] = ""
-    """Its name in tables; by default the part after the colon."""
+    """Name in tables; by default the part of the model's name after the colon."""
     scoring: Annotated[Scoring | None, Field(examples=["text"])] = None
     """Scoring of its choices; by default the experiment's."""
     max_output_tokens: Annotated[int | None, Field(ge=1, examples=[2000])] = None
@@ -75,7 +75,7 @@ class MetricSpec:
     facts: bool = True
     """Compare statement by statement as well."""
     window: int = 4
-    """Words on each side of the gap, for phrase similarity."""
+    """Number of words on each side of the gap that phrase similarity compares."""
     temperature: float = 5.0
     """Smoothing of factual accuracy."""
     judge: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
@@ -99,7 +99,7 @@ class HarnessSpec:
     include_path: Annotated[tuple[str, ...], Field(examples=[("ClimateEval",)])] = ()
     """Folders with further tasks."""
     num_fewshot: Annotated[tuple[int, ...], Field(examples=[(0, 5)])] = ()
-    """Number of examples per prompt; several numbers are compared. By default each task's own."""
+    """Number of examples per prompt; several numbers are compared. By default the number that each task defines."""
     chat_template: bool = False
     """Put prompts into the model's chat template."""
     max_gen_toks: Annotated[int, Field(ge=1, examples=[512])] = 256

@@ -27,7 +27,7 @@ PUBLISHED_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
     ("silver", "freeform"): {OVERALL: 200},
     ("silver", "cloze"): {OVERALL: 200},
 }
-"""Number of questions behind each column: Table 2, and for silver the 200 per task of appendix A.2.2.
+"""Number of questions of each column: Table 2, and for silver the 200 per task of appendix A.2.2.
 
 The paper does not print the levels of the silver sample.
 """
@@ -67,7 +67,7 @@ class PublishedScore:
 
     @property
     def n(self) -> int | None:
-        """Number of questions behind the score; None if the paper does not say."""
+        """Number of questions from which the score was computed; None if the paper does not say."""
         return PUBLISHED_QUESTIONS[self.dataset, self.task].get(self.level)
 
 

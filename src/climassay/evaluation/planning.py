@@ -33,7 +33,7 @@ class Assumptions:
     deviation: float | None
     """Standard deviation of a score over questions (mean metrics)."""
     paired_deviation: float | None
-    """Standard deviation of the difference between two systems' scores on a question (mean metrics)."""
+    """Standard deviation of the difference between two systems' scores on a question; None for binary metrics."""
     origin: str
     """Source of the assumptions, for the table's note."""
 
@@ -49,7 +49,7 @@ class PlanRow:
     exact: bool
     """True if ``paired`` is exact, False if it is the normal approximation."""
     unpaired: int | None
-    """Number of questions per system if each answers questions of its own."""
+    """Number of questions per system if the systems answer different questions."""
     interval: int
     """Number of questions for a 95% interval of one score that extends by the difference to each side."""
 

@@ -144,7 +144,7 @@ class TaskGroup:
     filters: tuple[str, ...] | None = None
     """Names of the filters; None for all."""
     by_size: bool = False
-    """True weights every question equally, False every benchmark."""
+    """Whether every question has the same weight; otherwise every benchmark has."""
 
     def includes(self, score: str) -> bool:
         """Return whether the group averages a score, named ``metric,filter``."""

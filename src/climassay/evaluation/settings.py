@@ -228,7 +228,7 @@ class AdapterTraining:
     settings: dict[str, object] = field(default_factory=dict)
     """Hyper-parameters that override the preset's."""
     search: bool = False
-    """True searches over hyper-parameters."""
+    """Whether hyper-parameters are searched."""
 
 
 @settings

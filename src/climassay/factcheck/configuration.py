@@ -23,7 +23,7 @@ class AdvocateSettings:
     """Settings of an advocate."""
 
     name: str
-    """What the others call it."""
+    """Name by which the other participants address it."""
     kind: Annotated[AdvocateKind, Field(examples=["collection"])] = "collection"
     """collection (one or several), plain (the model's own knowledge) or adversarial (argues the stance of its
     collections)."""
@@ -35,7 +35,7 @@ class AdvocateSettings:
     model: Annotated[str, Field(examples=["local:my-model"])] = ""
     """Its own model."""
     stance: Annotated[str, Field(examples=["present warming is natural and nothing to worry about"])] = ""
-    """What an adversarial advocate stands for, in one sentence."""
+    """Standpoint of an adversarial advocate, in one sentence."""
     passages: Annotated[int | None, Field(ge=1, examples=[8])] = None
     """Passages per advocate; by default 8, or 4 for a small model."""
     excerpt_words: Annotated[int | None, Field(ge=0, examples=[120])] = None
@@ -45,7 +45,7 @@ class AdvocateSettings:
     min_cosine: Annotated[float | None, Field(ge=-1, le=1, examples=[0.4])] = None
     """Similarity below which a passage is not relevant; by default as measured for the encoder."""
     about: Annotated[str, Field(examples=["..."])] = ""
-    """What its source is, in one line; by default the titles of its documents."""
+    """Description of its source in one line; by default the titles of its documents."""
 
     @property
     def authority(self) -> float:
@@ -83,7 +83,7 @@ class DebateSettings:
     split: Splitter = "model"
     """Split the claim into statements by a model, by rules, or take it whole."""
     elicitation: Literal["auto", "scored", "schema"] = "auto"
-    """How verdicts are given: as option probabilities or as one JSON answer; auto: by the profile."""
+    """Form of verdicts: scored (option probabilities) or schema (one JSON answer); auto: by the profile."""
     wording: Literal["auto", "full", "brief"] = "auto"
     """Full prompts, or brief ones for small models; auto: by the profile."""
     verdict_first: bool = False

@@ -324,7 +324,7 @@ class Transcript:
     failures: int = 0
     """Number of failed model calls."""
     usage: Usage = field(default_factory=Usage)
-    """Tokens of all requests of the debate, cached ones included."""
+    """Usage of all requests of the debate, including cached ones."""
     stability: Stability | None = None
     without: tuple[tuple[str, str | None], ...] = ()
     """Pairs of an informed advocate's name and the mediator's verdict without that advocate; empty if not requested."""
@@ -548,7 +548,7 @@ def reader_view(transcript: Transcript, scale: Scale) -> Transcript:
 
 
 def is_against(verdict: Verdict, scale: Scale) -> bool:
-    """Return whether a verdict finds the claim wrong: its label lies on the incorrect side of the scale."""
+    """Return whether a verdict's label is on the incorrect side of the scale."""
     return verdict.outcome == "verdict" and verdict.label in scale.labels and verdict.label not in scale.correct
 
 

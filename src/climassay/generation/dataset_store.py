@@ -93,7 +93,7 @@ class DatasetSummary:
 
     name: str
     made_at: float
-    """Seconds since 1970-01-01 UTC."""
+    """Time of creation in seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
     """Number of drafts by state, including later decisions."""
 

@@ -32,11 +32,11 @@ ASSUMED_YIELD = 0.5
 MIN_DRAFTS_FOR_YIELD = 20
 """Minimum number of drafts of a stream from which its measured yield is used."""
 QUESTION_TOKENS = 150
-"""Tokens of a multiple-choice question with its options and instructions, without its passages."""
+"""Assumed number of tokens of a multiple-choice question with its options and instructions, without its passages."""
 VERIFYING_TOKENS = 550
-"""Tokens of a question with the instructions for verifying it, without its passages."""
+"""Assumed number of tokens of a question with the instructions for verifying it, without its passages."""
 VERDICT_TOKENS = 120
-"""Tokens of the verdict."""
+"""Assumed number of tokens of the verdict on a verified question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,11 +36,11 @@ TERM = "term"
 
 
 class UnreadableAnswerError(ValueError):
-    """A model's answer that cannot be parsed; the message is one sentence."""
+    """Error for a model's answer that cannot be parsed; the message is one sentence."""
 
 
 class DeclinedError(ValueError):
-    """A model's refusal to write from a passage; the message is its reason."""
+    """Error for a passage from which a model refuses to write; the message is the model's reason."""
 
 
 FULL = Lengths(question=2000, answer=2000, option=1000, statement=1000, reason=500, term=60)

@@ -417,7 +417,7 @@ class _Negations(NamedTuple):
     """Content words of a text by their stems, without words that have opposites."""
 
     negated: dict[str, str]
-    """Stems and words directly negated: the first content word after each negation."""
+    """Directly negated words by stem: the first content word after each negation."""
     affirmed: dict[str, str]
     """Stems and words outside the scope of any negation."""
     in_scope: frozenset[str]

@@ -238,7 +238,7 @@ def _is_same_change(multiple: Quantity, share: Quantity) -> bool:
 
 
 def _is_near_bound(value: float, target: Quantity, side: int, inclusive: bool) -> bool:
-    """Return whether a value lies beyond a bound by at most one unit of the bound's last non-zero digit.
+    """Return whether a value exceeds a bound by at most one unit of the bound's last non-zero digit.
 
     For bounds in words ("more than half", "more than doubled"), there is no such limit.
     """

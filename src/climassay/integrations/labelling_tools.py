@@ -280,14 +280,14 @@ def write_argilla(
     """Write a dataset's folder.
 
     Args:
-        folder: Made where it is missing.
+        folder: Folder to write; it is created if missing.
         name: Name of the dataset in Argilla.
-        items: What is annotated.
-        overlap: Labels that an item needs.
-        users: Annotator -> id of the user in Argilla; labels of others are left out.
+        items: Items to annotate.
+        overlap: Number of labels that an item needs.
+        users: Id of the user in Argilla by annotator; labels of other annotators are left out.
 
     Returns:
-        How many records and how many labels were written.
+        Numbers of written records and labels.
 
     Raises:
         InputError: An id is not a UUID, or the folder cannot be written.

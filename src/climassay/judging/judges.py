@@ -437,7 +437,7 @@ _NONE = "-"
 RESAMPLES = 2000
 LIST_RESAMPLES = 500
 NO_ANSWER = 2
-"""Three-way prediction that stands for a failed comparison; it equals no outcome, so it is never right."""
+"""Three-way prediction for a failed comparison; it equals no outcome, so that it is never right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,9 +113,9 @@ def score_comparisons(
         items: Labelled items.
         pairs: Unordered pairs within groups, shape [pairs, 2].
         judged: Judgements of the pairs in this order, or the contrasts from which a probe learns to judge them.
-        beam_size: As for :func:`score_as_published`; so are the other options.
-        threshold: See ``beam_size``.
-        seed: See ``beam_size``.
+        beam_size: Maximum number of partial merges, see :func:`score_as_published`.
+        threshold: Entropy threshold of merges, see :func:`score_as_published`.
+        seed: Seed of the sample, see :func:`score_as_published`.
 
     Raises:
         InputError: No pair has an answer.
@@ -191,8 +191,8 @@ def score_transfer(
         contrasts = harvester.contrasts(items, pairs, layers=LAST_LAYER)
         if contrasts.failed.all():
             raise InputError("The model answered none of the comparisons.")
-        kept = pairs[~contrasts.failed]
-        answered.append(np.concatenate([kept, kept[:, ::-1]]))
+        answered_pairs = pairs[~contrasts.failed]
+        answered.append(np.concatenate([answered_pairs, answered_pairs[:, ::-1]]))
         states.append(np.concatenate([contrasts.states[~contrasts.failed], -contrasts.states[~contrasts.failed]]))
         outcomes.append(outcomes_of(labels_of(items), answered[-1]))
     predicted = classify_comparisons(states[0], outcomes[0], states[1])
@@ -223,8 +223,8 @@ def _rank_correlation(
         if np.ptp(labels[members]) == 0:
             continue
 
-        def ask(asked: IntArray, members: IntArray = members) -> FloatArray:
-            return np.array([known.get((int(i), int(j)), 0.0) for i, j in members[asked]])
+        def ask(item_pairs: IntArray, members: IntArray = members) -> FloatArray:
+            return np.array([known.get((int(i), int(j)), 0.0) for i, j in members[item_pairs]])
 
         ranking = sort_items(
             len(members), ask, method="beam", beam_size=beam_size, threshold=threshold, score="sum", seed=group[0]

@@ -36,7 +36,7 @@ class Calibrator:
     scores: tuple[float, ...] = ()
     """Isotonic: ascending scores, between which probabilities are interpolated; constant beyond the ends."""
     probabilities: tuple[float, ...] = ()
-    """At these scores, never falling."""
+    """Probabilities at :attr:`scores`, in ascending order."""
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
         """Return probabilities, in the shape of ``scores``."""

@@ -39,7 +39,7 @@ class ClassScores:
     label: str
     n: int
     precision: Estimate
-    """Share of the answers naming the class that are right, 0 where none names it."""
+    """Share of the answers naming the class that are right; 0 if no answer names it."""
     recall: Estimate
     f1: Estimate
 
@@ -163,21 +163,22 @@ def evaluate(
     """Score probabilities of held-out items.
 
     Args:
-        truth: Shape [items], places in ``classes``.
-        probabilities: Shape [items, classes]; NaN where an item failed.
-        classes: Their names; their order counts for the ordinal error only.
-        groups: Shape [items], any labels; None: each item by itself.
-        answers: Shape [items], places in ``classes``, -1 where an item failed; by default the most probable class.
-        mix: Shares of the classes on which to score: an item of class t counts ``mix[t]`` over its number of items.
-            None: as they come.
-        folds: Shape [items]: who was predicted by the same fit. The AUROC compares items of one fold only, since across
-            folds a fit that has seen one negative more gives less to all it predicts. None: one fit for all.
-        resamples: Bootstrap samples.
+        truth: Class of each item as an index of ``classes``, shape [items].
+        probabilities: Probabilities of the classes, shape [items, classes]; NaN for failed items.
+        classes: Names of the classes; only the ordinal error depends on their order.
+        groups: Group of each item, shape [items], for the bootstrap; by default each item is a group.
+        answers: Chosen class of each item as an index, shape [items], -1 for failed items; by default the most
+            probable class.
+        mix: Shares of the classes to assume: an item of class t has the weight ``mix[t]`` divided by the number of
+            items of t. None gives every item the same weight.
+        folds: Fold of each item, shape [items]. The AUROC compares only items of one fold, because probabilities of
+            different fits are not comparable: a fit on one negative more predicts lower ones. None for a single fit.
+        resamples: Number of bootstrap samples.
         seed: Seed of the resampling.
         level: Level of the intervals.
 
     Raises:
-        InputError: Shapes that do not fit, no items, or a class of the mix without items.
+        InputError: Shapes differ, there are no items, or a class of the mix has none.
     """
     labels, values = np.asarray(truth, dtype=np.int64), np.asarray(probabilities, dtype=np.float64)
     k = len(classes)
@@ -351,7 +352,7 @@ def calibration(probabilities: ArrayLike, outcomes: ArrayLike, bins: int = 10) -
 
 
 def reliability_plot(title: str, curves: Sequence[tuple[str, Calibration]]) -> LinePlot:
-    """Observed against predicted shares by name, intervals where there is one, and the diagonal of honest ones."""
+    """Return a plot of observed against predicted shares by name, with intervals and the diagonal."""
     axis_x, axis_y = (
         Axis(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
         for label in ("predicted probability", "observed share")

@@ -29,15 +29,15 @@ Progress = Callable[[int], None]
 Text = tuple[str, str]
 """A text and its context, which may be empty."""
 Source = Literal["words", "vectors", "context words", "context vectors", "mean states", "last states"]
-"""``words``: n-grams of the text. ``vectors``: the encoder's vector of it. ``context ...``: the same of what stands
-around it. ``mean states``: a language model's hidden states, mean over the text's tokens. ``last states``: at the
-opening bracket put behind the text."""
+"""``words``: n-grams of the text. ``vectors``: the encoder's vector of it. ``context ...``: the same for its context.
+``mean states``: a language model's hidden states, averaged over the text's tokens. ``last states``: its hidden states
+at :data:`OPENING`, which is appended to the text."""
 SOURCES: tuple[Source, ...] = get_args(Source)
 Pooling = Literal["mean", "last"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 OPENING = " ("
-"""Suffix of a text whose last state is read: the next words would comment on the text."""
+"""Suffix of a text, after which the next words would comment on the text; the state at its end is the feature."""
 _FILLER = "<|endoftext|>"
 _MAX_TOKENS = 200
 """Maximum number of tokens of a text that a language model reads."""

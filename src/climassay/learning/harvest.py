@@ -46,8 +46,8 @@ class ActivationSetting:
     layers: tuple[int, ...]
     """Requested layers, in this order."""
     token_budget: int
-    """Maximum number of tokens of one forward pass. Part of the key only if ``dtype`` has 16 bits, whose results depend
-    on it by more than rounding."""
+    """Maximum number of tokens of one forward pass. It is part of the key only if ``dtype`` has 16 bits, for which
+    results depend on the budget by more than rounding."""
 
     def key(self, storage: StorageType) -> str:
         """Return the name of the section: 32 hexadecimal digits."""
@@ -226,7 +226,7 @@ def _digest(content: object) -> bytes:
 
 DEFAULT_SHARD = 256
 STORE_SECONDS = 30.0
-"""Seconds after which activations are stored although their piece of work is not complete."""
+"""Maximum seconds between two writes of activations; until then, a piece of work is written once it is complete."""
 Progress = Callable[[int], None]
 """Called with the number of requests done (served, computed or failed) since the last call."""
 
@@ -364,12 +364,12 @@ def harvest(
 
 
 class _PieceWriter:
-    """Stores the activations of one piece of work as they arrive.
+    """Writer of the activations of one piece of work, as they are computed.
 
     Args:
         target: Store of the activations.
         keys: Key of each request of the piece.
-        counts: Number of requests that each key stands for.
+        counts: Number of requests with each key.
         progress: Called with the number of requests done.
     """
 

@@ -177,18 +177,18 @@ def fit_path(
 ) -> list[LinearModel]:
     """Fit one model for each C on the same scaled features.
 
-    Where features outnumber items, the fit is done in an orthonormal basis of the items' span: the penalised solution
-    lies there, so that it is the same one.
+    If there are more features than items, the model is fitted in an orthonormal basis of the items' span, which
+    contains the penalised solution.
 
     Args:
         blocks: Raw features, each of shape [items, features of the block].
         truth: Classes, shape [items], 0 to ``classes - 1``; a class that does not occur gets almost no probability.
-        classes: How many there are.
+        classes: Number of classes.
         regularisations: Values of C, the prior variance of what a block adds to a logit.
         link: Nominal or ordinal.
         standardise: See :meth:`Scaling.of`.
         balanced: Give all classes the same total weight (nominal models only).
-        scaling: Scaling of the features, where it is known from more items than these; None: learned from these.
+        scaling: Scaling of the features, for example from more items; by default computed from these items.
 
     Raises:
         InputError: The link does not exist, or an ordinal model is fitted to items of one class.

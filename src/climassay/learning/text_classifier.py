@@ -68,7 +68,7 @@ class ClassifierSpec:
     min_texts: int = 4
     """Minimum number of texts in which an n-gram occurs."""
     balanced: bool = False
-    """Give all classes the same total weight in training."""
+    """Whether all classes get the same total weight in training."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -94,15 +94,15 @@ class FittedPart:
 
 @dataclass(frozen=True, eq=False)
 class TextClassifier(ReadingModel):
-    """Linear models on what texts say; of several, the geometric mean of their probabilities.
+    """Classifier of texts by linear models; if there are several, the geometric mean of their probabilities.
 
     Attributes:
-        classes: Names of the classes; ascending where they are in order.
+        classes: Names of the classes, from low to high if they are ordered.
         parts: The models; none gives every text the shares of the training data.
         shares: Shares of the classes in the training data, all above 0.
         vocabularies: n-grams, by the source that counts them.
-        provenance: What it was learned from, and how good it is.
-        mix: Shares of the classes for which probabilities are given; None: those of the training data.
+        provenance: Training data and held-out scores.
+        mix: Shares of the classes that probabilities assume; None for those of the training data.
         models: Encoder and language model.
     """
 
@@ -188,9 +188,9 @@ class TextClassifier(ReadingModel):
         """Evaluate the classifier on labelled texts that it was not trained on.
 
         Args:
-            texts: As for :meth:`predict_proba`.
-            labels: One of :attr:`classes` each.
-            groups: Groups that the intervals resample; None: each text by itself.
+            texts: Texts, as in :meth:`predict_proba`.
+            labels: Label of each text, one of :attr:`classes`.
+            groups: Groups that the intervals resample; by default each text is a group.
             seed: Seed of the resampling.
 
         Raises:
@@ -253,13 +253,13 @@ class TrainingTexts:
         models: FeatureModels | None = None,
         on_progress: Progress | None = None,
     ) -> None:
-        """Prepare; nothing is read yet.
+        """Check the labels; features are computed on first use.
 
         Args:
-            texts: Texts, or texts with what stands around them.
-            labels: One of the classes each.
-            classes: Names; ascending where they are in order.
-            groups: What is never split between folds; None: near duplicates.
+            texts: Texts, or pairs of a text and its context.
+            labels: Label of each text, one of the classes.
+            classes: Names of the classes, from low to high if they are ordered.
+            groups: Group of each text, which folds never split; by default near duplicates form groups.
             models: Encoder and language model.
             on_progress: Called with the number of texts read since the last call.
 
@@ -336,24 +336,24 @@ C = TypeVar("C", bound=TextClassifier)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TriedClassifier:
-    """A classifier that was tried, and how it did on items that it was not fitted on."""
+    """Classifier of a comparison, with its scores on items that it was not fitted on."""
 
     spec: ClassifierSpec
     probabilities: FloatArray
-    """Held out, shape [items, classes]."""
+    """Held-out probabilities, shape [items, classes]."""
     evaluation: HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedClassifier(Generic[C]):
-    """A classifier and the evidence behind it."""
+    """Trained classifier, with the held-out scores of all candidates."""
 
     classifier: C
     tried: tuple[TriedClassifier, ...]
-    """All that were tried, on the same folds, in the order given."""
+    """Classifiers that were compared on the same folds, in the order of the specs."""
     chosen: TriedClassifier
-    """The one with the lowest held-out log loss. It was chosen on the same folds, so fresh texts may come out a little
-    worse."""
+    """Candidate with the lowest held-out log loss; because it was chosen on the same folds, scores on new texts may be
+    slightly worse."""
 
 
 def compare_classifiers(
@@ -369,13 +369,13 @@ def compare_classifiers(
     """Cross-validate classifiers on the same folds, in the order of ``specs``.
 
     Args:
-        specs: What is tried.
+        specs: Classifiers to compare.
         training: Labelled texts; the intervals resample their groups.
         fold_groups: Group of each text, shape [texts]; no group is divided between folds. Default: ``training.groups``.
-        folds: Wanted number.
+        folds: Number of folds.
         seed: Seed of folds and bootstrap.
-        resamples: Bootstrap samples of the intervals.
-        on_fit: Called after each.
+        resamples: Number of bootstrap samples of the intervals.
+        on_fit: Called after each classifier.
     """
     splits = training.splits(folds, seed=seed, groups=fold_groups)
     tried = []
@@ -399,7 +399,7 @@ def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
     """Return the classifier with the lowest log loss, excluding the class-frequency baseline.
 
     Raises:
-        InputError: There is no other one.
+        InputError: There is no classifier besides the baseline.
     """
     candidates = [classifier for classifier in tried if classifier.spec.parts]
     if not candidates:

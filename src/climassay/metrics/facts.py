@@ -339,7 +339,11 @@ class FactMetric:
         return results
 
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Return the relation of each pair of (text, statement) by the sentence, or the complete text, that decides."""
+        """Return the relation of each (text, statement), or None if a request failed.
+
+        It is the relation of the sentence, or the complete text, that leaves the statement open with the lowest
+        probability.
+        """
         parts = [list(dict.fromkeys([premise, *split_sentences(premise)])) for premise, _ in pairs]
         part_pairs = [(part, fact) for text, (_, fact) in zip(parts, pairs, strict=True) for part in text]
         relations = iter(self._scorer.relations(part_pairs))

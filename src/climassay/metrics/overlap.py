@@ -170,12 +170,12 @@ PUBLISHED_LAYERS = {
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """Tokens of one text."""
+    """Tokens of one text with their vectors."""
 
     ids: tuple[int, ...]
     """Ids in the vocabulary, including special tokens."""
     special: NDArray[np.bool_]
-    """True for special tokens, shape [tokens]."""
+    """Whether each token is special, shape [tokens]."""
     vectors: NDArray[np.float32]
     """Unit vectors, shape [tokens, width]."""
 

@@ -143,7 +143,7 @@ class ResolvedText(NamedTuple):
 
     words: frozenset[str]
     negated: bool
-    """True for an odd number of other negations."""
+    """Whether the text has an odd number of other negations."""
 
 
 def resolve_negations(text: str) -> ResolvedText:

@@ -99,12 +99,12 @@ class Metric:
 
     @property
     def percent(self) -> bool:
-        """True if tables show it in per cent: published binary metrics."""
+        """Whether tables show the metric in per cent: True for published binary metrics."""
         return self.binary and bool(self.published)
 
     @property
     def lower(self) -> bool:
-        """True if lower is better, as for a perplexity; only other frameworks have such metrics."""
+        """Whether lower is better, for example for a perplexity; only other frameworks have such metrics."""
         return self.external and LOWER in self.name
 
     def scores(self, kind: str) -> bool:
@@ -113,12 +113,12 @@ class Metric:
 
     @property
     def has_levels(self) -> bool:
-        """True if a kind of question that it scores has levels of difficulty."""
+        """Whether any kind of question that the metric scores has levels of difficulty."""
         return any(question_type.has_levels for kind, question_type in TYPES.items() if self.scores(kind))
 
     @property
     def scores_prose(self) -> bool:
-        """True if it scores answers in sentences."""
+        """Whether the metric scores answers in sentences."""
         return any(question_type.is_prose for kind, question_type in TYPES.items() if self.scores(kind))
 
 

@@ -270,7 +270,7 @@ class BundledStatus:
     verified: bool
     """True if the files had the right SHA-256 and are unchanged since."""
     converted: bool
-    """True if ready to load; equals ``verified`` for a model that needs no conversion."""
+    """Whether the model can be loaded; equals ``verified`` for a model that needs no conversion."""
     size: int | None
     """Size of the files in bytes; None if they do not exist."""
 

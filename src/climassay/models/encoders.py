@@ -106,7 +106,7 @@ def build_graph(folder: Path, precision: Precision = "int8") -> bytes:
 
 @dataclass
 class _Graph:
-    """Builder of the graph; each method adds nodes and returns the name of their output."""
+    """Builder of an ONNX graph; each method adds nodes and returns the name of their output."""
 
     shape: BertShape
     weights: dict[str, Array]

@@ -72,7 +72,7 @@ class ModelProvider:
     name: str
     """Name before the colon."""
     load: Load
-    """Function from the part after the colon, and the options that it has parameters for, to a model."""
+    """Function that loads a model by the part of its name after the colon; it gets the options that it can take."""
     served: bool = True
     """True if its models run on a server: no weights, prices, log-probabilities not guaranteed."""
 

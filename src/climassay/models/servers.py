@@ -38,7 +38,7 @@ from climassay.redaction import TrustedUrl, is_secret, note_secret, without_key
 from climassay.settings import load_toml, parse_table, settings
 
 LOCAL, OPENAI = "local", "openai"
-"""Providers without a table of their own."""
+"""Providers that need no table in the configuration."""
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 BASE_URL_VARIABLE = "OPENAI_BASE_URL"
 KEY_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
@@ -75,11 +75,11 @@ class Server:
     """Normalised URL; see :func:`normalised_base_url`."""
     key: str | None = field(default=None, repr=False)
     withheld: str = ""
-    """Reason why no key is sent to an address that only a file names, and how to allow it; empty for others."""
+    """Reason why no key is sent to the address, and how to allow it; empty if a key may be sent."""
     key_note: str = ""
     """Source of the key, or how to set one, for error messages."""
     openai: bool = True
-    """True if environment settings of OpenAI's client (organisation, project, headers) apply."""
+    """Whether environment variables of OpenAI's client (organisation, project, headers) apply."""
 
     def __post_init__(self) -> None:
         if self.key is not None:

@@ -78,7 +78,7 @@ class ProfileSettings:
     text_tokens: Annotated[int | None, Field(examples=[80])] = None
     """Maximum number of tokens of a draft, an explanation or a reply."""
     sentence_tokens: Annotated[int | None, Field(examples=[60])] = None
-    """Maximum number of tokens per sentence, where a number of sentences is asked for."""
+    """Maximum number of tokens per sentence, if a prompt asks for a number of sentences."""
     queries: Annotated[int | None, Field(examples=[3])] = None
     """Maximum number of search queries per statement of a claim; 0: the statement alone."""
     grade_passages: Annotated[bool | None, Field(examples=[True])] = None

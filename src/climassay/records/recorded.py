@@ -223,7 +223,7 @@ class _Call(Generic[A]):
         self._deliver_stored_answers(self._store.look_up(list(self._indices_by_key)))
 
     def mark(self, missing: Sequence[int]) -> list[int]:
-        """Mark missing requests that no other run has in flight or has just answered; return their indices."""
+        """Claim the missing requests that no other run has in flight or has just answered; return their indices."""
         keys = {self._identities[index].key: index for index in missing}
         marked, is_alone = self._run.in_flight.mark(list(keys), ignore_others=self._ignores_others)
         if not is_alone:

@@ -49,7 +49,7 @@ class ColouredText:
 
     text: str
     tone: Tone | None = None
-    """None if the part has no verdict."""
+    """Tone of the part's verdict; None without a verdict."""
     note: str = ""
     """Tooltip of the part."""
 

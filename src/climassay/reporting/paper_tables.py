@@ -43,7 +43,7 @@ from climassay.settings import load_toml
 from climassay.statistics import Estimate, Interval, ResampledEstimate
 
 NOT_COMPARABLE = "\N{DAGGER}"
-"""Sign behind a score that cannot be compared with the published ones."""
+"""Sign after a score that cannot be compared with the published ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PaperTable:
     decimals: int | Mapping[str, int] = 2
     """Number of decimals of published scores, for all columns or by column."""
     published_n: Mapping[str, int] = field(default_factory=dict)
-    """Number of items behind the published scores by column, where the paper prints it for the column."""
+    """Number of items of the published scores by column, for the columns of which the paper prints it."""
 
     @property
     def name(self) -> str:
@@ -246,6 +246,8 @@ class Reproduction(Result):
     """Figures of the paper with our systems added, for the HTML report."""
     more_tables: tuple[Table, ...] = ()
     """Tables that the paper does not have, for example distributions that it draws."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """Pairs of name and value that a repetition needs, such as a model's fingerprint and number format."""
 
     def tables(self) -> tuple[Table, ...]:
         """Return all tables as text cells."""
@@ -272,7 +274,14 @@ class Reproduction(Result):
             {"title": table.title, "columns": [column.label for column in table.columns], "rows": table.rows}
             for table in self.more_tables
         ]
-        data = {"runs": self.runs, "remarks": self.remarks, "tables": tables, "scores": scores, "more_tables": more}
+        data: dict[str, Any] = {
+            "runs": self.runs,
+            "remarks": self.remarks,
+            "tables": tables,
+            "scores": scores,
+            "more_tables": more,
+        }
+        data["facts"] = dict(self.facts)
         return dict(as_json_data(data))
 
     def notes(self) -> Iterator[str]:
@@ -286,7 +295,7 @@ class Reproduction(Result):
         sections = [Section(table.title, (table,)) for table in self.tables()]
         sections += [Section(figure.title, (figure,)) for figure in self.figures]
         papers = ", ".join(dict.fromkeys(paper_table.paper for paper_table in self.paper_tables))
-        return Report(f"{papers}: published and reproduced", " ".join(self.notes()), tuple(sections))
+        return Report(f"{papers}: published and reproduced", " ".join(self.notes()), tuple(sections), self.facts)
 
     def write(self, folder: Path) -> tuple[Path, ...]:
         """Write each table as Markdown, LaTeX and CSV, and all tables and figures as HTML and JSON; return the files.

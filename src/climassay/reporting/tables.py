@@ -20,7 +20,7 @@ Align = Literal["left", "right"]
 Mark = Literal["best", "top"]
 """``best``: best cell of its group of rows, in bold. ``top``: best cell of its column, underlined or with a sign."""
 TOP_SIGN = "\N{BLACK UP-POINTING TRIANGLE}"
-"""Sign behind a ``top`` cell in formats without underlining."""
+"""Sign after a ``top`` cell in formats without underlining."""
 
 
 def _validate_marks(marks: Any) -> Any:
@@ -297,7 +297,7 @@ def _number(match: re.Match[str] | None, *groups: int) -> str:
 
 
 def _unique(names: Sequence[str]) -> list[str]:
-    """Return the names, with numbers behind those that are repeated."""
+    """Return the names, with numbers after those that are repeated."""
     labels: list[str] = []
     for label in names:
         name, suffix = label, 1
@@ -379,7 +379,7 @@ _STYLES: dict[Mark, str] = {"best": "bold", "top": "underline"}
 
 
 def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[int] | None:
-    """Return the width of each column behind the group columns; None if the table is too wide.
+    """Return the width of each column after the group columns; None if the table is too wide.
 
     Each column gets its minimum width, and the remaining width is shared among the columns that need more.
     """
@@ -416,7 +416,7 @@ def _column_width(table: Table, index: int, wrap_headings: bool, wrap_cells: boo
 
 
 def _wrap_interval(cell: str) -> str:
-    """Put the interval behind a value on a second line."""
+    """Put the interval after a value on a second line."""
     return re.sub(r"(?<=\d) (?=\[[^][]*\]$)", "\n", cell)
 
 

@@ -140,7 +140,7 @@ _PRESETS = (
     ),
 )
 PRESETS: Mapping[str, Preset] = MappingProxyType({preset.name: preset for preset in _PRESETS})
-"""All presets by name."""
+"""Presets by name."""
 
 
 def find_preset(name: str) -> Preset:

@@ -70,7 +70,7 @@ def train(
         config: Settings of the training.
         folder: Folder of the adapter in PEFT's format, which also gets ``climassay.json``.
         device: Device for a model given by name; see :class:`TuningBase`.
-        preset: Name of the preset behind the settings, to be recorded.
+        preset: Name of the preset from which the settings come, for the record.
         warnings: Warnings about the data for readers of the result, for example of leakage.
         replace_other: Whether the files of another training in the folder are removed; otherwise they are an error.
         checkpoint_seconds: Seconds between two checkpoints. A checkpoint is also written after every evaluation and on

@@ -20,7 +20,7 @@ class Failure(ClimassayError):
 
 
 class Missing(Failure):
-    """The requested resource does not exist."""
+    """Failure of a request for a resource that does not exist."""
 
     status = 404
 
@@ -51,7 +51,7 @@ class TooLarge(Failure):
 
 
 class SignInNeeded(Failure):
-    """The page needs a signed-in user."""
+    """Failure of a request for a page that needs a signed-in user."""
 
     status = 401
 

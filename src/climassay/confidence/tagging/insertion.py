@@ -162,8 +162,8 @@ def latest_anchors(
 
     Training statements are left out, so that the probe has seen neither side of a comparison (Maiya 2024, C.6).
     """
-    latest, seen = max(item.cycle for item in items), {item.item.text for item in training}
-    pool = [item for item in items if item.cycle == latest and item.item.text not in seen]
+    latest, training_texts = max(item.cycle for item in items), {item.item.text for item in training}
+    pool = [item for item in items if item.cycle == latest and item.item.text not in training_texts]
     return [pool[index] for index in np.random.default_rng(seed).permutation(len(pool))[:count].tolist()]
 
 

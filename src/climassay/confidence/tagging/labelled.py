@@ -27,7 +27,7 @@ from climassay.io import parse_rows, read_bytes
 from climassay.learning.features import Text
 
 LEVELS: tuple[Tag, ...] = TAGS[1:]
-"""Low to very high: the four levels of ClimateX, which has no statement of very low confidence."""
+"""Four levels of ClimateX, from low to very high; it has no statement of very low confidence."""
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
 """A statement, a text, or a text and its context; tags in them are removed."""
 CLIMATEX_LICENCE = "statements and tags: IPCC AR6; ClimateX (Lacombe, Wu and Dilworth 2023): CC BY 4.0"
@@ -115,7 +115,7 @@ class LabelledItem:
     section: str
     """Section; its statements are on the same side of every split."""
     recovered: bool = False
-    """True if the statement, and thus its context, was found in the report."""
+    """Whether the statement, and with it its context, was found in the report."""
     id: str = ""
     """Id of the extracted statement; empty if the data has none."""
     cycle: str = ""

@@ -57,7 +57,7 @@ _BEFORE_PREDICATE = (
     "is are was were be been being has have had will would can could may might must should shall to not also it they "
     "we which that there who do does did cannot"
 )
-"""Words before a predicate, which names nothing."""
+"""Words before a predicate, which cannot be part of a name."""
 _AFTER_PHRASE = (
     "and or of in on at by for from to with as is are was were be has have had will would can could may might must "
     "should under over between within among during through across since due that which while where when than but "
@@ -73,7 +73,7 @@ _GENERAL = (
     "example examples use uses end large larger small smaller high higher low lower new long short term terms total "
     "mean average median percentile percentiles chance assessed benefit benefits urgency uncertainty uncertainties"
 )
-"""Words that fit every topic, so that a name needs others."""
+"""Words that fit every topic, so that a name must have further words."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
 """Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are excepted."""
 _MIN_NEIGHBOUR_SHARE = 0.5
@@ -93,9 +93,9 @@ class _Word(NamedTuple):
     lower: str
     surface: str
     first: bool
-    """True at the beginning of a sentence."""
+    """Whether the word begins a sentence."""
     joined: bool
-    """True if only a space separates it from the previous word."""
+    """Whether only a space separates the word from the previous one."""
     unit: bool
 
 
@@ -330,7 +330,7 @@ def _stop_words() -> frozenset[str]:
 
 
 NEAREST = 2
-"""Maximum rank of the topic among those most similar to its name."""
+"""Maximum rank of the topic if topics are sorted by their similarity to its name, the most similar first."""
 MIN_SUPPORT = 0.5
 """Minimum share of a topic's statements that support its name."""
 _SUPPORT_QUANTILE = 0.9

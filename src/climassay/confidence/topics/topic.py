@@ -85,7 +85,7 @@ class TopicModel:
         return "no topic" if number == OUTSIDE else self.topics[number].name
 
     def counts(self, statements: Iterable[str]) -> Counter[int]:
-        """Return the number of statements of each topic, without unknown ones."""
+        """Return the number of statements of each topic; statements that the model does not know are ignored."""
         return Counter(
             assigned.topic for statement in statements if (assigned := self.by_id.get(statement)) is not None
         )

@@ -71,21 +71,21 @@ def column_plot(analysis: TrendAnalysis) -> DotPlot:
 
 
 def tag_bars(analysis: TrendAnalysis) -> StackedBars:
-    """Return the tags of each column."""
+    """Return stacked bars with the share of each tag, a bar per column."""
     bars = [StackedBar(str(score.column), score.counts) for score in analysis.scores.by_column]
     bars.append(StackedBar("all", analysis.scores.overall.counts))
     return StackedBars(f"Tags by {analysis.cases.kind}", _categories(), tuple(bars))
 
 
 def topic_bars(analysis: TrendAnalysis) -> StackedBars:
-    """Return the tags of each topic, the most confident first."""
+    """Return stacked bars with the share of each tag, a bar per topic, the most confident topic first."""
     order = sorted(analysis.scores.by_topic, key=lambda score: -score.value)
     bars = tuple(StackedBar(analysis.model.name(score.topic or 0), score.counts) for score in order)
     return StackedBars("Tags by topic", _categories(), bars)
 
 
 def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
-    """Return topics' differences from the mean of their columns, after shrinkage."""
+    """Return a dot plot of the topics' differences from the mean of their columns, after shrinkage."""
     dots = [
         _difference(analysis, deviation.topic, deviation.p_holm, deviation.shrunken.value, deviation.shrunken.interval)
         for deviation in analysis.scores.deviations
@@ -167,7 +167,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
 
 
 def report_heat(analysis: TrendAnalysis) -> HeatMap:
-    """Return the number of tagged statements by topic and report."""
+    """Return a heat map of the number of tagged statements by topic and report."""
     from climassay.confidence.topics.topic import counts_by_report
 
     reports, counts = counts_by_report(analysis.model, analysis.statements)

@@ -19,7 +19,7 @@ _PRIVATE = "\ue000-\uf8ff"
 _LONE_SURROGATES = "\ud800-\udfff"
 """Range of surrogates, which cannot be stored; JSON may contain one without its partner."""
 _STYLED = "\U0001d400-\U0001d7ff"
-"""Range of letters and digits in a style of mathematics such as italic, which stand for the plain ones."""
+"""Range of letters and digits in a mathematical style such as italic, which are replaced by plain ones."""
 _WINDOWS = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
 """Windows-1252 characters by the control character that replaces them in text decoded as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"

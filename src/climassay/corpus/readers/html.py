@@ -181,7 +181,7 @@ def xml_to_html(markup: str) -> str | None:
 
 
 class _EntityDefinedError(Exception):
-    """Raised if an XML text defines an entity."""
+    """Error for an XML text that defines an entity."""
 
 
 def _refuse_entity(*_: object) -> None:

@@ -39,7 +39,7 @@ MIN_FIGURES = 0.3
 MAX_CONFLICTS = 0.25
 """Maximum share of rows with two cells in one column."""
 MIN_LOWER = 0.3
-"""Minimum share of lines of a text that begin in lower case."""
+"""Minimum share of lines that begin in lower case if the lines are running text."""
 MIN_FULL = 0.5
 """Minimum share of lines of a justified text that reach its right edge."""
 JUSTIFIED = 2.0

@@ -34,7 +34,7 @@ from climassay.models.contract import BLANK, CHARACTERS_PER_TOKEN, GenerationReq
 from climassay.prompts import STRONG
 
 _ANSWER_TOKENS = 1000
-"""Tokens of a model's context window that are left for an opinion (``schema``)."""
+"""Number of tokens of a model's context window that are reserved for an opinion (``schema``)."""
 _QUESTION_TOKENS = 48
 """Maximum number of tokens of a question (``scored``)."""
 
@@ -491,7 +491,7 @@ def write_question(
 def reply(
     advocate: Advocate, context: DebateContext, follow_up: FollowUp, passages: Sequence[RetrievedPassage]
 ) -> Steps[FollowUp]:
-    """Return a question with the advocate's reply, requested in a call of its own (``scored``)."""
+    """Return a question with the advocate's reply, requested in a separate call (``scored``)."""
     rendered = context.render(
         "reply",
         **_advocate_values(advocate),

@@ -219,7 +219,7 @@ class _PartialAnswer:
     blank: str = ""
 
     def append(self, text: str, blank: str | None = None) -> None:
-        """Append a text to both answers; ``blank`` replaces a generated text in the content-free one."""
+        """Append a text to the answer in both prompts; ``blank`` replaces a generated text in the content-free one."""
         self.answer += text
         self.blank += text if blank is None else blank
 

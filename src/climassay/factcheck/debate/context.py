@@ -369,7 +369,7 @@ def supporting_sentences(
     Args:
         context: The debate.
         statement: Statement that the verdict judges.
-        is_correct: Whether the verdict lies on the right side of the scale.
+        is_correct: Whether the verdict is on the correct side of the scale.
         cited: Passages that the verdict cites or quotes.
         quotations: Quotations of the verdict.
 

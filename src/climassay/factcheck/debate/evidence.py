@@ -27,7 +27,7 @@ MAX_CANDIDATES = 24
 MAX_CHARACTERS = 48_000
 """Maximum total number of characters of the graded passages, about 12,000 tokens; passages are never truncated."""
 _RESERVED_TOKENS = 1500
-"""Tokens of a model's context window that are left for the instructions of the grader and its answer."""
+"""Number of tokens of a model's context window that are reserved for the grader's instructions and answer."""
 _Key = tuple[str, str]
 """Pair of collection name and passage id."""
 

@@ -67,7 +67,7 @@ class DebateSetup:
 
     @property
     def calls_of_one_round(self) -> int | None:
-        """Number of model calls of a debate of one round; None for ``scored``, where it depends on the answers."""
+        """Number of model calls of a debate of one round; None for ``scored``, for which it depends on the answers."""
         if self.config.elicitation == "scored":
             return None
         return (self.settings.split == "model") + self.profile.grade_passages + len(self.advocates) + 1

@@ -44,7 +44,7 @@ def opinion_of(transcript: Transcript, advocate: str, number: int | None = None)
 
 
 def verdict_of(transcript: Transcript, party: str, number: int | None = None) -> str | None:
-    """Return a party's verdict after round ``number``, by default at the end; None if there is none."""
+    """Return an advocate's or the mediator's verdict after round ``number``, by default the last; None without one."""
     if party == MEDIATOR:
         if number is None or number >= len(transcript.rounds):
             return transcript.verdict.label

@@ -90,7 +90,7 @@ class Label:
     seconds: float | None = None
     """Time spent on the item."""
     made_at: float = 0.0
-    """Seconds since 1970-01-01 UTC; 0 if unknown, and the store then sets the current time."""
+    """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown, which the store replaces by the current time."""
     withdrawn_at: float | None = None
     """Time at which the label was undone or replaced; None while it counts."""
     adjudicates: bool = False
@@ -118,7 +118,7 @@ class Comment:
     author: str
     text: str
     made_at: float
-    """Seconds since 1970-01-01 UTC."""
+    """Time of the comment in seconds since 1970-01-01 UTC."""
     adjudicates: bool = False
     """Whether an adjudicator wrote it about a conflict."""
 
@@ -206,7 +206,7 @@ class AnnotationProgress:
     left_for_me: int
     """Number of open items that the annotator neither labelled nor skipped."""
     seconds: float
-    """Seconds that the annotator spent on labels, or the sum over all annotators if no annotator is named."""
+    """Time in seconds that the annotator spent on labels; the sum over all annotators if no annotator is named."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ def item_rows(connection: sa.Connection, dataset: str, draft_ids: Sequence[str])
 
 
 class NoItemError(InputError):
-    """The draft is not queued, at least not yet."""
+    """Error for a draft that is not in the queue, or not yet."""
 
 
 def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:

@@ -197,7 +197,7 @@ class Verification:
         return apply_where(_is_complete, verified, drafts)
 
     def request(self, draft: Draft) -> GenerationRequest:
-        """Return the request about a complete draft."""
+        """Return the request to verify a complete draft."""
         wording, question = draft.wording, draft.wording.question
         if draft.type.has_gap:
             question = mask_term(question, wording.answer).replace(GAP, "____")

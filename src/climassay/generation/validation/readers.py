@@ -225,7 +225,7 @@ class StateReader:
         check_prompt(trained, self.prompt)
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
-        """Return two blocks: VALID - INVALID, and the mean of both; shape [drafts, layers * width] each."""
+        """Return the states of VALID minus those of INVALID, and their mean; shape [drafts, layers * width] each."""
         requests = [validation_request(draft, self.prompt, self.subject) for draft in drafts]
         result = harvest(self.model, requests, layers=self.layers, store=self.store, on_progress=on_read)
         states = result.states.astype(np.float64)

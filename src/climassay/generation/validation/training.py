@@ -71,7 +71,7 @@ VALIDATION_SHARE = 0.15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training(Generic[V]):
-    """A trained validator and the evidence behind it."""
+    """Trained validator with its held-out scores."""
 
     validator: V
     record: TrainingRecord

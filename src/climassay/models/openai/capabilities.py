@@ -109,6 +109,8 @@ class Capabilities:
     schema_support: SchemaSupport | None = None
     refused_schemas: tuple[str, ...] = ()
     """Digests of schemas that were rejected for their content."""
+    limits_items: bool = False
+    """True if the model was seen to repeat the items of a list without end, and the server accepts ``maxItems``."""
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Name of the parameter that limits the answer."""
     accepted: tuple[str, ...] = ()
@@ -357,6 +359,11 @@ class LearnedCapabilities:
             digest, self.capabilities.schema_support and not is_content_fault
         ):
             self._update(refused_schemas=digests)
+
+    def note_item_limits(self, are_accepted: bool) -> None:
+        """Store whether schemas are sent with the maximum number of items of their lists."""
+        if are_accepted != self.capabilities.limits_items:
+            self._update(limits_items=are_accepted)
 
     def note_window(self, window: int | None) -> None:
         """Store the context window that the server states."""

@@ -298,7 +298,7 @@ class Conversation:
         problem = ""
         refusal: ErrorReply | None = None
         n_attempts = 0
-        limits_items = False
+        has_looped = False
         learned.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
             is_offered = refusal is None and learned.capabilities.offers_schema(schema)
@@ -306,6 +306,7 @@ class Conversation:
             if is_stated and not problem:
                 learned.fallbacks["json_schema"] += 1
             addition = schema_instruction(schema, problem or None) if is_stated else ""
+            limits_items = has_looped or learned.capabilities.limits_items
             payload = {
                 "messages": chat_messages(request.messages, addition),
                 **self._parameters(sampling),
@@ -315,8 +316,11 @@ class Conversation:
             usage += attempt_usage
             reply = outcome.reply
             if reply is None:
-                if limits_items and outcome.refusal is not None:
+                if has_looped and outcome.refusal is not None:
                     return Completion.failed(_LOOP, usage)
+                if limits_items and outcome.refusal is not None:
+                    learned.note_item_limits(False)
+                    continue
                 if is_offered and outcome.refusal is not None:
                     refusal = outcome.refusal
                     continue
@@ -331,10 +335,10 @@ class Conversation:
                     return Completion.failed(reply.withheld, usage)
                 n_attempts += int(is_stated or reply.finish_reason == "length")
                 if reply.finish_reason == "length" and ends_in_loop(reply.text):
-                    if limits_items:
+                    if has_looped:
                         return Completion.failed(_LOOP, usage)
                     # Twice the room would be filled in the same way.
-                    problem, limits_items = "It repeated itself until the token limit: write every item once.", True
+                    problem, has_looped = "It repeated itself until the token limit: write every item once.", True
                     continue
                 if reply.finish_reason == "length":
                     problem = "The token limit cut it off before its JSON was complete: write shorter texts."
@@ -348,6 +352,8 @@ class Conversation:
                 continue
             if is_offered and not problem:
                 learned.note_schema("strict", schema)
+            if is_offered and has_looped:
+                learned.note_item_limits(True)
             if result not in reply.text:
                 learned.fallbacks["json repaired"] += 1
             return Completion(result, reply.finish_reason, usage, reasoning=reply.thoughts)

@@ -61,7 +61,7 @@ MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
 """Number of invalid or incomplete answers under status 200 after which a request fails."""
 LONG_WAIT = 1.0
-"""Seconds above which a pause requested by an overloaded server does not count as a failed attempt."""
+"""Minimum pause in seconds, requested by an overloaded server, after which an attempt does not count as failed."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
@@ -109,7 +109,7 @@ class Attempt:
     retryable: bool = False
     overloaded: bool = False
     retry_after: float | None = None
-    """Seconds that the server asks to wait."""
+    """Time in seconds that the server asks to wait."""
     has_no_credit: bool = False
     """True if the account cannot pay for further requests."""
     is_refused: bool = False

@@ -21,7 +21,7 @@ class Clock:
     now: Callable[[], float] = time.monotonic
     """Monotonic time in seconds."""
     wall: Callable[[], float] = time.time
-    """Seconds since 1970."""
+    """Function that returns the seconds since 1970-01-01 UTC."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = random.random
     """Uniform random number in [0, 1), for jitter."""

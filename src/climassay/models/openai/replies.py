@@ -36,7 +36,7 @@ _MAX_DEPTH = 6
 
 
 class BadReplyError(Exception):
-    """Reply that is not a complete chat completion; the message is one sentence.
+    """Error for a reply that is not a complete chat completion; the message is one sentence.
 
     Attributes:
         refusal: Error stated by the server under status 200, or None.
@@ -95,7 +95,7 @@ class ErrorReply:
     code: str = ""
     """Error code, for example ``unsupported_parameter``, or empty."""
     status: int | None = None
-    """HTTP status stated in the body, as by gateways under status 200."""
+    """HTTP status stated in the body; some gateways answer with status 200 and state the error's status there."""
     wait: float | None = None
     """Seconds to wait before the next attempt, if the body states them."""
 

@@ -147,7 +147,7 @@ def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", 
 
 @router.get("/checks/{check}")
 def show_check(request: Request, app: App, user: Reader, check: str) -> Response:
-    """Show a check: its debate while it goes on, afterwards its verdict with everything behind it."""
+    """Show a check: the debate while it goes on, afterwards the verdict with the debate that led to it."""
     stored, job = found_check(app, check, user)
     name_of = display_names(app, user)
     common: dict[str, Any] = {

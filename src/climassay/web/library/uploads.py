@@ -66,7 +66,7 @@ _TYPE_NAMES = {
     "jsonl": "a file of one JSON object a line",
 }
 DETAILS = ("title", "author", "date", "licence", "url")
-"""What can be said of documents when they are sent."""
+"""Fields about documents that can be filled in when they are uploaded."""
 KIND = "add-documents"
 MAX_NOTES = 20
 """Maximum number of notes on a file that are listed."""
@@ -279,7 +279,7 @@ class Addition:
 
     @property
     def details(self) -> dict[str, Any]:
-        """What the sender said of the documents, by name."""
+        """Fields that the sender filled in about the documents, by name."""
         return {name: getattr(self, name) for name in DETAILS}
 
 

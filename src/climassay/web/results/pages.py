@@ -150,8 +150,8 @@ def section_views(report: Report, address: str, query: Mapping[str, str] | None 
     """Return sections with rendered blocks; blocks are numbered over the whole report.
 
     Args:
-        report: What is shown.
-        address: Address of the page; the files of its blocks lie below it.
+        report: Report to show.
+        address: Address of the page; the addresses of its blocks' files begin with it.
         query: Passed on to these files.
     """
     end = "?" + urlencode(query, safe=",") if query else ""

@@ -110,7 +110,7 @@ class PromptMessage(NamedTuple):
     """A message of a prompt."""
 
     role: str
-    """``system``, ``user`` or ``assistant``; ``prompt`` for a text whose messages cannot be told apart."""
+    """``system``, ``user`` or ``assistant``; ``prompt`` for a text whose messages cannot be separated."""
     text: str
 
 
@@ -242,7 +242,7 @@ def _grid_rows(
 
 
 def answer_mark(outcome: Outcome, address: str) -> AnswerMark:
-    """Return the mark of an answer: right or wrong, or its first score if no metric tells right from wrong."""
+    """Return the mark of an answer: right or wrong, or its first score if no metric decides between the two."""
     if outcome.error is not None:
         return AnswerMark("!", "warn", "failed", address)
     metrics = metrics_of([outcome])
@@ -260,7 +260,7 @@ def answer_mark(outcome: Outcome, address: str) -> AnswerMark:
 
 
 def answer_verdict(outcome: Outcome) -> AnswerMark:
-    """Return the mark of an answer, in which a judge's verdict or factual accuracy tells right from wrong, too."""
+    """Return the mark of an answer, which a judge's verdict or factual accuracy may also decide."""
     mark = answer_mark(outcome, "")
     if mark.tone:
         return mark

@@ -29,7 +29,7 @@ class WordClass(Flag):
     IT = auto()
     """A pronoun for the answer."""
     CHOOSE = auto()
-    """A verb of choosing in the first person."""
+    """Verb that chooses an option, in the first person."""
     MATCH = auto()
     """A verb that says that an option fits or remains."""
     SO = auto()
@@ -40,7 +40,7 @@ class WordClass(Flag):
     """A word that may open an answer before its letter."""
     NOT = auto()
     EXCLUDE = auto()
-    """A verb of rejecting."""
+    """Verb that rejects an option."""
     AND = auto()
     """A word that joins several letters."""
     BUT = auto()

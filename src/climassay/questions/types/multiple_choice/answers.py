@@ -46,7 +46,7 @@ _LATIN = {
 _PLURALS = frozenset((noun, verb) for noun in ("options", "answers", "choices") for verb in ("are", "were", "being"))
 """Words after which a letter is one of several."""
 _VOWELS = frozenset("aeiouy")
-"""Letters that are words of their own in some language ("a", Italian "e" and "i", Portuguese "o", Spanish "y")."""
+"""Letters that are also words in some language ("a", Italian "e" and "i", Portuguese "o", Spanish "y")."""
 
 
 class Token(NamedTuple):
@@ -60,7 +60,7 @@ class Token(NamedTuple):
 
 
 class Mention(NamedTuple):
-    """Letters of options that stand together, by the positions of their first and last token."""
+    """Adjacent letters of options, with the positions of their first and last token."""
 
     first: int
     last: int
@@ -68,7 +68,7 @@ class Mention(NamedTuple):
 
 
 class StatedLetter(NamedTuple):
-    """A letter stated as the answer; None stands for several at once."""
+    """Letter stated as the answer; None if several are stated at once."""
 
     letter: int | None
     explicit: bool
@@ -431,7 +431,7 @@ class _Reader:
         return self._text(mention.last + 1) in (")", "]", "}", "】", "」")
 
     def _clause(self, start: int) -> WordClass:
-        """Return the classes that bear on a statement from the words of its sentence before it."""
+        """Return the word classes before a statement in its sentence that change its meaning."""
         classes = W(0)
         same_clause = True
         for index in range(start - 1, max(-1, start - 40), -1):
@@ -547,7 +547,7 @@ class _Reader:
         return begins_line and is_long and self._text(mention.last + 2) not in ("", "\n")
 
     def _labels(self, mention: Mention) -> bool:
-        """Return whether a letter stands before something as its label, at the beginning of a line or clause."""
+        """Return whether a letter is a label at the beginning of a line or clause."""
         before = mention.first - 1
         while before >= 0 and self._text(before) in _OPENING | {"-", "–"}:
             before -= 1
