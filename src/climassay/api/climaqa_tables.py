@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from climassay import evaluation
-from climassay.api.benchmarks import Evaluation, model_specs, run_plan
+from climassay.api.benchmarks import model_specs, run_plan
+from climassay.evaluation.evaluation_result import Evaluation
 from climassay.evaluation.experiment_file import MetricSpec, check_plan
 from climassay.evaluation.paper_scores import (
     CLIMAQA_SUBSETS,
