@@ -280,13 +280,13 @@ class PpairsRecipe:
             session.progress.task("Inserting statements") as inserting,
         ):
             tagger = train_insertion(
-                training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, rule="printed",
+                training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
                 store=session.activations, seed=self.seed, on_progress=comparing.advance,
             )  # fmt: skip
             part = _Part(_display_name(model), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
-            for rule, system in _INSERTION_SYSTEMS.items():
-                tags = replace(tagger, rule=rule).predict([item.item for item in items], on_progress=inserting.advance)
+            for mode, system in _INSERTION_SYSTEMS.items():
+                tags = replace(tagger, mode=mode).predict([item.item for item in items], on_progress=inserting.advance)
                 for cycle, column in (*CYCLES.items(), ("", "Overall")):
                     indices = [index for index, item in enumerate(items) if cycle in ("", item.cycle)]
                     if not indices:
