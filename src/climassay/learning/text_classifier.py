@@ -335,7 +335,7 @@ C = TypeVar("C", bound=TextClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TriedClassifier:
+class ComparedClassifier:
     """Classifier of a comparison, with its scores on items that it was not fitted on."""
 
     spec: ClassifierSpec
@@ -349,9 +349,9 @@ class TrainedClassifier(Generic[C]):
     """Trained classifier, with the held-out scores of all candidates."""
 
     classifier: C
-    tried: tuple[TriedClassifier, ...]
+    candidates: tuple[ComparedClassifier, ...]
     """Classifiers that were compared on the same folds, in the order of the specs."""
-    chosen: TriedClassifier
+    chosen: ComparedClassifier
     """Candidate with the lowest held-out log loss; because it was chosen on the same folds, scores on new texts may be
     slightly worse."""
 
@@ -365,7 +365,7 @@ def compare_classifiers(
     seed: int = 0,
     resamples: int = RESAMPLES,
     on_fit: Callable[[], None] | None = None,
-) -> list[TriedClassifier]:
+) -> list[ComparedClassifier]:
     """Cross-validate classifiers on the same folds, in the order of ``specs``.
 
     Args:
@@ -378,7 +378,7 @@ def compare_classifiers(
         on_fit: Called after each classifier.
     """
     splits = training.splits(folds, seed=seed, groups=fold_groups)
-    tried = []
+    candidates = []
     for spec in specs:
         result = held_out(
             splits,
@@ -389,19 +389,19 @@ def compare_classifiers(
         scores = evaluate(
             training.truth, result, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip
-        tried.append(TriedClassifier(spec, result, scores))
+        candidates.append(ComparedClassifier(spec, result, scores))
         if on_fit is not None:
             on_fit()
-    return tried
+    return candidates
 
 
-def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
+def best_of(candidates_and_baseline: Sequence[ComparedClassifier]) -> ComparedClassifier:
     """Return the classifier with the lowest log loss, excluding the class-frequency baseline.
 
     Raises:
         InputError: There is no classifier besides the baseline.
     """
-    candidates = [classifier for classifier in tried if classifier.spec.parts]
+    candidates = [classifier for classifier in candidates_and_baseline if classifier.spec.parts]
     if not candidates:
         raise InputError("There is nothing to choose from: try at least one classifier that reads texts.")
     return min(candidates, key=lambda classifier: classifier.evaluation.log_loss.value)

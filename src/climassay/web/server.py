@@ -93,10 +93,10 @@ def use_link(request: Request, app: App, token: str, password: Field = "", again
     try:
         if link.purpose != "enter" and password != again:
             raise InputError("The two passwords do not match.")
-        used = app.accounts.use_link(token, None if link.purpose == "enter" else password)
+        user = app.accounts.use_link(token, None if link.purpose == "enter" else password)
     except InputError as error:
         return page(request, "auth/enter.html.j2", status=400, link=link, token=token, error=str(error))
-    if used is None:
+    if user is None:
         raise Missing("This link has just been used.")
     return _begin(app, request, link.user, "/")
 

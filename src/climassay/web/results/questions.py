@@ -354,11 +354,12 @@ def exchange_of(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str])
     ]
     models = {record.cell: record.model for record in stored.experiment.cells}
     texts = {name: " ".join(passage.split()) for name, passage in stored.experiment.passages.items()}
-    given = {name for outcome in outcomes for name in outcome.passages if texts.get(name, "\0") in text}
+    quoted_passages = {name for outcome in outcomes for name in outcome.passages if texts.get(name, "\0") in text}
     asked = [
         outcome
         for outcome in outcomes
-        if models.get(outcome.cell) == answer.model and given == {name for name in outcome.passages if name in texts}
+        if models.get(outcome.cell) == answer.model
+        and quoted_passages == {name for name in outcome.passages if name in texts}
     ]
     fitting = graded or asked
     return Exchange(messages, [(outcome, answer_verdict(outcome)) for outcome in fitting], bool(graded))
