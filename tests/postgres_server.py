@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -27,12 +28,18 @@ class PostgresServer:
     """A running server that listens on a socket in its own folder only; ``tester`` may do everything."""
 
     folder: Path
+    control: Callable[..., None]
+    """Run pg_ctl for this server with some arguments."""
     numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def url(self, database: str, password: str | None = None) -> str:
         """SQLAlchemy URL of a database; any password is taken."""
         user = "tester" if password is None else f"tester:{password}"
         return f"postgresql://{user}@/{database}?host={self.folder}"
+
+    def restart(self) -> None:
+        """End all connections and start again; a crash would lose what is not on the disk (:data:`SPEED`)."""
+        self.control("-m", "fast", "restart")
 
     def execute(self, statement: str) -> None:
         """Run one statement outside any transaction."""
@@ -72,9 +79,13 @@ def running_postgres():
     data = folder / "data"
     run(initdb, "-D", str(data), "-U", "tester", "--auth=trust", "--encoding=UTF8", "--no-sync")
     options = f"-c listen_addresses='' {SPEED} -k {folder}"
-    run(pg_ctl, "-D", str(data), "-w", "-o", options, "-l", str(folder / "log"), "start")
+
+    def control(*arguments: str) -> None:
+        run(pg_ctl, "-D", str(data), "-w", "-o", options, "-l", str(folder / "log"), *arguments)
+
+    control("start")
     try:
-        yield PostgresServer(folder)
+        yield PostgresServer(folder, control)
     finally:
         run(pg_ctl, "-D", str(data), "-m", "immediate", "stop")
         shutil.rmtree(folder)

@@ -35,3 +35,7 @@ class MissingExtraError(ClimassayError):
 
 class RecordsError(ClimassayError):
     """Error for a records database that cannot be opened, read or written."""
+
+
+class LostDatabaseError(RecordsError):
+    """Error for a records database to which the connection was lost and could not be opened again in time."""

@@ -1,9 +1,11 @@
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +127,26 @@ def test_a_server_that_is_restarted_on_its_port_takes_over_when_the_first_has_en
         for server in filter(None, (first, second)):
             server.kill()
             server.communicate()
+
+
+@pytest.mark.process
+@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="the memory is read from /proc")
+def test_a_server_without_a_local_model_says_that_it_starts_and_stays_below_a_gigabyte(tmp_path, climassay):
+    (tmp_path / "sea.md").write_text("# The sea\n\nSea level has risen by 0.20 m since 1901.\n")
+    done(climassay("corpus add books", str(tmp_path / "sea.md"), "-w", str(tmp_path)))
+    server = begin(tmp_path, "--port", "0", "--public", "read", "--model", "openai:somewhere")
+    try:
+        # Said before the pages are prepared, so that nobody takes a slow start for a hang.
+        line = server.stderr.readline()
+        address = told_by(server)["address"]
+        assert line.startswith(f"climassay starts at {address}")
+        for path in ("/", "/check", "/library/search?q=sea+level", "/confidence"):
+            with urllib.request.urlopen(address + path) as answer:
+                assert answer.status == 200
+        status = Path(f"/proc/{server.pid}/status").read_text()
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])
+        assert peak < 1_000_000
+        assert "libtorch" not in Path(f"/proc/{server.pid}/maps").read_text()
+    finally:
+        server.kill()
+        server.communicate()

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.generation import Assignment, Decision, SourcePassage, Subject, Writer
 from climassay.generation.draft import draft_from_row
-from climassay.generation.writing import FULL, UnreadableAnswerError, answer_schema, example_answer, read_wording
+from climassay.generation.writing import (
+    FULL,
+    DeclinedError,
+    UnreadableAnswerError,
+    answer_schema,
+    example_answer,
+    read_wording,
+)
 from climassay.models import Completion
 from climassay.primer import gold_questions
 from climassay.prompts import load_prompt
@@ -203,6 +210,16 @@ def test_a_small_window_drops_retrieved_passages_then_cuts_the_main_one():
     assert "Soot" not in prompt
     assert _shown(alone - 5)[0][0].text == "Snow has a high albedo."
     assert _shown(1)[0][0].text == "Snow has a high albedo."
+
+
+@pytest.mark.parametrize("question", ["", "none"])
+def test_a_passage_is_declined_only_by_an_answer_without_a_question(question):
+    """Qwen2.5-Coder 0.5B copied the passage into the field for a refusal, and wrote a question."""
+    answer = {"declined": "Sulfate aerosols reflect sunlight.", "question": question, "answer": question}
+    with pytest.raises(DeclinedError):
+        read_wording("freeform", json.dumps(answer), FULL)
+    answer |= {"question": "What reflects sunlight?", "answer": "Sulfate aerosols reflect sunlight."}
+    assert read_wording("freeform", json.dumps(answer), FULL).question == "What reflects sunlight?"
 
 
 def test_a_declined_passage_is_a_decision_with_the_models_reason_and_no_failure():

@@ -13,7 +13,7 @@ import pytest
 from climassay.errors import InputError, RecordsError
 from climassay.records import Records
 from climassay.records.backup import back_up, restore
-from command_line import done, refused
+from command_line import done
 
 
 def fill(url, *names):
@@ -90,7 +90,8 @@ def test_an_older_file_beside_a_newer_log_is_refused_by_every_command_until_a_ba
     shutil.copy(tmp_path / "copy.sqlite", path)
     content = path.read_bytes()
     for command in ("records runs", "records usage", "generate list", "users list"):
-        err = refused(climassay(command, "-w", tmp_path, "--json"))
+        code, out, err = climassay(command, "-w", tmp_path, "--json")
+        assert (code, out) == (2, "")
         assert "is corrupt" in err
         assert "climassay records restore FILE" in err
         assert path.read_bytes() == content

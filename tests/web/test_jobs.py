@@ -4,7 +4,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
-from climassay.errors import InputError
+from climassay.errors import InputError, LostDatabaseError, RecordsError
 from climassay.web.jobs import JobReport, Stopped, jobs
 from patience import PATIENCE, job_at_its_end, reached, until
 from web_parts import application_over, post
@@ -191,6 +191,40 @@ def test_a_running_job_is_not_queued_again_while_its_server_lives(place_on, data
     work.may_end.set()
     assert job_at_its_end(first.jobs, job).result == {"done": True}
     other.may_end.set()
+
+
+@pytest.mark.parametrize("error", [RecordsError("away"), LostDatabaseError("away")])
+def test_a_job_whose_end_could_not_be_stored_is_done_again(error, place_on, database_url, monkeypatch):
+    place = place_on(database_url)
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("climassay.web.jobs.WAKE_SECONDS", 0.05)
+    end, failures = place.jobs._end, [error, error]
+
+    def fail(*arguments, **values):
+        if failures:
+            raise failures.pop()
+        end(*arguments, **values)
+
+    monkeypatch.setattr(place.jobs, "_end", fail)
+    place.jobs.register("count", counting, "corpus")
+    place.jobs.start(place)
+    job = place.jobs.submit("count", "Count", {"to": 3})
+    assert job_at_its_end(place.jobs, job).state == "done"
+    assert [event.body["n"] for event in place.jobs.events(job)] == [0, 1, 2]
+    assert not failures
+
+
+def test_a_job_that_lost_the_database_is_done_again(place_on, database_url):
+    place, failures = place_on(database_url), [LostDatabaseError("away")]
+
+    def work(place, payload, report):
+        if failures:
+            raise failures.pop()
+        return {"done": True}
+
+    place.jobs.register("work", work, "corpus")
+    place.jobs.start(place)
+    assert job_at_its_end(place.jobs, place.jobs.submit("work", "x", {})).state == "done"
 
 
 def seen_at(place, job):

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,7 +24,7 @@ from climassay.cli.options import (
     overrides,
 )
 from climassay.cli.output import emit, print_json, print_note, report_done
-from climassay.errors import InputError, MissingExtraError
+from climassay.errors import ClimassayError, InputError, MissingExtraError
 from climassay.models import DEFAULT_MODEL
 from climassay.reporting import Table
 from climassay.reporting.marking import stems
@@ -85,7 +85,7 @@ def serve(
             print_note(f"  {link}")
         print_note("Stop with Ctrl-C.")
 
-    serve_pages(Workspace.open(workspace), settings, on_ready=greet, on_waiting=print_note)
+    serve_pages(Workspace.open(workspace), settings, on_ready=greet, on_start=print_note)
 
 
 def serve_pages(
@@ -93,7 +93,7 @@ def serve_pages(
     settings: ServerSettings,
     *,
     on_ready: "Callable[[AppState, str | None], None]",
-    on_waiting: Callable[[str], None],
+    on_start: Callable[[str], None],
 ) -> None:
     """Serve the pages of a workspace until the process is told to stop.
 
@@ -102,7 +102,8 @@ def serve_pages(
         settings: Settings of the server.
         on_ready: Called when the server starts, with its state and a link by which the first admin signs in (None if a
             user has a password).
-        on_waiting: Called with a sentence if another server still serves the workspace and is waited for.
+        on_start: Called with a sentence when the server starts, and before if another server of the workspace is waited
+            for.
 
     Raises:
         InputError: The port is in use, or another server of the workspace does not stop.
@@ -119,7 +120,7 @@ def serve_pages(
     from climassay.records.database import WAIT_SECONDS, ServerLock
 
     def report_waiting(address: str) -> None:
-        on_waiting(
+        on_start(
             f"This workspace is already served at {address}; waiting {WAIT_SECONDS:.0f} s for that server to stop."
         )
 
@@ -130,6 +131,7 @@ def serve_pages(
         lock.acquire(report_waiting)
         settings = replace(settings, port=port)
         lock.announce(settings.root)
+        on_start(f"climassay starts at {settings.root}: this takes a few seconds.")
         with closing(AppState(workspace, settings)) as state:
             state.jobs.take_over()
             app = create_app(state)
@@ -185,7 +187,8 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
 
 
 def _warm_up(app: Any) -> None:
-    """Prepare routes, templates and the stemmer, so that the first requests need not wait for them."""
+    """Prepare routes, templates, library and encoder, so that the first requests need not wait for them."""
+    from climassay.web.checks.store import debate_choices
     from climassay.web.pages import environment
 
     for route in app.routes:  # FastAPI compiles them on the first match, which takes half a second
@@ -193,6 +196,9 @@ def _warm_up(app: Any) -> None:
     for name in environment().list_templates():
         environment().get_template(name)
     stems("warming")
+    with suppress(ClimassayError):  # Pages report what cannot be opened.
+        debate_choices(app.state.climassay)
+        app.state.climassay.encoder().encode(["warming"])
 
 
 def _open_socket(host: str, port: int) -> tuple[list[Any], int]:

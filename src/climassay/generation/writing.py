@@ -88,7 +88,7 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
         seed: Seed of the order of the other options.
 
     Raises:
-        DeclinedError: The model declined the passage.
+        DeclinedError: The model declined the passage, and wrote no question.
         UnreadableAnswerError: The answer does not match the schema, a text is empty or truncated, or options are
             missing.
     """
@@ -100,7 +100,10 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
         raise UnreadableAnswerError("The reply is not a JSON object.")
     declined = fields.get("declined")
     if lengths.reason and isinstance(declined, str) and not is_blank(declined):
-        raise DeclinedError(" ".join(declined.split()))
+        # Small models copy the passage into this field and write a question all the same.
+        texts = [fields.get(name) for name in TYPES[kind].writer_texts(lengths)]
+        if not any(isinstance(text, str) and not is_blank(text) for text in texts):
+            raise DeclinedError(" ".join(declined.split()))
     values: dict[str, Any] = {}
     for name, length in TYPES[kind].writer_texts(lengths).items():
         if name != TERM:

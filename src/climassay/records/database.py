@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 from pydantic import TypeAdapter
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from climassay.errors import InputError, MissingExtraError, RecordsError
+from climassay.errors import InputError, LostDatabaseError, MissingExtraError, RecordsError
 from climassay.records import tables
 from climassay.records.migration import migrate
 
@@ -35,6 +35,11 @@ _MIN_FREE_BYTES = 64 * 1024
 """Free space that SQLite needs for its write-ahead log, whose index has 32 KiB."""
 MAX_ATTEMPTS = 5
 """Maximum number of attempts of a transaction that conflicts with others (deadlock, lock time-out)."""
+
+
+RECONNECT_SECONDS = 20.0
+"""Seconds for which a lost connection to PostgreSQL is opened again, as during a restart of its server."""
+_RECONNECT_INTERVAL = 0.5
 
 
 T = TypeVar("T")
@@ -85,8 +90,10 @@ class Database:
         url_without_password = self.url.difference_update_query(["password", "sslpassword"])
         self.shown_url = url_without_password.render_as_string(hide_password=True)
         self._engine = _make_engine(self.url)
+        self._was_reached = False
         self._check_left_log()
         self._check_or_create(make)
+        self._was_reached = True
 
     @property
     def is_sqlite(self) -> bool:
@@ -97,7 +104,7 @@ class Database:
     def read(self) -> Iterator[sa.Connection]:
         """Yield a connection in a read transaction, with a consistent snapshot of the database."""
         try:
-            with self._engine.connect() as connection:
+            with self._connect() as connection:
                 yield connection
         except DBAPIError as error:
             raise self._describe_error(error) from None
@@ -107,18 +114,26 @@ class Database:
 
     def rows(self, query: sa.Select[Any]) -> Sequence[Any]:
         """Return all rows of a query."""
-        with self.read() as connection:
-            return connection.execute(query).all()
+        return self._query(lambda connection: connection.execute(query).all())
 
     def first(self, query: sa.Select[Any]) -> Any:
         """Return the first row of a query, or None."""
-        with self.read() as connection:
-            return connection.execute(query).first()
+        return self._query(lambda connection: connection.execute(query).first())
 
     def scalar(self, query: sa.Select[Any]) -> Any:
         """Return the first value of the first row of a query, or None."""
-        with self.read() as connection:
-            return connection.execute(query).scalar()
+        return self._query(lambda connection: connection.execute(query).scalar())
+
+    def _query(self, work: Callable[[sa.Connection], T]) -> T:
+        """Return the result of ``work`` in a read transaction, which is repeated if the connection is lost."""
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                with self.read() as connection:
+                    return work(connection)
+            except LostDatabaseError:
+                if time.monotonic() > deadline:
+                    raise
 
     def execute(self, statement: sa.Insert | sa.Update | sa.Delete, *, durable: bool = True) -> int:
         """Execute a statement in a write transaction and return the number of affected rows."""
@@ -126,7 +141,7 @@ class Database:
 
     def connect(self) -> sa.Connection:
         """Return a new connection outside the pool, for locks that last as long as the connection."""
-        connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        connection = self._connect().execution_options(isolation_level="AUTOCOMMIT")
         connection.detach()
         return connection
 
@@ -134,18 +149,23 @@ class Database:
         """Run ``work`` in a write transaction, commit, and return its result.
 
         Args:
-            work: Function of the connection; called again if the transaction conflicts with another one.
+            work: Function of the connection; called again if the transaction conflicts with another one, or if the
+                connection is lost before the commit.
             durable: Wait until the data are on the disk, so that they survive a crash of the machine.
         """
-        writer = self._engine.execution_options(climassay_write="FULL" if durable else "NORMAL")
         for attempt in range(MAX_ATTEMPTS):
+            is_committing = False
             try:
-                with writer.begin() as connection:
+                with self._connect(climassay_write="FULL" if durable else "NORMAL") as connection, connection.begin():
                     if not durable and not self.is_sqlite:
                         connection.execute(sa.text("SET LOCAL synchronous_commit TO off"))
-                    return work(connection)
+                    result = work(connection)
+                    is_committing = True
+                return result
             except DBAPIError as error:
-                if attempt == MAX_ATTEMPTS - 1 or not is_write_conflict(error):
+                # Whether a commit was done before the connection was lost is not known.
+                is_lost = error.connection_invalidated and not is_committing
+                if attempt == MAX_ATTEMPTS - 1 or not (is_lost or is_write_conflict(error)):
                     raise self._describe_error(error) from None
         raise AssertionError("unreachable")
 
@@ -187,7 +207,25 @@ class Database:
         """Close all connections; SQLite then merges its write-ahead log into the file."""
         self._engine.dispose()
 
+    def _connect(self, **options: Any) -> sa.Connection:
+        """Return a connection; if PostgreSQL was reached before, wait for it up to :data:`RECONNECT_SECONDS`."""
+        deadline = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                return self._engine.execution_options(**options).connect()
+            except OperationalError as error:
+                if self.is_sqlite or not self._was_reached or "does not exist" in str(error.orig):
+                    raise
+                if time.monotonic() > deadline:
+                    raise self._lost_error(error) from None
+                time.sleep(_RECONNECT_INTERVAL)
+
+    def _lost_error(self, error: DBAPIError) -> LostDatabaseError:
+        return LostDatabaseError(f"The records database {self.shown_url} {_error_with_advice(error, is_full=False)}")
+
     def _describe_error(self, error: DBAPIError) -> RecordsError:
+        if error.connection_invalidated and self._was_reached:
+            return self._lost_error(error)
         is_full = False
         if self.is_sqlite:
             # SQLite reports a full disk as an input or output error if its log cannot grow.

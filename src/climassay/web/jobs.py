@@ -29,7 +29,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 
-from climassay.errors import ClimassayError, InputError, RecordsError
+from climassay.errors import ClimassayError, InputError, LostDatabaseError, RecordsError
 from climassay.records.database import Database, record_of
 
 Lane = Literal["checks", "questions", "training", "corpus"]
@@ -244,6 +244,8 @@ class Jobs:
         self._news = threading.Condition()
         self._listeners: list[Callable[[str], None]] = []
         self.owner = "s" + os.urandom(6).hex()
+        self._active: set[str] = set()
+        """Ids of the jobs that this server's threads are working on."""
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
@@ -274,12 +276,18 @@ class Jobs:
         self.database.execute(update.values(state="queued", owner=None))
 
     def _live(self) -> None:
-        """Update ``seen_at`` of own jobs, and queue jobs again whose server stopped doing so."""
+        """Update ``seen_at`` of own jobs, and queue jobs again on which nobody works.
+
+        These are jobs of servers that stopped updating ``seen_at``, and own jobs that a thread left because it lost the
+        database.
+        """
         while not self._stopping.is_set():
             try:
                 self._give_sign()
                 silent = jobs.c.seen_at < time.time() - LEASE_SECONDS
-                self._queue_again(sa.and_(jobs.c.owner != self.owner, silent))
+                now, active = time.time(), list(self._active)
+                left = sa.and_(jobs.c.owner == self.owner, jobs.c.started_at < now, jobs.c.id.not_in(active))
+                self._queue_again(sa.and_(jobs.c.owner != self.owner, silent), left)
             except Exception:
                 traceback.print_exc()
             self._stopping.wait(HEARTBEAT_SECONDS)
@@ -393,7 +401,10 @@ class Jobs:
                         if not self._stopping.is_set():
                             self._news.wait(WAKE_SECONDS)
                 else:
-                    self._do(context, job)
+                    try:
+                        self._do(context, job)
+                    finally:
+                        self._active.discard(job.id)
             except Exception:
                 # The database may be away for a while; a lane must outlive that.
                 traceback.print_exc()
@@ -442,12 +453,14 @@ class Jobs:
 
     def _take(self, lane: Lane) -> Job | None:
         for job in self.waiting(lane):
+            self._active.add(job.id)
             now = time.time()
             update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
             claim = update.values(state="running", owner=self.owner, seen_at=now, started_at=now)
             if self.database.execute(claim):
                 self.announce(job.id)
                 return job
+            self._active.discard(job.id)
         return None
 
     def _do(self, context: Any, job: Job) -> None:
@@ -457,6 +470,8 @@ class Jobs:
             result = work(context, job.payload, report)
         except Stopped:
             self._end(job.id, "queued" if self._stopping.is_set() else "stopped")
+        except LostDatabaseError:
+            self._end(job.id, "queued")  # What is stored is not done again.
         except ClimassayError as error:
             self._end(job.id, "failed", error=str(error))
         except Exception as error:

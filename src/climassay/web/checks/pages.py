@@ -88,7 +88,8 @@ def register(app: AppState) -> None:
         InputError: A debate configuration cannot be read.
     """
     checks_of(app)
-    debate_choices(app)
+    if app.settings.debates:  # Without files the collections are opened, which takes a second: later.
+        debate_choices(app)
     app.jobs.register(KIND, check_claim, "checks")
     submit_forgotten(app)
 

@@ -43,6 +43,12 @@ class Growth {
   }
 }
 
+// On a phone the areas and tabs are one line that can be moved: the current one is in sight.
+for (const link of document.querySelectorAll(".places [aria-current], .tabs [aria-current]")) {
+  const line = link.closest(".places, .tabs");
+  line.scrollLeft = link.offsetLeft - line.offsetLeft - (line.clientWidth - link.offsetWidth) / 2;
+}
+
 // Says on the page that the server cannot be reached, and goes on when it answers again.
 function watchConnection(source, box) {
   const notice = document.createElement("p");
