@@ -8,7 +8,7 @@ from selectolax.lexbor import LexborHTMLParser
 from starlette.testclient import TestClient
 
 from climassay.web import AppState, ServerSettings, create_app
-from climassay.web.access import SAFE_METHODS, SESSION_COOKIE, VISITOR_COOKIE
+from climassay.web.access import SAFE_METHODS, SESSION_COOKIE, VISITOR_COOKIE, Guard
 from climassay.workspace import Workspace
 from web_parts import ORIGIN, event_loop
 
@@ -49,6 +49,25 @@ def routes_of(app) -> list[Route]:
         for method in route.methods
         if method not in ("HEAD", "OPTIONS")
     )
+
+
+def actions_of(app) -> dict[str, str]:
+    """The action that the guard of a route asks for, by route; routes without such a guard are left out."""
+    from fastapi.routing import iter_route_contexts
+
+    def guards(dependant):
+        for one in dependant.dependencies:
+            if isinstance(one.call, Guard):
+                yield one.call
+            yield from guards(one)
+
+    found = {}
+    for route in iter_route_contexts(app.routes):
+        actions = {guard.action for guard in guards(route.dependant)} if getattr(route, "dependant", None) else set()
+        assert len(actions) <= 1, route.path
+        for action in actions:
+            found |= {f"{method} {route.path}": action for method in route.methods - {"HEAD", "OPTIONS"}}
+    return found
 
 
 class Site:

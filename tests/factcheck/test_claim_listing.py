@@ -95,6 +95,22 @@ def test_an_unusable_answer_is_counted_and_leaves_no_claim(answer):
     assert lister.error
 
 
+def test_what_is_no_claim_about_climate_is_struck_beforehand(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(TEXT)
+    answer = {
+        "claims": [
+            claim([3], "We hope that readers enjoy this."),
+            claim([1], "Droughts have not become more frequent in the modern era."),
+            claim([3], "Bolivia won the football match against Peru in May."),
+        ]
+    }
+    model = ScriptedModel(write=lambda _, schema: json.dumps(answer))
+    result = list_claims(page, model=model, workspace=tmp_path / "w")
+    assert [row["strike"] for row in result.rows()] == ["not checkable", "", "not about climate"]
+    assert any("2 claims struck beforehand" in note for note in result.notes())
+
+
 def test_struck_rows_are_not_checked(tmp_path):
     page = tmp_path / "page.html"
     page.write_text(f"<html><body><h1>Climate Reconsidered</h1><p>{TEXT}</p></body></html>")

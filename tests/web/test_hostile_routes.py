@@ -3,10 +3,15 @@
 The routes are taken from the application, so that a new one is tested from its first day, and has to be listed here.
 """
 
+import re
+from pathlib import Path
+
 import pytest
 
+from climassay import web
+from climassay.web.accounts import RIGHTS
 from web_permissions import LISTED, OPEN_TO_NOBODY
-from web_routes import ROLES, Route, Site, csrf_of, routes_of, turned_away
+from web_routes import ROLES, Route, Site, actions_of, csrf_of, routes_of, turned_away
 
 pytestmark = pytest.mark.faults
 
@@ -31,6 +36,21 @@ def listed(routes):
 
 def ask(client, route: Route, **options):
     return client.request(route.method, route.address, **options)
+
+
+def test_the_table_of_rights_decides_who_may_call_a_route(site):
+    """The actions of the routes' guards, by the application's table, ask for the roles that are listed for them."""
+    found = {name: RIGHTS[action] for name, action in actions_of(site.app).items()}
+    assert found == {name: least for name, least in LISTED.items() if least in ROLES}
+
+
+def test_every_right_is_used_and_no_role_is_compared_elsewhere(site):
+    guarded = set(actions_of(site.app).values())
+    files = [path for path in Path(web.__file__).parent.rglob("*") if path.suffix in (".py", ".j2")]
+    source = "".join(path.read_text(encoding="utf-8") for path in files)
+    asked = set(re.findall(r"""\.may\("([^"]*)"\)""", source))
+    assert guarded | asked == set(RIGHTS)
+    assert not re.search(r"user\.role [!=]= ", source)
 
 
 def test_every_route_is_listed_with_who_may_call_it(routes):

@@ -219,8 +219,8 @@ def list_claims(
 ) -> Shown:
     """List the claims that a document makes, for climassay factcheck run; a model reads it passage by passage.
 
-    Each row has a claim, the sentences that make it, and an empty column strike: rows with a word in it are not
-    checked.
+    Each row has a claim and the sentences that make it. Rows with a word in the column strike are not checked: those
+    that are not checkable or not about climate have one already.
 
     Args:
         document: PDF, Word, HTML (a saved web page), EPUB, Markdown or text.
@@ -251,7 +251,7 @@ def list_claims(
         ):
             lister = ClaimLister(session.recorded(reader, run), prompt)
             claims = lister.list_claims(passages, task.advance)
-            rows = listed_rows(claims)
+            rows = listed_rows(claims, session.encoder())
             run.save_results("claims", rows)
     counts = {
         "passages": len(passages),
@@ -270,8 +270,10 @@ def list_claims(
         notes.append(f"{counted(lister.repeated, 'claim')} left out that an earlier row has.")
     if quoted:
         notes.append(f"{counted(quoted, 'claim')} in the document's own words, because the model's had another figure.")
-    cells = [(str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
-    table = Table.of(f"Claims of {file.name}", ("page", "claim", "sentences"), cells, left=3)
+    if struck := sum(bool(row["strike"]) for row in rows):
+        notes.append(f"{counted(struck, 'claim')} struck beforehand: empty the cell in the column strike to check it.")
+    cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
+    table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
     return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
 

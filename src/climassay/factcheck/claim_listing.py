@@ -12,9 +12,10 @@ from typing import Any
 from climassay.claim_identity import claim_key
 from climassay.corpus.documents import Document, Passage, split_passages
 from climassay.corpus.sentences import split_sentences
+from climassay.factcheck.claims import assess_claims
 from climassay.factcheck.debate.context import as_one_line
 from climassay.grounding.quantities import foreign_quantities
-from climassay.models.contract import Completion, GenerationRequest, Generator, Sampling, object_schema
+from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import Prompt, load_prompt
 
 _MAX_LENGTH = 300
@@ -155,14 +156,20 @@ def claim_passages(documents: Sequence[Document]) -> list[Passage]:
     return [passage for document in documents for passage in split_passages(document, overlap=0)]
 
 
-def listed_rows(claims: Sequence[ListedClaim]) -> list[dict[str, Any]]:
+def listed_rows(claims: Sequence[ListedClaim], encoder: Encoder) -> list[dict[str, Any]]:
     """Return claims as rows of a table that :func:`~climassay.factcheck.read_claims` reads.
 
-    The column ``strike`` is empty: whoever puts a word into it excludes the claim from a fact-check.
+    A word in the column ``strike`` excludes the claim from a fact-check. Claims that are not checkable or not about
+    climate (:func:`~climassay.factcheck.assess_claims`), such as lists of names, are struck beforehand.
+
+    Args:
+        claims: Claims of a document.
+        encoder: Encoder for the assessment.
     """
+    results = assess_claims([claim.claim for claim in claims], encoder) if claims else []
     return [
         {
-            "strike": "",
+            "strike": "" if result.kind == "checkable" else result.kind,
             "claim": claim.claim,
             "sentences": claim.sentences,
             "source": claim.document,
@@ -170,7 +177,7 @@ def listed_rows(claims: Sequence[ListedClaim]) -> list[dict[str, Any]]:
             "section": claim.section,
             "wording": "the document's" if claim.is_quoted else "the model's",
         }
-        for claim in claims
+        for claim, result in zip(claims, results, strict=True)
     ]
 
 

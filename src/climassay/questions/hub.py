@@ -61,7 +61,10 @@ def _download(owner: str, dataset: str, patterns: list[str]) -> Path:
     except RepositoryNotFoundError as error:
         raise InputError(f"The hub has no public dataset {owner}/{dataset}: check the name, or log in.") from error
     except failures as error:
-        raise InputError(f"The hub could not be reached to look for the dataset {owner}/{dataset}.") from error
+        raise InputError(
+            f"The hub could not be reached to look for the dataset {owner}/{dataset}: connect to it, or name files "
+            "of your own instead."
+        ) from error
 
 
 def _file_patterns(card: Path, dataset: str, chosen: str) -> list[str]:

@@ -3,13 +3,12 @@
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
-from climassay.web.accounts import Role, User
+from climassay.web.accounts import RIGHTS, Action, User
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import API, Refused, SignInNeeded, missing
 from climassay.web.jobs import Job
@@ -48,15 +47,24 @@ def visitor(request: HTTPConnection, app: App) -> User | None:
 Visitor = Annotated[User | None, Depends(visitor)]
 
 
-def _at_least(role: Role) -> Callable[[User | None], User]:
-    def check(user: Visitor) -> User:
+class Guard:
+    """Dependency of a route that admits only users who may do an action."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    def __call__(self, user: Visitor) -> User:
+        """Return the user of the request.
+
+        Raises:
+            SignInNeeded: Nobody is signed in.
+            Refused: The user's role may not do this.
+        """
         if user is None:
             raise SignInNeeded("Please sign in first.")
-        if not user.may(role):
-            raise Refused(f"This page needs the role {role}; yours is {user.role}.")
+        if not user.may(self.action):
+            raise Refused(f"This page needs the role {RIGHTS[self.action]}; yours is {user.role}.")
         return user
-
-    return check
 
 
 def _reader(user: Visitor, app: App) -> User | None:
@@ -65,9 +73,15 @@ def _reader(user: Visitor, app: App) -> User | None:
     return user
 
 
-Annotator = Annotated[User, Depends(_at_least("annotator"))]
-Adjudicator = Annotated[User, Depends(_at_least("adjudicator"))]
-Admin = Annotated[User, Depends(_at_least("admin"))]
+Member = Annotated[User, Depends(Guard("have an account"))]
+Asker = Annotated[User, Depends(Guard("ask"))]
+Annotator = Annotated[User, Depends(Guard("annotate"))]
+Adjudicator = Annotated[User, Depends(Guard("adjudicate"))]
+CheckModerator = Annotated[User, Depends(Guard("moderate checks"))]
+DocumentAdder = Annotated[User, Depends(Guard("add documents"))]
+DatasetManager = Annotated[User, Depends(Guard("manage datasets"))]
+DocumentRemover = Annotated[User, Depends(Guard("remove documents"))]
+UserManager = Annotated[User, Depends(Guard("manage users"))]
 Reader = Annotated[User | None, Depends(_reader)]
 
 
@@ -88,7 +102,7 @@ def job_for(app: AppState, user: User | None, job_id: str) -> Job:
     """
     with missing():
         job = app.jobs.get(job_id)
-    is_own = user is not None and (job.by == user.name or user.may("adjudicator"))
+    is_own = user is not None and (job.by == user.name or user.may("follow others' work"))
     is_open = job.kind == "ask" or (job.kind == "check" and user is not None)
     if not is_own and not (is_open and may_read(user, app)):
         raise Refused("This is somebody else's work.")
@@ -97,7 +111,7 @@ def job_for(app: AppState, user: User | None, job_id: str) -> Job:
 
 def may_stop(job: Job, user: User | None) -> bool:
     """Return whether a user may stop a job: its owner, and admins."""
-    return user is not None and not job.ended and (job.by == user.name or user.may("admin"))
+    return user is not None and not job.ended and (job.by == user.name or user.may("stop others' work"))
 
 
 def visitor_token(request: Request) -> str:

@@ -18,6 +18,33 @@ from climassay.records.database import Database, record_of
 Role = Literal["annotator", "adjudicator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "adjudicator", "admin")
 """Roles in ascending order; each includes the permissions of those before it."""
+Action = Literal[
+    "have an account",
+    "ask",
+    "annotate",
+    "adjudicate",
+    "moderate checks",
+    "add documents",
+    "follow others' work",
+    "manage datasets",
+    "remove documents",
+    "stop others' work",
+    "manage users",
+]
+RIGHTS: dict[Action, Role] = {
+    "have an account": "annotator",
+    "ask": "annotator",
+    "annotate": "annotator",
+    "adjudicate": "adjudicator",
+    "moderate checks": "adjudicator",
+    "add documents": "adjudicator",
+    "follow others' work": "adjudicator",
+    "manage datasets": "admin",
+    "remove documents": "admin",
+    "stop others' work": "admin",
+    "manage users": "admin",
+}
+"""Lowest role that may do each action. Every route, page and program that depends on a role names an action of it."""
 Purpose = Literal["enter", "invitation", "password"]
 
 MIN_PASSWORD_LENGTH = 10
@@ -116,9 +143,9 @@ class User:
     """Seconds since 1970-01-01 UTC."""
     has_password: bool
 
-    def may(self, role: Role) -> bool:
-        """Return whether the user has the permissions of a role."""
-        return ROLES.index(self.role) >= ROLES.index(role)
+    def may(self, action: Action) -> bool:
+        """Return whether the user's role may do an action, by :data:`RIGHTS`."""
+        return ROLES.index(self.role) >= ROLES.index(RIGHTS[action])
 
 
 @dataclass(frozen=True, slots=True)

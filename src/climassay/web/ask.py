@@ -22,7 +22,7 @@ from climassay.grounding.citations import AnswerSentence
 from climassay.grounding.quotations import mark_quotations
 from climassay.prompts import profile_of
 from climassay.reporting import counted
-from climassay.web.access import Annotator, Reader, may_stop
+from climassay.web.access import Asker, Reader, may_stop
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, choose_debate, job_title, require_capacity, strip_controls
@@ -64,7 +64,7 @@ def show_form(request: Request, app: App, _user: Reader, question: Annotated[str
 
 
 @router.post("/ask")
-def submit_question(request: Request, app: App, user: Annotator, form: Annotated[QuestionForm, Form()]) -> Response:
+def submit_question(request: Request, app: App, user: Asker, form: Annotated[QuestionForm, Form()]) -> Response:
     """Begin to answer a question, and show its page."""
     try:
         payload = _question_payload(app, form)

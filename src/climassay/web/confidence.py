@@ -11,7 +11,7 @@ from climassay.confidence.linting.presentation import pieces
 from climassay.confidence.tagging.opened import OpenedTagger, levels_of, open_tagger
 from climassay.errors import ClimassayError, InputError
 from climassay.learning import reweighted
-from climassay.web.access import Annotator, Reader
+from climassay.web.access import Asker, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import TooLarge
 from climassay.web.pages import clean_text, page
@@ -35,7 +35,7 @@ def show(request: Request, app: App, _user: Reader) -> Response:
 
 
 @router.post("/confidence")
-def check_text(request: Request, app: App, _user: Annotator, text: Annotated[str, Form()] = "") -> Response:
+def check_text(request: Request, app: App, _user: Asker, text: Annotated[str, Form()] = "") -> Response:
     """Check the confidence language of a draft."""
     try:
         text = clean_text(text, MAX_TEXT_LENGTH, "text")
@@ -50,7 +50,7 @@ def check_text(request: Request, app: App, _user: Annotator, text: Annotated[str
 def tag_statement(
     request: Request,
     app: App,
-    _user: Annotator,
+    _user: Asker,
     statement: Annotated[str, Form()] = "",
     context: Annotated[str, Form()] = "",
 ) -> Response:

@@ -12,9 +12,9 @@ from climassay.web.access import (
     DEVICE_COOKIE,
     SESSION_COOKIE,
     VISITOR_COOKIE,
-    Admin,
-    Annotator,
+    Member,
     Reader,
+    UserManager,
     Visitor,
     job_for,
     may_stop,
@@ -125,14 +125,14 @@ def _form(request: Request, following: str, name: str = "", error: str = "", sta
 
 
 @router.get("/account")
-def show_account(request: Request, app: App, user: Annotator) -> Response:
+def show_account(request: Request, app: App, user: Member) -> Response:
     """Show the user's account: password and API tokens."""
     return _account_page(request, app, user)
 
 
 @router.post("/account/password")
 def change_password(
-    request: Request, app: App, user: Annotator, password: Field = "", again: Field = "", present: Field = ""
+    request: Request, app: App, user: Member, password: Field = "", again: Field = "", present: Field = ""
 ) -> Response:
     """Change the user's password and end all other sessions."""
     device = request.cookies.get(DEVICE_COOKIE, "")
@@ -152,13 +152,13 @@ def change_password(
 
 
 @router.post("/account/tokens")
-def make_token(request: Request, app: App, user: Annotator, label: ShortField = "") -> Response:
+def make_token(request: Request, app: App, user: Member, label: ShortField = "") -> Response:
     """Create an API token and show it once."""
     return _account_page(request, app, user, token=app.accounts.make_token(user.name, label))
 
 
 @router.post("/account/tokens/{token_id}/revoke")
-def revoke_token(app: App, user: Annotator, token_id: str) -> Response:
+def revoke_token(app: App, user: Member, token_id: str) -> Response:
     """Revoke an API token."""
     app.accounts.revoke_token(user.name, token_id)
     return back_to("/account")
@@ -171,14 +171,19 @@ def _account_page(request: Request, app: AppState, user: User, **values: Any) ->
 
 
 @router.get("/users")
-def show_users(request: Request, app: App, user: Admin) -> Response:
+def show_users(request: Request, app: App, user: UserManager) -> Response:
     """Show all accounts, and the running and waiting jobs."""
     return _users_page(request, app)
 
 
 @router.post("/users")
 def invite(
-    request: Request, app: App, user: Admin, name: Field = "", display_name: ShortField = "", role: Field = "annotator"
+    request: Request,
+    app: App,
+    user: UserManager,
+    name: Field = "",
+    display_name: ShortField = "",
+    role: Field = "annotator",
 ) -> Response:
     """Create an account and show its invitation link."""
     try:
@@ -189,13 +194,13 @@ def invite(
 
 
 @router.post("/users/{name}/link")
-def new_link(request: Request, app: App, user: Admin, name: str) -> Response:
+def new_link(request: Request, app: App, user: UserManager, name: str) -> Response:
     """Show a link by which a user sets a new password."""
     return _users_page(request, app, link=link_address(app, name, "password"), linked=name)
 
 
 @router.post("/users/{name}")
-def change(request: Request, app: App, user: Admin, name: str, role: Field = "", active: Field = "") -> Response:
+def change(request: Request, app: App, user: UserManager, name: str, role: Field = "", active: Field = "") -> Response:
     """Change a user's role, or block or unblock the account."""
     try:
         chosen = cast(Role, role) if role else None
@@ -217,7 +222,7 @@ def _users_page(request: Request, app: AppState, **values: Any) -> Response:
 
 
 @router.post("/jobs/{job_id}/stop")
-def stop_job(app: App, user: Annotator, job_id: str, following: Annotated[str, Form(alias="next")] = "") -> Response:
+def stop_job(app: App, user: Member, job_id: str, following: Annotated[str, Form(alias="next")] = "") -> Response:
     """Stop the user's own job, or as an admin any job, and redirect to the path in the field ``next``."""
     job = job_for(app, user, job_id)
     if not may_stop(job, user):

@@ -27,7 +27,7 @@ from climassay.generation.annotation.labels import ItemFilterState, Order
 from climassay.generation.annotation.long_answers import rating_agreement, rubric_agreement
 from climassay.questions import TYPES
 from climassay.settings import field_bounds, setting_fields
-from climassay.web.access import Adjudicator, Admin, Annotator
+from climassay.web.access import Adjudicator, Annotator, DatasetManager
 from climassay.web.accounts import User
 from climassay.web.annotate.files import begin_queue, export_labels, import_labels
 from climassay.web.annotate.views import (
@@ -204,7 +204,7 @@ class DatasetRequest:
         item, name = self.item(draft), self.user.name
         # What was taken back lies before them again, perhaps beside another one.
         if (
-            self.user.may("adjudicator")
+            self.user.may("adjudicate")
             or self.store.labels(self.dataset, draft=draft, annotator=name, current=False)
             or self.store.claim(self.dataset, draft, name)
         ):
@@ -223,7 +223,7 @@ class DatasetRequest:
             Refused: The user is no adjudicator and asks for others' labels.
         """
         name = annotator or self.user.name
-        if name != self.user.name and not self.user.may("adjudicator"):
+        if name != self.user.name and not self.user.may("adjudicate"):
             raise Refused("Only adjudicators can see other annotators' labels.")
         return self.store.history(self.dataset, name, limit, after=after, decided=name != self.user.name)
 
@@ -253,7 +253,7 @@ def _request_of(role: Any) -> Any:
 
 ByAnnotator = Annotated[DatasetRequest, _request_of(Annotator)]
 ByAdjudicator = Annotated[DatasetRequest, _request_of(Adjudicator)]
-ByAdmin = Annotated[DatasetRequest, _request_of(Admin)]
+ByManager = Annotated[DatasetRequest, _request_of(DatasetManager)]
 
 
 def _item_page(
@@ -289,13 +289,13 @@ class CommentForm(BaseModel):
 
 
 @router.get("/{dataset}/settings")
-def settings(request: ByAdmin, done: str = "") -> Response:
+def settings(request: ByManager, done: str = "") -> Response:
     """Show the settings of a dataset."""
     return _settings_page(request, done=done)
 
 
 @router.post("/{dataset}/settings")
-def configure(request: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Response:
+def configure(request: ByManager, form: Annotated[SettingsForm, Form()]) -> Response:
     """Change the settings of a dataset."""
     plain = form.model_dump(include={"overlap", "include_rejected", "retrain_every", "order"})
     try:
@@ -313,14 +313,14 @@ def configure(request: ByAdmin, form: Annotated[SettingsForm, Form()]) -> Respon
 
 
 @router.post("/{dataset}/retrain")
-def retrain(request: ByAdmin) -> Response:
+def retrain(request: ByManager) -> Response:
     """Begin to train a validator on the labels."""
     train(request.app, request.dataset, request.user)
     return back_to(request.address("settings") + "#retraining")
 
 
 @router.post("/{dataset}/import")
-def import_file(request: ByAdmin, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
+def import_file(request: ByManager, file: UploadFile, format: Annotated[str, Form()] = "jsonl") -> Response:
     """Import labels from a file; importing it again changes nothing."""
     try:
         _check_format(format, FORMATS)
@@ -481,7 +481,9 @@ def queues(request: Request, app: App, user: Annotator) -> Response:
 
 
 @router.post("")
-def begin(request: Request, app: App, user: Admin, form: Annotated[QueueForm, Form()], file: UploadFile) -> Response:
+def begin(
+    request: Request, app: App, user: DatasetManager, form: Annotated[QueueForm, Form()], file: UploadFile
+) -> Response:
     """Open a file of questions for annotation as a new dataset."""
     try:
         left_out = begin_queue(app, form.checked_name(), file, form.overlap, form.annotator)
@@ -498,13 +500,13 @@ def _queues_page(request: Request, app: AppState, user: User, *, error: str = ""
             "base": address(queue.dataset),
             "progress": (progress := store.progress(queue.dataset, user.name)),
             "total": total_of(progress),
-            "training": user.may("admin") and training_offered(store, queue.dataset),
+            "training": user.may("manage datasets") and training_offered(store, queue.dataset),
         }
         for queue in store.queues()
         if may_annotate(store, queue.dataset, user)
     ]
-    people = [person for person in app.accounts.users() if person.active] if user.may("admin") else []
-    page_values = {"form": QueueForm(), "begun": "", "left_out": (), "error": error, **values}
+    people = [person for person in app.accounts.users() if person.active] if user.may("manage datasets") else []
+    shown = {"form": QueueForm(), "begun": "", "left_out": (), "error": error, **values}
     return page(
         request, "annotate/queues.html.j2", status=400 if error else 200, queues=results, people=people, **page_values
     )
@@ -547,7 +549,7 @@ def questions(
 def _item_address(item: FoundItem, dataset: str, user: User) -> str:
     """Return the address of the page on which the user can act on an item; empty if there is none."""
     draft = item.draft.id
-    if user.may("adjudicator") and item.state != "open":
+    if user.may("adjudicate") and item.state != "open":
         return address(dataset, "conflicts", draft)
     return address(dataset, draft) if item.own_label is not None or item.state == "open" else ""
 

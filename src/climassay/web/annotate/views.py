@@ -439,7 +439,7 @@ def shown_names(
     annotators = sorted((participant for participant in people if not participant[1]), key=order)
     names = {participant: f"Annotator {number}" for number, participant in enumerate(annotators, start=1)}
     names |= {participant: "Adjudicator" for participant in people if participant[1]}
-    if reader.may("adjudicator") and item.state == "settled":
+    if reader.may("adjudicate") and item.state == "settled":
         return {participant: name_of(participant[0]) for participant in names}
     return {person: f"{name} (you)" if person[0] == reader.name else name for person, name in names.items()}
 
@@ -501,7 +501,7 @@ def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratin
 
 def may_annotate(store: AnnotationStore, dataset: str, user: User) -> bool:
     """Return whether a dataset is assigned to a user; adjudicators and admins see all of them."""
-    return user.may("adjudicator") or store.settings(dataset).admits(user.name)
+    return user.may("adjudicate") or store.settings(dataset).admits(user.name)
 
 
 def own_label(item: AnnotationItem, user: User) -> Label | None:

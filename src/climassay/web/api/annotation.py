@@ -9,7 +9,7 @@ from starlette.responses import Response
 from climassay.api.annotation import LabelFormat
 from climassay.web.access import Annotator
 from climassay.web.annotate.files import export_labels, import_labels
-from climassay.web.annotate.pages import ByAdjudicator, ByAdmin
+from climassay.web.annotate.pages import ByAdjudicator, ByManager
 from climassay.web.annotate.views import may_annotate, store_of
 from climassay.web.api.base import Data, Page, api_router
 from climassay.web.app_state import App
@@ -76,7 +76,9 @@ def export_dataset_labels(
 
 
 @router.post("/{dataset}/import", response_model=ImportData)
-def import_dataset_labels(request: ByAdmin, file: UploadFile, format: Annotated[LabelFormat, Form()] = "jsonl") -> Any:
+def import_dataset_labels(
+    request: ByManager, file: UploadFile, format: Annotated[LabelFormat, Form()] = "jsonl"
+) -> Any:
     """Import labels from a file that an export or another labelling tool wrote; importing it again changes nothing."""
     result = import_labels(request.app, request.dataset, file, format)
     return {name: result[name] for name in ImportData.model_fields}

@@ -11,7 +11,7 @@ from climassay.factcheck.check_records import (
 )
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
-from climassay.web.access import Annotator, Reader
+from climassay.web.access import Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.api.base import (
     After,
@@ -81,7 +81,7 @@ class QuestionData(Data):
 
 
 @router.post("/questions", status_code=202, response_model=QuestionData, responses=error_responses(429, 503))
-def ask_question(app: App, user: Annotator, question: QuestionToAsk) -> Any:
+def ask_question(app: App, user: Asker, question: QuestionToAsk) -> Any:
     """Begin to answer a question.
 
     A job answers it later: read the answer from the question once its state is `done`. If the same user's same question
@@ -184,7 +184,7 @@ def list_checks(app: App, user: Reader, filters: CheckFilters, limit: Limit = 50
 
 
 @router.post("/checks", status_code=202, response_model=CheckData, responses=error_responses(429, 503))
-def check_claim(app: App, user: Annotator, claim: ClaimToCheck) -> Any:
+def check_claim(app: App, user: Asker, claim: ClaimToCheck) -> Any:
     """Begin to check a claim.
 
     A job debates it later: read the verdict from the check once its state is no longer `waiting`. If the same user's
@@ -222,7 +222,7 @@ class TextToCheck(Data):
 
 
 @router.post("/check-text", response_model=dict[str, JsonValue])
-def check_sentences_of_text(app: App, user: Annotator, text: TextToCheck) -> Any:
+def check_sentences_of_text(app: App, user: Asker, text: TextToCheck) -> Any:
     """Compare each sentence of a text with collections.
 
     The answer has the fields that `climassay check-text --json` writes: counts by status, and every sentence with its

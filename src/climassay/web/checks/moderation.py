@@ -9,7 +9,7 @@ from starlette.responses import Response
 from climassay.errors import InputError
 from climassay.factcheck.check_records import VISIBILITIES
 from climassay.factcheck.check_store import checks
-from climassay.web.access import Adjudicator, Visitor, may_read
+from climassay.web.access import CheckModerator, Visitor, may_read
 from climassay.web.accounts import User
 from climassay.web.app_state import App
 from climassay.web.checks.store import checks_of, found_check, visible_to
@@ -39,7 +39,7 @@ def require_visible_run(request: Request, app: App, user: Visitor) -> None:
 
 
 @router.post("/checks/{check}/visibility")
-def set_visibility(app: App, user: Adjudicator, check: str, visibility: Annotated[str, Form()] = "") -> Response:
+def set_visibility(app: App, user: CheckModerator, check: str, visibility: Annotated[str, Form()] = "") -> Response:
     """Publish or hide a check that has ended, or take that back."""
     about = found_check(app, check, user)[0].about
     readers = next((value for value in VISIBILITIES if value == visibility), None)
@@ -52,7 +52,7 @@ def set_visibility(app: App, user: Adjudicator, check: str, visibility: Annotate
 
 
 @router.post("/checks/{check}/delete")
-def delete_check(app: App, user: Adjudicator, check: str) -> Response:
+def delete_check(app: App, user: CheckModerator, check: str) -> Response:
     """Delete a check that has ended, with its debate, its reviews, and what only its run has stored."""
     about = found_check(app, check, user)[0].about
     if about.state == "waiting":

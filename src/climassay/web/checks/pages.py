@@ -32,7 +32,7 @@ from climassay.factcheck.transcript import as_data, from_data
 from climassay.grounding.text_check import PassageEvidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
 from climassay.reporting.results import csv_lines, write_workbook
-from climassay.web.access import Annotator, Reader
+from climassay.web.access import Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.debate import DebateProgress, LiveDebate, check_claim, live_debate, seconds_left
@@ -115,7 +115,7 @@ def show_form(
 
 
 @router.post("/check")
-def submit_claim(request: Request, app: App, user: Annotator, form: Annotated[ClaimForm, Form()]) -> Response:
+def submit_claim(request: Request, app: App, user: Asker, form: Annotated[ClaimForm, Form()]) -> Response:
     """Begin a check, or first show past checks of the same claim."""
     try:
         claim, debate = form.cleaned(), choose_debate(app, form.setup)
@@ -191,14 +191,14 @@ def show_new_events(request: Request, app: App, user: Reader, check: str, after:
 
 
 @router.post("/checks/{check}/stop")
-def stop_check(app: App, user: Annotator, check: str) -> Response:
+def stop_check(app: App, user: Asker, check: str) -> Response:
     """Stop a check."""
     end_check(app, user, check)
     return back_to(f"/checks/{check}")
 
 
 @router.post("/checks/{check}/again")
-def resume_check(app: App, user: Annotator, check: str) -> Response:
+def resume_check(app: App, user: Asker, check: str) -> Response:
     """Resume a check that failed or was stopped; stored answers are reused."""
     begin_again(app, user, check)
     return back_to(f"/checks/{check}")
@@ -225,7 +225,7 @@ def _live_values(app: AppState, stored: StoredCheck, job: Job | None, after: int
 @router.post("/checks/{check}/review")
 def review_check(
     app: App,
-    user: Annotator,
+    user: Asker,
     check: str,
     opinion: Annotated[str, Form()] = "undecided",
     comment: Annotated[str, Form()] = "",
@@ -411,13 +411,13 @@ def show_text_form(request: Request, app: App, _user: Reader) -> Response:
 
 
 @router.post("/check-text")
-def check_text_form(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
+def check_text_form(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
     """Compare the sentences of a text with collections."""
     return _text_answer(request, app, text, collection, download=False)
 
 
 @router.post("/check-text/report")
-def download_text(request: Request, app: App, _user: Annotator, text: Text = "", collection: Names = ()) -> Response:
+def download_text(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
     """Download the comparison as one HTML file."""
     return _text_answer(request, app, text, collection, download=True)
 

@@ -132,7 +132,7 @@ def visible_to(user: User | None) -> tuple[Visibility, ...]:
     """Return the visibilities of the checks that a user may read; None is a visitor without an account."""
     if user is None:
         return ("published",)
-    return get_args(Visibility) if user.may("adjudicator") else ("unpublished", "published")
+    return get_args(Visibility) if user.may("moderate checks") else ("unpublished", "published")
 
 
 def found_check(app: AppState, check: str, user: User | None) -> tuple[StoredCheck, Job | None]:
@@ -213,7 +213,7 @@ def submit_forgotten(app: AppState) -> None:
 
 def may_stop(user: User | None, about: CheckSummary) -> bool:
     """Return whether a user may stop a check: its owner, and adjudicators."""
-    return user is not None and (user.name == about.by or user.may("adjudicator"))
+    return user is not None and (user.name == about.by or user.may("moderate checks"))
 
 
 def may_begin_again(user: User | None, stored: StoredCheck) -> bool:
@@ -288,7 +288,7 @@ def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | No
     if reader_view(stored.transcript, scale).verdict.outcome != "verdict":
         return None
     # An adjudicator or admin who is still let in must agree, and nobody disagree.
-    adjudicators = {user.name for user in app.accounts.users() if user.active and user.may("adjudicator")}
+    adjudicators = {user.name for user in app.accounts.users() if user.active and user.may("moderate checks")}
     reviews = [review for review in checks_of(app).reviews(about.id) if review.current]
     is_approved = any(review.opinion == "agree" and review.by in adjudicators for review in reviews)
     if not is_approved or any(review.opinion == "disagree" for review in reviews):

@@ -21,7 +21,7 @@ from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import PassageCitation, Transcript
 from climassay.grounding.quotations import quoted_spans
 from climassay.reporting.marking import mark_spans, stems
-from climassay.web.access import Annotator, Reader
+from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState, ResultCache
 from climassay.web.failures import Missing
 from climassay.web.library.cache import CollectionCache, found_passage, library_of
@@ -141,7 +141,7 @@ class PageDrawer:
 
 
 @router.get("/{collection}/documents/{document_id}/original")
-def download_original(app: App, user: Annotator, collection: str, document_id: str) -> Response:
+def download_original(app: App, user: Member, collection: str, document_id: str) -> Response:
     """Download the file that a document was read from."""
     library = library_of(app)
     document = library.contents(collection).document(document_id)

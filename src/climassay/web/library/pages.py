@@ -22,7 +22,7 @@ from climassay.grounding.quotations import mark_quotations
 from climassay.reporting.bibtex import bibtex_entry
 from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines
-from climassay.web.access import Adjudicator, Admin, Reader, may_stop
+from climassay.web.access import DocumentAdder, DocumentRemover, Reader, may_stop
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, missing
 from climassay.web.library.cache import CollectionCache, found_passage, library_of
@@ -264,14 +264,16 @@ async def request_form(request: Request) -> AsyncIterator[FormData]:
 
 @router.get("/upload")
 def show_upload_form(
-    request: Request, app: App, user: Adjudicator, collection: Annotated[str, Query()] = ""
+    request: Request, app: App, user: DocumentAdder, collection: Annotated[str, Query()] = ""
 ) -> Response:
     """Show the form to add documents."""
     return _upload_page(request, app, {"collection": collection})
 
 
 @router.post("/upload")
-def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormData, Depends(request_form)]) -> Response:
+def upload(
+    request: Request, app: App, user: DocumentAdder, form: Annotated[FormData, Depends(request_form)]
+) -> Response:
     """Store the submitted files and queue the job that adds them."""
     fields = {name: form.get(name, "") for name in ("collection", "new_collection", *DETAILS)}
     values = {name: value if isinstance(value, str) else "" for name, value in fields.items()}
@@ -294,7 +296,7 @@ def upload(request: Request, app: App, user: Adjudicator, form: Annotated[FormDa
 
 
 @router.get("/uploads/{job_id}")
-def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> Response:
+def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) -> Response:
     """Show the progress of an upload and the outcome of each file."""
     with missing():
         job = app.jobs.get(job_id)
@@ -316,7 +318,7 @@ def show_upload(request: Request, app: App, user: Adjudicator, job_id: str) -> R
 @router.post("/{collection}/documents/{document_id}/edit")
 def edit_document(
     app: App,
-    user: Adjudicator,
+    user: DocumentAdder,
     collection: str,
     document_id: str,
     title: Annotated[str, Form()] = "",
@@ -330,7 +332,7 @@ def edit_document(
 
 
 @router.post("/{collection}/documents/{document_id}/remove")
-def remove_document(app: App, user: Admin, collection: str, document_id: str) -> Response:
+def remove_document(app: App, user: DocumentRemover, collection: str, document_id: str) -> Response:
     """Remove a document from a collection."""
     library_of(app).remove_document(collection, document_id)
     return back_to(f"/library/{collection}")
@@ -338,7 +340,7 @@ def remove_document(app: App, user: Admin, collection: str, document_id: str) ->
 
 @router.post("/{collection}/remove")
 def remove_library_collection(
-    request: Request, app: App, user: Admin, collection: str, confirmed: Annotated[str, Form()] = ""
+    request: Request, app: App, user: DocumentRemover, collection: str, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
     """Delete a collection if its name was typed as a confirmation."""
     library_of(app).browse(collection)

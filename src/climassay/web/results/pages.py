@@ -53,7 +53,7 @@ from climassay.reporting.html import (
     report_data,
     report_from_data,
 )
-from climassay.web.access import Annotator, Reader
+from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import hidden_runs, require_visible_run
 from climassay.web.failures import Missing
@@ -673,7 +673,7 @@ def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
 
 
 @router.get("/usage")
-def show_usage(request: Request, app: App, _user: Annotator) -> Response:
+def show_usage(request: Request, app: App, _user: Member) -> Response:
     """Show the usage of the whole workspace."""
     lines = usage_by(app.database, "command")
     names = [field.name for field in fields(UsageRow) if field.name not in ("name", "cost")]
@@ -690,7 +690,7 @@ def show_usage(request: Request, app: App, _user: Annotator) -> Response:
 
 
 @block_files(router, "/usage", figures=False)
-def usage_blocks(app: App, _user: Annotator) -> tuple[Report, str]:
+def usage_blocks(app: App, _user: Member) -> tuple[Report, str]:
     """Return the tables of usage and the prefix of their file names."""
     return _usage_report(app), "usage"
 
