@@ -421,12 +421,19 @@ def train_text_classifier(
 ) -> TrainedClassifier[C]:
     """Choose a classifier by held-out log loss, and fit it on all texts.
 
-    ``others`` are tried on the same texts read with other models, and ``kind`` is the class of the classifier. Figures
-    of ``provenance``, which says what is known of the data, appear beside those measured here. All else is as in
-    :func:`compare_classifiers`.
+    Args:
+        training: Labelled texts.
+        specs: Classifiers to compare.
+        alternatives: Further classifiers, each with the same texts and features of other models.
+        folds: Number of folds.
+        seed: Seed of folds and bootstrap.
+        resamples: Number of bootstrap samples of the intervals.
+        provenance: Facts about the data, to which the measured scores are added.
+        kind: Class of the resulting classifier.
+        on_fit: Called after each fitted classifier.
 
     Raises:
-        InputError: Too few texts or groups, or a source without its model.
+        InputError: There are too few texts or groups, or a source lacks its model.
     """
     options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
     compared = compare_classifiers(specs, training, **options)

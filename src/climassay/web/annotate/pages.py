@@ -233,7 +233,7 @@ class DatasetRequest:
         total = total_of(progress)
         last = self.store.history(self.dataset, self.user.name, limit=1)
         status = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
-        return {"progress": progress, "total": total, "said": status, "last": last[0].key if last else ""}
+        return {"progress": progress, "total": total, "announcement": status, "last": last[0].key if last else ""}
 
 
 def _request_of(role: Any) -> Any:
@@ -506,7 +506,7 @@ def _queues_page(request: Request, app: AppState, user: User, *, error: str = ""
         if may_annotate(store, queue.dataset, user)
     ]
     people = [person for person in app.accounts.users() if person.active] if user.may("manage datasets") else []
-    shown = {"form": QueueForm(), "begun": "", "left_out": (), "error": error, **values}
+    page_values = {"form": QueueForm(), "begun": "", "left_out": (), "error": error, **values}
     return page(
         request, "annotate/queues.html.j2", status=400 if error else 200, queues=results, people=people, **page_values
     )
