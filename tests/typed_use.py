@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import assert_type
 
 import climassay
-from climassay.api.confidence import ExtractedStatements, LintedDrafts
-from climassay.api.documents import TextCheck
 from climassay.api.generation import Publication
-from climassay.api.scores import ScoredAnswers
+from climassay.confidence.results import ExtractedStatements, LintedDrafts
 from climassay.corpus import AddReport, Collection, Hit, RetrievalReport
 from climassay.corpus.presentation import SearchResult
 from climassay.evaluation import Experiment
 from climassay.factcheck import CheckedClaim, CheckedClaims, FoundFallacy, ScoredVerdicts
 from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
 from climassay.grounding import GroundedAnswer
+from climassay.grounding.text_check_result import TextCheck
 from climassay.judging import Inserted, ItemRanking, Probe, TrainedProbe
+from climassay.metrics.results import ScoredAnswers
 from climassay.models import Encoder, Generator
 from climassay.questions import QuestionSet
 from climassay.reporting.results import Result

@@ -10,12 +10,12 @@ from .api.annotation import (
     retrain_validator as retrain_validator,
 )
 from .api.benchmarks import (
-    Evaluation as Evaluation,
     evaluate as evaluate,
     evaluate_inspect as evaluate_inspect,
     evaluate_lm_eval as evaluate_lm_eval,
     run_experiment_file as run_experiment_file,
 )
+from .evaluation.evaluation_result import Evaluation as Evaluation
 from .api.claims import (
     check_claim as check_claim,
     check_claims as check_claims,

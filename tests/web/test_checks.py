@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish, scripted, write_settings
+from climassay.api.claims import list_checks
 from climassay.errors import InputError
 from climassay.factcheck import claim_review, from_data, make_claim
 from climassay.factcheck.check_records import (
@@ -191,6 +192,8 @@ def test_the_verdict_of_a_demonstration_is_marked_wherever_it_is_shown(client_of
     assert client.get(f"/api/v1/checks/{check}").json()["demonstration"] is True
     assert client.get("/api/v1/checks").json()["items"][0]["demonstration"] is True
     assert "demonstration" in post(client, "/check", {"claim": SUN}).text
+    [table] = list_checks(workspace=place).tables()
+    assert table.rows[0][3] == "incorrect (demonstration)"
 
 
 def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(client_of, place, script):

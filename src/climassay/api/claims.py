@@ -19,6 +19,7 @@ from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
+    from climassay.factcheck import DebateResources, PastCheck
     from climassay.factcheck.checking import Checker, OnEvent
     from climassay.factcheck.claims import ClaimColumns
     from climassay.factcheck.debate.rounds import DebateSetup
@@ -29,6 +30,8 @@ PRIMER_CLAIMS = "primer:claims"
 """Name of the bundled claims, usable in place of a file."""
 _CLAIM_COLUMNS = ("claim", "statement", "text")
 """Default columns of the claim's text, in order of preference; upper and lower case are equal."""
+MAX_PAST_CHECKS = 3
+"""Maximum number of earlier checks of similar claims that a check comes with."""
 _SHOWN_CHARACTERS = 90
 """Maximum number of characters of a claim in a list of checks."""
 
@@ -45,7 +48,7 @@ def check_claim(
     workspace: Place = None,
     force: bool = False,
     on_event: "OnEvent | None" = None,
-    on_start: "Callable[[DebateSetup], None] | None" = None,
+    on_start: "Callable[[DebateSetup, Sequence[PastCheck]], None] | None" = None,
 ) -> "factcheck.CheckedClaim":
     """Check a claim by a debate: an advocate for each collection, and a mediator who gives the verdict.
 
@@ -61,7 +64,7 @@ def check_claim(
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         force: Whether to debate claims that do not look checkable or are not about climate, too.
         on_event: Called with the claim and each event of the debate.
-        on_start: Called with the setup of the debate before the first request.
+        on_start: Called before the first request with the setup of the debate and earlier checks of similar claims.
 
     Returns:
         Transcript of the debate; its ``verdict`` has the label, its explanation and its citations.
@@ -79,15 +82,24 @@ def check_claim(
     rules = _rules(settings, collections, adversaries, plain)
     with (
         Session.opened(workspace) as session,
-        _checking(session, rules, model, "check", {"claim": claim_record.text, "samples": samples}) as checker,
+        _checking(session, rules, model, "check", {"claim": claim_record.text, "samples": samples}) as (
+            checker,
+            resources,
+        ),
     ):
+        encoder, store = resources.encoder, session.records
+        past = (
+            ()
+            if encoder is None
+            else tuple(factcheck.find_past(store, claim_record.text, encoder, limit=MAX_PAST_CHECKS))
+        )
         if on_start is not None:
-            on_start(checker.setup)
+            on_start(checker.setup, past)
         [transcript] = checker.check(
             [claim_record], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
         checker.keep([transcript])
-        return factcheck.CheckedClaim.of(transcript, checker.setup.scale)
+        return replace(factcheck.CheckedClaim.of(transcript, checker.setup.scale), past=past)
 
 
 def check_claims(
@@ -147,7 +159,7 @@ def check_claims(
     config = {"file": name, "claims": len(table.claims), "samples": samples}
     with (
         Session.opened(workspace) as session,
-        _checking(session, rules, model, "factcheck run", config) as checker,
+        _checking(session, rules, model, "factcheck run", config) as (checker, _),
         session.progress.task("Debating", total=len(table.claims)) as task,
         session.progress.task("Requests") as requests_task,
     ):
@@ -368,8 +380,8 @@ def _checking(
     model: Generator | str | None,
     command: str,
     config: dict[str, Any],
-) -> "Iterator[Checker]":
-    """Yield the resources of a debate and record all its requests as one run; a loaded model takes every role."""
+) -> "Iterator[tuple[Checker, DebateResources]]":
+    """Yield a checker, whose requests are recorded as one run, with its resources; a loaded model takes every role."""
     speaker = None if model is None else session.model(model)
     if speaker is not None:
         settings = replace(
@@ -378,16 +390,17 @@ def _checking(
             mediator=replace(settings.mediator, model=""),
             advocates=tuple(replace(advocate, model="") for advocate in settings.advocates),
         )
+    resources = session.debate(settings, speaker)
     with factcheck.open_checker(
         settings,
-        session.debate(settings, speaker),
+        resources,
         session.records,
         command=command,
         config=config,
         prompts=session.options.prompts,
         use_cache=not session.options.no_cache,
     ) as checker:
-        yield checker
+        yield checker, resources
 
 
 def estimate_debates(
@@ -450,7 +463,7 @@ def list_checks(
     for check in result.checks:
         claim = check.claim.text
         short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        ended = check.label or check.outcome or check.state
+        ended = f"{check.label or check.outcome or check.state}{' (demonstration)' if check.demonstration else ''}"
         rows.append((check.id, iso_time(check.asked_at)[:10], short, ended, str(check.agree), str(check.disagree)))
     note = f"{counted(result.total, 'check')} asked for in the browser, page {result.page} of {result.pages}."
     if not result.total:

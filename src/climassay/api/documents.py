@@ -1,30 +1,27 @@
 """Collections of documents: search, cited answers, and checks of texts sentence by sentence."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from climassay import corpus
 from climassay.errors import InputError
+from climassay.grounding.text_check_result import TextCheck
 from climassay.io import read_text
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import Generator, Usage
 from climassay.primer import book_path, question_paths
 from climassay.prompts import ProfileSettings, load_prompt
 from climassay.questions import PRIMER
-from climassay.reporting import Table, counted
-from climassay.reporting.results import Result, Shown
+from climassay.reporting import counted
+from climassay.reporting.results import Shown
 from climassay.session import Place, Session, one_or_several
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from climassay.corpus.presentation import SearchResult
     from climassay.grounding import GroundedAnswer
-    from climassay.grounding.text_check import CheckedSentence, PassageEvidence
 
 
 MOST_REASONS = 3
@@ -400,163 +397,7 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
     return Shown({"collection": name, "removed": removed}, printed_lines=sentences)
 
 
-UNREAD = (
-    "No model has read the text: without one, no sentence is called supported. “Similar” says that a passage speaks"
-    " about the same, and the sentence may still be false."
-)
-"""Note on checks without a judge."""
-WORTH = (
-    "How reliable marks are: of 38 false sentences that were set aside for testing (contrary words, negations, other"
-    " figures, dates and names), 34 are marked (89%, 95% interval 76 to 96), and so is 1 of 38 right ones (3%, 0 to"
-    " 13). All of them stay close to their sources; a sentence without a mark may still be false."
-)
-"""Measured accuracy of marks without a judge; see docs/results/check_text.md."""
-_STYLES = {
-    "supported": "green", "contradicted": "bold red", "similar": "default", "unsupported": "yellow", "no claim": "dim",
-}  # fmt: skip
 _PLAIN_SUFFIXES = (".txt", ".md", ".markdown", "")
-
-
-@dataclass(frozen=True, slots=True)
-class TextCheck(Result):
-    """Text with the status and evidence of each of its sentences."""
-
-    rests_on_calls = False
-
-    name: str
-    """Name of the file, or "text"."""
-    collections: tuple[str, ...]
-    sentences: "tuple[CheckedSentence, ...]"
-    judge: str = ""
-    """Model that read sentences and passages; empty for none."""
-    usage: Usage = field(default_factory=Usage)
-    """Tokens and cost of the judge's calls."""
-
-    @property
-    def marked(self) -> "tuple[CheckedSentence, ...]":
-        """Sentences that a reader should check."""
-        return tuple(sentence for sentence in self.sentences if sentence.marked)
-
-    @property
-    def judge_failures(self) -> int:
-        """Number of sentences without a usable answer of the judge."""
-        return sum(
-            sentence.judgement is not None and sentence.judgement.relation is None for sentence in self.sentences
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the counts by status, and every sentence with its evidence."""
-        from climassay.grounding.text_check import sentence_data, status_counts
-
-        return {
-            "name": self.name,
-            "collections": list(self.collections),
-            "judge": self.judge or None,
-            "judge_failures": self.judge_failures,
-            "counts": status_counts(self.sentences),
-            "marked": len(self.marked),
-            "references": Counter(reference.status for sentence in self.sentences for reference in sentence.references),
-            "sentences": [sentence_data(sentence) for sentence in self.sentences],
-        }
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return a row per sentence."""
-        return [
-            {
-                "sentence": sentence.text,
-                "status": sentence.status,
-                "marked": sentence.marked,
-                "reason": sentence.reason,
-                "passage": sentence.evidence.citation if sentence.evidence else "",
-                "quotation": sentence.evidence.quotation if sentence.evidence else "",
-                "similarity": round(sentence.evidence.similarity, 3) if sentence.evidence else "",
-                "differing": "; ".join(f"{each.text} / {each.source or 'not there'}" for each in sentence.differing),
-                "overstated": sentence.overstated or "",
-                "references": "; ".join(f"{each.text}: {each.status}" for each in sentence.references),
-            }
-            for sentence in self.sentences
-        ]
-
-    def lines(self) -> "Iterator[Text]":
-        """Return the text, coloured by status."""
-        from rich.text import Text
-
-        for paragraph in dict.fromkeys(sentence.paragraph for sentence in self.sentences):
-            own = [sentence for sentence in self.sentences if sentence.paragraph == paragraph]
-            yield Text(" ").join(Text(file.text, style=_STYLES[file.status]) for file in own)
-
-    def tables(self) -> tuple[Table, ...]:
-        """Return the counts by status, the marked sentences with reasons, and the references that were not found."""
-        from climassay.grounding.text_check import status_counts
-
-        counts = [(status, str(count)) for status, count in status_counts(self.sentences).items()]
-        marks = [
-            (sentence.text, sentence.status, problem, sentence.evidence.citation if sentence.evidence else "-")
-            for sentence in self.marked
-            for problem in problems(sentence)
-        ]
-        references = [
-            (each.text, each.status, each.reason)
-            for sentence in self.sentences
-            for each in sentence.references
-            if each.status != "exists"
-        ]
-        columns = (("sentence", "status", "what is the matter", "passage"), ("reference", "status", "why"))
-        return (
-            Table.of("Sentences", ("status", "sentences"), counts),
-            Table.of("To be looked at", columns[0], marks, left=4),
-            *([Table.of("References that are not at hand", columns[1], references, left=3)] if references else []),
-        )
-
-    def title(self) -> str:
-        """Return the heading of the report."""
-        return f"{self.name}, sentence by sentence"
-
-    def notes(self) -> Iterator[str]:
-        """Yield notes on the reliability of statuses and marks, and on the judge's failures."""
-        if not self.judge:
-            yield UNREAD
-            yield WORTH
-        else:
-            yield f"{self.judge} read each sentence with its passages. How often it is right is not measured here."
-        if self.judge_failures:
-            failed = counted(self.judge_failures, "sentence")
-            yield f"{self.judge} gave no usable answer on {failed}, which no model has read."
-
-    def page(self) -> str:
-        """Return an HTML page of the text, with each sentence coloured by its support and listed with its evidence."""
-        return self._rendered("check_text.html.j2", lambda _evidence: None)
-
-    def sentences_html(self, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
-        """Return the coloured text and its sentences as safe HTML, to be embedded in another page.
-
-        Args:
-            evidence_links: Function that returns the links of the evidence: ``passage`` and ``page`` (addresses),
-                and ``page_words`` (link text). If it returns None, only the citation is shown.
-        """
-        return self._rendered("check_text_sentences.html.j2", evidence_links)
-
-    def _rendered(self, template: str, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
-        from climassay.grounding.text_check import status_counts
-        from climassay.reporting.html import render_page
-
-        counts = status_counts(self.sentences)
-        return render_page(template, check=self, counts=counts, problems=problems, evidence_links=evidence_links)
-
-
-def problems(sentence: "CheckedSentence") -> list[str]:
-    """Return the reasons for marking a sentence, one sentence per reason."""
-    doubtful = sentence.status in ("contradicted", "unsupported") or (
-        sentence.status == "similar" and sentence.differing
-    )
-    results = [sentence.reason] if doubtful else []
-    if sentence.status == "supported" and sentence.differing:
-        differing = ", ".join(word.text for word in sentence.differing)
-        results.append(f"The judge finds it supported, but a passage has something else than {differing}.")
-    results += [sentence.overstated] if sentence.overstated else []
-    return results + [
-        f"{wrong_reference.text}: {wrong_reference.reason}" for wrong_reference in sentence.wrong_references
-    ]
 
 
 def read_text_to_check(file: Path) -> str:

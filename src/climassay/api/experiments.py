@@ -1,32 +1,31 @@
 """Planning and reporting of experiments: sample sizes, contamination, tables, comparisons, and checks of judges."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from climassay import evaluation
-from climassay.api.benchmarks import scores_data
 from climassay.api.records import with_failed_calls
 from climassay.errors import InputError
+from climassay.evaluation.evaluation_result import scores_data
+from climassay.evaluation.table_result import ExperimentTables
 from climassay.generation import annotation
 from climassay.models import DEFAULT_MODEL, Generator
 from climassay.questions import read_questions
-from climassay.reporting import Report, Section, Table, as_csv, as_latex, as_markdown
+from climassay.reporting import Table
 from climassay.reporting.results import Result, Shown, as_json_data
 from climassay.session import Place, Session
 from climassay.workspace import Workspace
 
 if TYPE_CHECKING:
-    from climassay.evaluation import Experiment, ExperimentScores, PublishedScore
+    from climassay.evaluation import Experiment, PublishedScore
     from climassay.evaluation.comparing import ModelMeans, SelfPreference
     from climassay.evaluation.contamination import LabelledText
     from climassay.evaluation.judge_check import JudgeCheck
     from climassay.evaluation.planning import Assumptions
-    from climassay.evaluation.tables import NamedTable
 
 
-Form = Literal["screen", "markdown", "latex", "csv", "html"]
 EVERY = "all"
 DEFAULT_POINTS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0)
 DEFAULT_ACCURACY = 0.8
@@ -37,68 +36,6 @@ PUBLISHED = "published"
 
 def _experiment(session: Session, run: str) -> "Experiment":
     return evaluation.load_experiment(session.records, run)
-
-
-@dataclass(frozen=True)
-class ExperimentTables(Result):
-    """Tables of an experiment, with intervals, marks of the best, constant answers, counts and paired tests."""
-
-    experiment: "Experiment"
-    scores: "ExperimentScores"
-    published: "tuple[PublishedScore, ...]"
-    named: "tuple[NamedTable, ...]"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tables as JSON-serialisable values."""
-        names = {"run": self.experiment.run, "name": self.experiment.name}
-        return {**names, **scores_data(self.scores), "published": list(self.published)}
-
-    def tables(self) -> list[Table]:
-        """Return all tables."""
-        return [named_table.table for named_table in self.named]
-
-    def chosen(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
-        """Return the tables of the names with their names; for CSV, by default only the table of all scores.
-
-        Raises:
-            InputError: A table does not exist, or several tables are requested for one CSV file.
-        """
-        from climassay.evaluation.tables import score_rows
-
-        names = only or (
-            ["scores"] if form == "csv" else list(dict.fromkeys(named_table.name for named_table in self.named))
-        )
-        results: list[tuple[str, Table]] = []
-        for name in names:
-            named = [named_table.table for named_table in self.named if named_table.name == name]
-            if name == "scores":
-                named = [score_rows(self.scores, self.published)]
-            if not named:
-                present = ", ".join([*dict.fromkeys(named_table.name for named_table in self.named), "scores"])
-                raise InputError(f"The experiment has no table {name!r}: it has {present}.")
-            results += [(name, named_table) for named_table in named]
-        if form == "csv" and len(results) > 1:
-            raise InputError("A CSV file holds one table: choose one with --table, or another format.")
-        return results
-
-    def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
-        """Return the tables laid out for a screen; tables that are named keep all rows."""
-        from climassay.evaluation.tables import NamedTable
-
-        named = [NamedTable(name, "", table) for name, table in self.chosen(only)]
-        return evaluation.screen_tables(named, width, complete=only)
-
-    def written(self, only: Sequence[str], form: Form) -> str:
-        """Return the tables of the names as text in a format."""
-        tables = [table for _, table in self.chosen(only, form)]
-        if form == "html":
-            lead = "Scores with 95% intervals, constant answers, counts and paired tests."
-            sections = (Section("Tables", tuple(tables)),)
-            return Report(
-                f"Experiment {self.experiment.name}", lead, sections, (("Run", self.experiment.run),)
-            ).to_html()
-        write = {"latex": as_latex, "csv": as_csv}.get(form, as_markdown)
-        return "\n".join(write(table) for table in tables)
 
 
 def experiment_tables(

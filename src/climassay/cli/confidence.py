@@ -36,7 +36,7 @@ from climassay.reporting.results import write_rows
 from climassay.terminal import visible
 
 if TYPE_CHECKING:
-    from climassay.api.confidence import TopicTrends
+    from climassay.confidence.results import TopicTrends
 
 app = App(name="confidence")
 tag = App(

@@ -29,7 +29,7 @@ from climassay.reporting.results import write_table
 from climassay.terminal import visible
 
 if TYPE_CHECKING:
-    from climassay.api.experiments import Form
+    from climassay.evaluation.table_result import Form
 
 app = App(name="evaluate")
 metrics = App(name="metrics")

@@ -153,7 +153,7 @@ def check(
         url: Address at which the fact-check will be published.
         publisher: Organisation that publishes the fact-check.
     """
-    from climassay.factcheck import find_past, load_scale, make_claim
+    from climassay.factcheck import load_scale, make_claim
     from climassay.factcheck.claims import iso_date
 
     if len(claim) > 1:
@@ -171,9 +171,7 @@ def check(
                 emit(expected, as_json)
                 return
             _print_estimate(expected)
-        encoder = session.debate(settings).encoder
-        past = tuple(find_past(session.records, dated_claim.text, encoder, limit=3)) if encoder else ()
-        printer = _DebatePrinter(past)
+        printer = _DebatePrinter()
         callbacks: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = claims.check_claim(
             dated_claim, settings=settings, samples=samples, force=force, workspace=session, **callbacks
@@ -186,7 +184,7 @@ def check(
 
             review = create_review(transcript, url=str(url), author=str(publisher), scale=scale)
             write_file(claim_review, json.dumps(review, ensure_ascii=False, indent=2))
-        emit(replace(transcript, past=past), as_json, output, session=session)
+        emit(transcript, as_json, output, session=session)
         if transcript.verdict.outcome in ("not checkable", "not about climate"):
             print_note("To check the claim anyway, add --force.")
     if claim_review is not None and not has_verdict:
@@ -372,18 +370,17 @@ def _print_estimate(estimate: "DebateEstimate") -> None:
 class _DebatePrinter:
     """Prints earlier checks of similar claims, then the steps of a debate while it runs."""
 
-    def __init__(self, past: "Sequence[PastCheck]") -> None:
-        self._past = past
+    def __init__(self) -> None:
         self._console = stdout_console()
         self._participants = ""
 
-    def start(self, debate_setup: "DebateSetup") -> None:
+    def start(self, debate_setup: "DebateSetup", past: "Sequence[PastCheck]") -> None:
         """Print earlier checks of the same claim or similar ones, and store the participants' names for later."""
         from rich.text import Text
 
         names = ", ".join(profile.name for profile in debate_setup.profiles)
         self._participants = f"Advocates: {names}; mediator: {debate_setup.mediator.style}\n"
-        for check in self._past:
+        for check in past:
             kind = "The same claim" if check.same else f"A similar claim ({check.similarity:.2f})"
             differences = {"numbers": check.differs_in_numbers, "a negation": check.differs_in_negation}
             differs = [word for word, is_different in differences.items() if is_different]
@@ -393,7 +390,7 @@ class _DebatePrinter:
             self._console.print(Text(f"{sentence} ({check.scale}, run {check.run}){note}"))
             if not check.same:
                 self._console.print(Text(f"  {check.claim}", style="dim"))
-        if self._past:
+        if past:
             self._console.print()
 
     def event(self, claim: "Claim", event: Any) -> None:

@@ -26,6 +26,7 @@ from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.results.page import notices
 from climassay.factcheck.transcript import cited_numbers
 from climassay.grounding.citations import AnswerSentence
+from climassay.grounding.text_check_result import problems
 from climassay.learning import reweighted
 from climassay.models.contract import Generator
 from climassay.models.provider import is_served
@@ -290,7 +291,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                     text=sentence.text,
                     status=sentence.status,
                     marked=sentence.marked,
-                    problems=documents.problems(sentence),
+                    problems=problems(sentence),
                     citation=None if sentence.evidence is None else sentence.evidence.citation,
                     quotation=None if sentence.evidence is None else sentence.evidence.quotation,
                 )

@@ -12,7 +12,6 @@ from fastapi import APIRouter, Depends, Form, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from climassay.api.documents import TextCheck
 from climassay.confidence.overstatement import overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck import factcheck_page
@@ -31,6 +30,7 @@ from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import as_data, from_data
 from climassay.grounding.text_check import PassageEvidence as SentenceEvidence
 from climassay.grounding.text_check import check_sentences
+from climassay.grounding.text_check_result import TextCheck
 from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Asker, Reader
 from climassay.web.accounts import User

@@ -1,0 +1,101 @@
+"""Result of the benchmark of judges: tables, rows and a report."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from climassay import judging
+from climassay.reporting import Report
+from climassay.reporting.results import Result
+
+if TYPE_CHECKING:
+    from climassay.reporting import Table
+
+
+@dataclass(frozen=True)
+class BenchmarkedJudges(Result):
+    """Agreement of judges with experts on unseen groups."""
+
+    done: "judging.JudgeBenchmark"
+    tasks: "tuple[judging.JudgeTask, ...]"
+    file: str
+    evidence: "judging.TrainedProbe | None" = None
+    """Probe of the first fold, for the figure of the report."""
+
+    def tables(self) -> "Sequence[Table]":
+        """Return the tables of accuracies, correlations and costs."""
+        from climassay.judging.report import judge_tables
+
+        return judge_tables(self.done.results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the results as a list, or a single result as a flat mapping."""
+        from climassay.judging.benchmark import result_row
+
+        done, settings = self.done, self.done.settings
+        head = {
+            "run": done.run,
+            "file": self.file,
+            "model": done.model,
+            "fingerprint": done.fingerprint,
+            "dtype": done.dtype,
+            "seed": settings.seed,
+            "train_items": settings.train_items,
+            "folds": settings.folds,
+        }
+        rows = [result_row(result) for result in done.results]
+        if len(rows) == 1:
+            return {**rows[0], **head}
+        spread = _spread(rows)
+        return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
+
+    def rank_rows(self) -> list[dict[str, Any]]:
+        """Return a row for every item and judge: its rank among the items of its group."""
+        return [
+            {
+                "quality": result.scores.quality,
+                "wording": result.quality.wording,
+                "method": result.scores.method,
+                "item": item,
+                "rank": int(rank),
+            }
+            for result in self.done.results
+            for item, rank in result.scores.order
+        ]
+
+    def notes(self) -> Iterator[str]:
+        """Yield notes on skipped rows and on the run."""
+        for task in self.tasks:
+            yield from (f"{task.quality.name}: {note}" for note in task.notes)
+        cost = self.done.cost
+        if not self.done.dtype:
+            cost_note = f"{cost.computed} asked, {cost.tokens_computed} prompt tokens"
+            yield f"Run {self.done.run}: {cost.stored} answers from the records, {cost_note}."
+            return
+        yield (
+            f"Run {self.done.run}: {cost.stored:,} requests from disk, {cost.computed:,} computed in "
+            f"{cost.passes:,} passes; {cost.tokens_computed:,} tokens where plain passes take {cost.tokens_two_pass:,}."
+        )
+
+    def report(self) -> "Report":
+        """Return the report with figures and tables."""
+        from climassay.judging.report import judge_report
+
+        return judge_report(self.done, list(self.tasks), Path(self.file).name, self.evidence)
+
+
+def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the range of each figure over the wordings of the prompts."""
+    results = []
+    for quality, method in dict.fromkeys((row["quality"], row["method"]) for row in rows):
+        ours = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]
+        if len(ours) < 2:
+            continue
+        entry: dict[str, Any] = {"quality": quality, "method": method, "wordings": [row["wording"] for row in ours]}
+        for name in ("accuracy_differing", "accuracy_three_way", "spearman", "kendall"):
+            values = [row[name]["value"] for row in ours if row[name]["value"] is not None]
+            if values:
+                entry[name] = {"mean": sum(values) / len(values), "lowest": min(values), "highest": max(values)}
+        results.append(entry)
+    return results
