@@ -344,9 +344,9 @@ class Collection:
                 is longer than :data:`MAX_TITLE_LENGTH`; or the date is none.
         """
         stored = self._find_document(document)
-        fields = {"title": title, "author": author, "date": date}
+        texts = {"title": title, "author": author, "date": date}
         details: dict[str, Any] = {
-            name: " ".join(text.split()) or None for name, text in fields.items() if text is not None
+            name: " ".join(text.split()) or None for name, text in texts.items() if text is not None
         }
         for name, text in details.items():
             if text is None and name == "title":

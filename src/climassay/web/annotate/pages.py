@@ -506,9 +506,14 @@ def _queues_page(request: Request, app: AppState, user: User, *, error: str = ""
         if may_annotate(store, queue.dataset, user)
     ]
     people = [person for person in app.accounts.users() if person.active] if user.may("manage datasets") else []
-    page_values = {"form": QueueForm(), "begun": "", "left_out": (), "error": error, **values}
+    template_values = {"form": QueueForm(), "begun": "", "left_out": (), "error": error, **values}
     return page(
-        request, "annotate/queues.html.j2", status=400 if error else 200, queues=results, people=people, **page_values
+        request,
+        "annotate/queues.html.j2",
+        status=400 if error else 200,
+        queues=results,
+        people=people,
+        **template_values,
     )
 
 
