@@ -319,8 +319,8 @@ _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "4.1": (
         "First rows of ours: as in the thesis, a random half of all ordered pairs trains the probe, which leaks, and "
         "ties count as not greater.",
-        "Other rows: the probe learns from 100 summaries of other articles; ties are left out, so that a constant "
-        "answer is right on half.",
+        "Other rows: the probe learns from at most 100 summaries of other articles; ties are left out, so that a "
+        "constant answer is right on half.",
     ),
     "4.2": (
         "First rows of ours: as in the thesis, orders by beam search over the held-out half of the pairs, which leaks.",

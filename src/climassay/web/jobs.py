@@ -330,8 +330,8 @@ class Jobs:
             subject: Value of that field, such as the id of a check.
         """
         text = f'"{kind}": {json.dumps(subject)}'
-        ended = sa.and_(jobs.c.kind == kind, jobs.c.state.in_(ENDED), jobs.c.payload.contains(text, autoescape=True))
-        ids = [job.id for job in self._read(sa.select(jobs).where(ended))]
+        matches = sa.and_(jobs.c.kind == kind, jobs.c.state.in_(ENDED), jobs.c.payload.contains(text, autoescape=True))
+        ids = [job.id for job in self._read(sa.select(jobs).where(matches))]
 
         def delete_rows(connection: sa.Connection) -> None:
             connection.execute(job_events.delete().where(job_events.c.job.in_(ids)))
