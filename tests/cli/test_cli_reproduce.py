@@ -1,6 +1,7 @@
 """``climassay reproduce``: the papers' tables with a model of ours, from the questions to the finished table."""
 
 import csv
+from pathlib import Path
 
 import pytest
 
@@ -158,6 +159,36 @@ def test_an_estimate_asks_no_model(gold, climassay, tmp_path):
     assert (default["calls"], few_shot["calls"]) == (10, 10)
     assert few_shot["prompt_tokens"] > default["prompt_tokens"]
     assert default["cost"] == pytest.approx((default["prompt_tokens"] + 2 * default["completion_tokens"]) / 1e6)
+
+
+def test_a_model_with_an_adapter_has_the_paper_s_rows(gold, tmp_path, monkeypatch):
+    folders = {"silver-scripted": tmp_path / "silver-scripted", "books": tmp_path / "books"}
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "adapter_config.json").write_text("{}")
+    adapters = []
+
+    def load(name, options, **_):
+        adapters.append(Path(options.adapter).name)
+        adapted = ScriptedModel(write=lambda _, schema: "temperature", name=name)
+        adapted.fingerprint = f"{len(adapters)}" * 64
+        return adapted
+
+    monkeypatch.setattr("climassay.api.benchmarks.load_model", load)
+    result = reproduce_climaqa(
+        tables=["3"],
+        models=ScriptedModel(write=lambda _, schema: "pressure"),
+        gold=str(gold / "cloze"),
+        fine_tuned=str(tmp_path / "silver-{model}"),
+        continued_pretraining=str(tmp_path / "books"),
+        limit=3,
+        workspace=tmp_path / "w",
+    )
+    ours = {row.system: row.scores["EM"] for row in result.paper_tables[0].ours}
+    assert adapters == ["silver-scripted", "books"]
+    assert ours["scripted"].value == 0
+    assert ours["scripted-ft-silver"].value == ours["scripted-cp-held-out"].value == 100
+    assert any("silver-{model}" in sentence for sentence in result.paper_tables[0].differences)
 
 
 @pytest.mark.parametrize(

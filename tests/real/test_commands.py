@@ -111,7 +111,7 @@ def test_a_question_is_answered_with_citations(command):
 
 def test_three_advocates_debate_a_claim_for_two_rounds(command):
     advocates = ("-c", "notes", "--adversary", "pamphlet", "--plain")
-    transcript = command("check", FALSE, *advocates, "--rounds", "2", "-k", "2", "--split", "none", "--force")
+    transcript = command("check", FALSE, *advocates, "--rounds", "2", "-k", "2", "--split", "whole", "--force")
     assert transcript["verdict"]["outcome"] in ("verdict", "not enough information")
     assert transcript["failures"] == 0
     assert len(transcript["rounds"][0]["opinions"]) == 3

@@ -324,3 +324,15 @@ def test_an_adjudicator_s_draft_is_kept_until_the_decision_is_stored(visit, runn
     assert [label.wording.question for label in queue.labels(DATASET) if label.adjudicates] == ["Where?"]
     page.goto(f"{HOME}/conflicts/q1")
     assert not page.get_by_text("Valid saves your changed wording.").is_visible()
+
+
+def test_a_page_with_nothing_left_works_with_its_scripts(visit, running_server):
+    queue = fill(running_server.place, [draft("q1")])
+    page = visit("annotator")
+    page.goto(HOME)
+    page.keyboard.press("v")
+    told(page, "Nothing is left")
+    page.reload()
+    page.keyboard.press("u")
+    page.wait_for_selector("[data-annotate][data-draft='q1']")
+    assert queue.labels(DATASET) == []

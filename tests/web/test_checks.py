@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from check_parts import DISPUTE, SUN, Gate, add_collection, ask, ended, furnish, scripted, write_settings
+from climassay.api.claims import list_checks
 from climassay.errors import InputError
 from climassay.factcheck import claim_review, from_data, make_claim
 from climassay.factcheck.check_records import (
@@ -52,7 +53,7 @@ def gate(place):
 
 def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_took_part(client_of, place, script):
     client = client_of("annotator")
-    assert Page(client.get("/check").text).every("textarea", name="claim", data_longest="2000")
+    assert Page(client.get("/check").text).every("textarea", name="claim", data_max_length="2000")
     check = ask(client, source="A columnist", date="15 May 2023")
     kept = ended(place, check)
     assert (kept.about.state, kept.about.label, kept.about.by) == ("done", "incorrect", "annotator")
@@ -191,6 +192,8 @@ def test_the_verdict_of_a_demonstration_is_marked_wherever_it_is_shown(client_of
     assert client.get(f"/api/v1/checks/{check}").json()["demonstration"] is True
     assert client.get("/api/v1/checks").json()["items"][0]["demonstration"] is True
     assert "demonstration" in post(client, "/check", {"claim": SUN}).text
+    [table] = list_checks(workspace=place).tables()
+    assert table.rows[0][3] == "incorrect (demonstration)"
 
 
 def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(client_of, place, script):
@@ -266,7 +269,9 @@ def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gat
     gate.open.set()
     ended(place, check)
     later = Page(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
-    assert "The mediator holds another round." in [one["data-said"] for one in later.tags_with("data-said")]
+    assert "The mediator holds another round." in [
+        one["data-announcement"] for one in later.tags_with("data-announcement")
+    ]
     assert "Round 1" not in later.text
     assert "Round 2" in later.text
 

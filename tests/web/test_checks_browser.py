@@ -150,3 +150,22 @@ def test_on_a_phone_the_header_leaves_the_question_its_place_and_no_keys_are_off
     assert page.evaluate("matchMedia('(hover: none) and (pointer: coarse)').matches")
     page.evaluate("document.querySelector('form .primary').innerHTML = 'Check <kbd>V</kbd>'")
     assert not page.locator("kbd").is_visible()
+
+
+def test_a_check_is_cited_by_a_button_and_printed_with_its_origin_and_its_marks(running_server, visit):
+    furnish(running_server.place, scripted())
+    page = visit("annotator")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    check = send(page)
+    ended(running_server.place, check)
+    page.goto(f"/checks/{check}")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("Example Observatory (")
+    assert copied.endswith(f"/checks/{check}")
+    page.emulate_media(media="print")
+    assert page.locator(".byline").first.is_visible()
+    assert not page.locator("header.top").is_visible()
+    made = "document.body.appendChild(document.createElement('mark'))"
+    assert page.evaluate(f"getComputedStyle({made}).printColorAdjust") == "exact"

@@ -66,6 +66,7 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     with application_over(place) as client_of:
         kept = ended(place, about.id)
         page = client_of("annotator").get(f"/checks/{about.id}").text
+    assert kept.about.state == "done", kept.about.error
     assert as_data(kept.transcript) == as_data(wanted)
     assert "incorrect" in page
     # What a call was about to answer when it died is asked again; what earlier calls answered is not.

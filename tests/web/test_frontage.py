@@ -30,8 +30,8 @@ def test_head_answers_what_get_answers_without_the_body(client_of, path):
 
 
 def test_the_head_of_an_endless_stream_ends(client_of, place):
-    place.jobs.register("check", lambda place, payload, report: None, "other lane")
-    job = place.jobs.submit("check", "Work that nobody does", {})
+    place.jobs.register("ask", lambda place, payload, report: None, "other lane")
+    job = place.jobs.submit("ask", "Work that nobody does", {})
     head = client_of().request("HEAD", f"/jobs/{job}/events")
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-type"].startswith("text/event-stream")
@@ -58,8 +58,8 @@ def test_what_is_long_is_compressed_for_those_who_take_it(client_of, path):
 def test_short_answers_and_streams_are_left_as_they_are(client_of, place):
     answer, _ = raw(client_of(), "/api/v1/checks")
     assert "content-encoding" not in answer.headers
-    place.jobs.register("check", lambda place, payload, report: None, "corpus")
-    job = place.jobs.submit("check", "Work that is done", {})
+    place.jobs.register("ask", lambda place, payload, report: None, "corpus")
+    job = place.jobs.submit("ask", "Work that is done", {})
     until(lambda: place.jobs.get(job).ended)
     answer, stream = raw(client_of(), f"/jobs/{job}/events")
     assert "content-encoding" not in answer.headers

@@ -463,7 +463,7 @@ def list_checks(
     for check in result.checks:
         claim = check.claim.text
         short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        ended = check.label or check.outcome or check.state
+        ended = f"{check.label or check.outcome or check.state}{' (demonstration)' if check.demonstration else ''}"
         rows.append((check.id, iso_time(check.asked_at)[:10], short, ended, str(check.agree), str(check.disagree)))
     note = f"{counted(result.total, 'check')} asked for in the browser, page {result.page} of {result.pages}."
     if not result.total:

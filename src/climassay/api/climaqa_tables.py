@@ -135,6 +135,9 @@ class ClimaqaRecipe:
     """Question files by dataset; the authors' files on the hub if a tuple is empty."""
     books: Mapping[str, tuple[str, ...]]
     """Collections by the setting, ``rag-source`` or ``rag-held-out``, that retrieves from them."""
+    adapters: Mapping[str, str]
+    """Adapters by the setting, ``fine-tuned`` or ``continued-pretraining``, that uses them; empty names are left out.
+    ``{model}`` in a name is replaced by the model's label."""
     examples: str
     """Question file of the few-shot examples, or ``primer``."""
     metrics: MetricSpec
@@ -221,7 +224,12 @@ class ClimaqaRecipe:
             for label, names in self.books.items()
             if names
         ]
-        return (default, replace(few_shot, label="few-shot"), *retrieval)
+        tuned = [
+            replace(evaluation.parse_spec(f"{label}:{name}"), label=label)
+            for label, name in self.adapters.items()
+            if name
+        ]
+        return (default, replace(few_shot, label="few-shot"), *retrieval, *tuned)
 
     def _with_our_rows(self, table: PaperTable, result: Evaluation, plan: "ExperimentPlan") -> PaperTable:
         """Return a table with a row of ours per model and setting, the best constant answer, and the differences."""
@@ -277,6 +285,9 @@ class ClimaqaRecipe:
                 else:
                     option = "--source" if label == "rag-source" else "--held-out"
                     yield f"No row of ours has the setting {label}: name a collection of the books with {option}."
+            for label, name in self.adapters.items():
+                if name:
+                    yield f"{label}: with the adapter {name}; appendix A.3 describes the authors' training."
         elif plan.limit == SILVER_SAMPLE:
             yield f"Ours: {SILVER_SAMPLE} questions per task, drawn by our seed; the paper's draw is not published."
         if plan.limit is not None and (spec.dataset == "gold" or plan.limit < SILVER_SAMPLE):

@@ -280,13 +280,13 @@ class PpairsRecipe:
             session.progress.task("Inserting statements") as inserting,
         ):
             tagger = train_insertion(
-                training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, rule="printed",
+                training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
                 store=session.activations, seed=self.seed, on_progress=comparing.advance,
             )  # fmt: skip
             part = _Part(_display_name(model), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
-            for rule, system in _INSERTION_SYSTEMS.items():
-                tags = replace(tagger, rule=rule).predict([item.item for item in items], on_progress=inserting.advance)
+            for mode, system in _INSERTION_SYSTEMS.items():
+                tags = replace(tagger, mode=mode).predict([item.item for item in items], on_progress=inserting.advance)
                 for cycle, column in (*CYCLES.items(), ("", "Overall")):
                     indices = [index for index, item in enumerate(items) if cycle in ("", item.cycle)]
                     if not indices:
@@ -319,8 +319,8 @@ _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
     "4.1": (
         "First rows of ours: as in the thesis, a random half of all ordered pairs trains the probe, which leaks, and "
         "ties count as not greater.",
-        "Other rows: the probe learns from 100 summaries of other articles; ties are left out, so that a constant "
-        "answer is right on half.",
+        "Other rows: the probe learns from at most 100 summaries of other articles; ties are left out, so that a "
+        "constant answer is right on half.",
     ),
     "4.2": (
         "First rows of ours: as in the thesis, orders by beam search over the held-out half of the pairs, which leaks.",

@@ -27,6 +27,8 @@ def reproduce_climaqa(
     examples: str = "primer",
     source: str | Sequence[str] = (),
     held_out: str | Sequence[str] = (),
+    fine_tuned: str = "",
+    continued_pretraining: str = "",
     scoring: "Scoring" = "likelihood",
     encoder: str = "local:minilm",
     bert_model: str = "",
@@ -49,6 +51,8 @@ def reproduce_climaqa(
         examples: Question file of the few-shot examples, or primer.
         source: Collection of the five books that the questions come from, for the setting rag-source; repeat.
         held_out: Collection of other textbooks, for the setting rag-held-out; repeat.
+        fine_tuned: Adapter of a local model for the rows ft-silver, see climassay tune finetune.
+        continued_pretraining: Adapter of a local model for the rows cp-held-out, see climassay tune pretrain.
         scoring: How multiple-choice answers are read: likelihood (of the letters) or letter (generated).
         encoder: Encoder of phrase similarity; the paper's is savedmodel:FOLDER with the Universal
             Sentence Encoder, version 4 (needs the extra use).
@@ -72,6 +76,7 @@ def reproduce_climaqa(
         tuple(tables),
         {"gold": one_or_several(gold), "silver": one_or_several(silver)},
         {"rag-source": one_or_several(source), "rag-held-out": one_or_several(held_out)},
+        {"fine-tuned": fine_tuned, "continued-pretraining": continued_pretraining},
         examples,
         MetricSpec(encoder=encoder, bert_model=bert_model, entailment=entailment, facts=False),
         scoring,

@@ -232,9 +232,9 @@ def train_tagger(
             candidate.spec.name,
             tagging.evaluate_on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed),
         )
-        for candidate in trained.tried
+        for candidate in trained.candidates
     ]
-    data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "tried": _as_data(scores)}
+    data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "candidates": _as_data(scores)}
     sentences = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
     return Shown(data, _score_tables(scores), printed_lines=sentences, noted=table.notes)
 
@@ -358,7 +358,7 @@ def insert_statements(
     train_items: int = 100,
     train_by: Literal["level", "cycle"] = "level",
     context_sentences: int = 0,
-    rule: InsertMode = "three-way",
+    mode: InsertMode = "three-way",
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
@@ -381,7 +381,7 @@ def insert_statements(
         train_by: Draw these evenly over levels, or over assessment cycles as the thesis did; new statements are then
             compared with as many others of the latest cycle.
         context_sentences: Number of context sentences read with each statement (the thesis: 5).
-        rule: Rule for equality: most frequent of three answers, a band around one half, or as printed in the thesis.
+        mode: Rule for equality: most frequent of three answers, a band around one half, or as printed in the thesis.
         seed: Seed of samples, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -425,7 +425,7 @@ def insert_statements(
                 layers=(layer,),
                 context=context_sentences,
                 anchors=anchors,
-                rule=rule,
+                mode=mode,
                 store=session.activations,
                 seed=seed,
                 on_progress=comparing.advance,
@@ -440,7 +440,7 @@ def insert_statements(
         "train_by": train_by,
         "anchors": len(tagger.anchors),
         "levels": tagger.levels,
-        "rule": rule,
+        "mode": mode,
         "pair_accuracy": pairs,
         "longer_is_more": longer,
         "failed": tagger.trained.failed,

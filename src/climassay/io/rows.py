@@ -215,8 +215,8 @@ def require_column(file: str | Path, names: Iterable[str], requested: str, optio
     names = list(names)
     column = find_column(names, requested)
     if column is None:
-        place = f" ({option})" if option else ""
-        raise InputError(f"{file} has no column {requested!r}{place}: it has {listed_names(names)}.")
+        suffix = f" ({option})" if option else ""
+        raise InputError(f"{file} has no column {requested!r}{suffix}: it has {listed_names(names)}.")
     return column
 
 

@@ -241,6 +241,7 @@ class Jobs:
         self._works: dict[str, tuple[Lane, JobWork]] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
+        self._taking = threading.Lock()
         self._news = threading.Condition()
         self._listeners: list[Callable[[str], None]] = []
         self.owner = "s" + os.urandom(6).hex()
@@ -329,8 +330,8 @@ class Jobs:
             subject: Value of that field, such as the id of a check.
         """
         text = f'"{kind}": {json.dumps(subject)}'
-        ended = sa.and_(jobs.c.kind == kind, jobs.c.state.in_(ENDED), jobs.c.payload.contains(text, autoescape=True))
-        ids = [job.id for job in self._read(sa.select(jobs).where(ended))]
+        matches = sa.and_(jobs.c.kind == kind, jobs.c.state.in_(ENDED), jobs.c.payload.contains(text, autoescape=True))
+        ids = [job.id for job in self._read(sa.select(jobs).where(matches))]
 
         def delete_rows(connection: sa.Connection) -> None:
             connection.execute(job_events.delete().where(job_events.c.job.in_(ids)))
@@ -452,15 +453,17 @@ class Jobs:
         return Turn(ahead, median(past) * rounds if len(past) >= MIN_PAST_JOBS else None)
 
     def _take(self, lane: Lane) -> Job | None:
-        for job in self.waiting(lane):
-            self._active.add(job.id)
-            now = time.time()
-            update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
-            claim = update.values(state="running", owner=self.owner, seen_at=now, started_at=now)
-            if self.database.execute(claim):
-                self.announce(job.id)
-                return job
-            self._active.discard(job.id)
+        # One worker after the other, so that none clears the mark of a job that another one has just taken.
+        with self._taking:
+            for job in self.waiting(lane):
+                self._active.add(job.id)
+                now = time.time()
+                update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")
+                claim = update.values(state="running", owner=self.owner, seen_at=now, started_at=now)
+                if self.database.execute(claim):
+                    self.announce(job.id)
+                    return job
+                self._active.discard(job.id)
         return None
 
     def _do(self, context: Any, job: Job) -> None:

@@ -67,9 +67,9 @@ def test_training_statements_come_evenly_from_cycles_and_anchors_from_the_latest
     assert not {one.item.text for one in anchors} & {one.item.text for one in training}
     new = labelled(20, start=900)
     tags = {}
-    for rule in ("three-way", "printed"):
-        tagger = train_insertion(training, PlantedModel(noise=0.02), method="pointwise", anchors=anchors, rule=rule)
-        tags[rule] = tagger.predict([one.item for one in new])
+    for mode in ("three-way", "printed"):
+        tagger = train_insertion(training, PlantedModel(noise=0.02), method="pointwise", anchors=anchors, mode=mode)
+        tags[mode] = tagger.predict([one.item for one in new])
     # As printed, the search of four levels starts at the second and returns it only at a mean of exactly one half.
     assert "medium" not in tags["printed"]
     assert "medium" in tags["three-way"]

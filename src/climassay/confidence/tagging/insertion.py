@@ -54,7 +54,7 @@ class InsertionTagger:
         harvester: Reader of the model's states.
         context: Number of sentences on each side that the model reads with a statement.
         seed: Seed of the draw of anchors.
-        rule: Rule that decides when a statement has the level of the anchors, see
+        mode: Rule that decides when a statement has the level of the anchors, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
     """
 
@@ -64,7 +64,7 @@ class InsertionTagger:
     harvester: Harvester
     context: int
     seed: int = 0
-    rule: InsertMode = "three-way"
+    mode: InsertMode = "three-way"
 
     def predict_proba(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
         """Return 1 for the level at which a statement is inserted, 0 for the others; shape [items, levels]."""
@@ -78,7 +78,7 @@ class InsertionTagger:
         probe = self.trained.probe
         new = [_probe_item(f"new {index}", TaggingItem.convert(item), self.context) for index, item in enumerate(items)]
         result = insert_items(
-            new, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode=self.rule,
+            new, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode=self.mode,
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
         )  # fmt: skip
         by_name = {str(level): level for level in self.levels}
@@ -93,7 +93,7 @@ def train_insertion(
     layers: tuple[int, ...] = (-1,),
     context: int = 0,
     anchors: Sequence[LabelledItem] | None = None,
-    rule: InsertMode = "three-way",
+    mode: InsertMode = "three-way",
     store: ActivationStore | None = None,
     seed: int = 0,
     on_progress: Progress | None = None,
@@ -107,7 +107,7 @@ def train_insertion(
         layers: Layers whose states are concatenated.
         context: Number of sentences on each side that the model reads with a statement.
         anchors: Labelled statements with which new ones are compared instead.
-        rule: Rule that decides when a statement has the level of the anchors, see
+        mode: Rule that decides when a statement has the level of the anchors, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
         store: Cache of the states.
         seed: Seed of the pairs and of the draw of anchors.
@@ -132,7 +132,7 @@ def train_insertion(
     trained = train_probe(
         training_items, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )
-    return InsertionTagger(trained, anchor_items, levels, harvester, context, seed, rule)
+    return InsertionTagger(trained, anchor_items, levels, harvester, context, seed, mode)
 
 
 def balanced_sample(

@@ -172,14 +172,14 @@ def _judge_by_schema(
         skipped = tuple(replace(part, unasked=True) for part in empty_parts)
         return RoundOpinions(replace(empty, unasked=True), skipped, unanswered)
     while True:
-        shown = _fitting_passages(advocate, context, unique, state, questions)
-        prompt = _assessment_prompt(advocate, context, context.subclaims, shown, state, questions)
+        fitting = _fitting_passages(advocate, context, unique, state, questions)
+        prompt = _assessment_prompt(advocate, context, context.subclaims, fitting, state, questions)
         assessment = yield from assess(prompt, context.config)
         # A server that refuses a prompt as too long states its window.
-        if assessment.error is None or _fitting_passages(advocate, context, unique, state, questions) == shown:
+        if assessment.error is None or _fitting_passages(advocate, context, unique, state, questions) == fitting:
             break
-    context.left_out[advocate.name] = max(context.left_out.get(advocate.name, 0), len(unique) - len(shown))
-    unique = shown
+    context.left_out[advocate.name] = max(context.left_out.get(advocate.name, 0), len(unique) - len(fitting))
+    unique = fitting
     empty = replace(empty, retrieved=tuple(item.number for item in unique))
     if (error := assessment.error) is not None:
         return RoundOpinions(

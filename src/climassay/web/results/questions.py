@@ -350,17 +350,20 @@ def exchange_of(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str])
     graded = [
         outcome
         for outcome in outcomes
-        if (outcome.judgement or outcome.assessment) and " ".join(outcome.answer.split()) in text
+        if (outcome.judgement or outcome.assessment)
+        and outcome.answer.strip()
+        and " ".join(outcome.answer.split()) in text
     ]
     models = {record.cell: record.model for record in stored.experiment.cells}
     texts = {name: " ".join(passage.split()) for name, passage in stored.experiment.passages.items()}
-    given = {name for outcome in outcomes for name in outcome.passages if texts.get(name, "\0") in text}
-    asked = [
+    retrieved = {name for outcome in outcomes for name in outcome.passages if texts.get(name, "\0") in text}
+    answers = [
         outcome
         for outcome in outcomes
-        if models.get(outcome.cell) == answer.model and given == {name for name in outcome.passages if name in texts}
+        if models.get(outcome.cell) == answer.model
+        and retrieved == {name for name in outcome.passages if name in texts}
     ]
-    fitting = graded or asked
+    fitting = graded or answers
     return Exchange(messages, [(outcome, answer_verdict(outcome)) for outcome in fitting], bool(graded))
 
 

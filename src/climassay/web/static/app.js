@@ -43,9 +43,9 @@ class Growth {
   }
 }
 
-// On a phone the areas and tabs are one line that can be moved: the current one is in sight.
-for (const link of document.querySelectorAll(".places [aria-current], .tabs [aria-current]")) {
-  const line = link.closest(".places, .tabs");
+// On a phone the tabs are one line that can be moved: the current one is in sight.
+for (const link of document.querySelectorAll(".tabs [aria-current]")) {
+  const line = link.closest(".tabs");
   line.scrollLeft = link.offsetLeft - line.offsetLeft - (line.clientWidth - link.offsetWidth) / 2;
 }
 
@@ -80,8 +80,8 @@ async function reloadWhenReached() {
   setTimeout(reloadWhenReached, 4000);
 }
 
-for (const field of document.querySelectorAll("textarea[data-longest]")) {
-  const longest = Number(field.dataset.longest);
+for (const field of document.querySelectorAll("textarea[data-max-length]")) {
+  const longest = Number(field.dataset.maxLength);
   const notice = document.createElement("p");
   notice.className = "error";
   notice.id = `${field.id}-length`;
