@@ -213,10 +213,10 @@ class Session:
         from climassay.grounding import open_collections
 
         listed = one_or_several(names)
-        known = None
+        encoder = None
         if listed and self._encoders:
-            known = self._encoders.get(Collection.open(self.workspace, listed[0]).settings.encoder)
-        group = open_collections(self.workspace, listed, encoder=known)
+            encoder = self._encoders.get(Collection.open(self.workspace, listed[0]).settings.encoder)
+        group = open_collections(self.workspace, listed, encoder=encoder)
         for collection in group.collections:
             self._encoders.setdefault(collection.settings.encoder, collection.encoder)
         return group

@@ -49,7 +49,7 @@ def test_trained_evaluated_and_applied(climassay, tmp_path):
     labels, model = table(tmp_path, rows), tmp_path / "f.safetensors"
     told = json_of(climassay("train", labels, "-o", model, "--folds", 3, "--licence", "CC0", "--json"))
     assert told["classifier"]["licence"] == "CC0"
-    assert told["tried"][0]["name"] == "constant"
+    assert told["candidates"][0]["name"] == "constant"
     fresh = table(tmp_path, [("A lynx was seen.", "slothful induction"), rows[0]], "fresh.csv")
     out = done(climassay("evaluate", model, fresh, "--exclude", labels, "--json"))
     assert json.loads(out)["left_out"] == 1

@@ -43,7 +43,7 @@ def trained():
 
 
 def test_a_trained_classifier_beats_the_constant_and_is_saved_whole(trained, tmp_path):
-    constant = trained.tried[0].evaluation
+    constant = trained.candidates[0].evaluation
     assert constant.accuracy.value < 0.2 < 0.8 < trained.chosen.evaluation.accuracy.value
     assert trained.chosen.evaluation.n == 8 * len(FALLACIES)
     assert trained.classifier.threshold.precision.interval.low >= 0.8

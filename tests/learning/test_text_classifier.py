@@ -62,7 +62,7 @@ def trained():
 
 
 def test_what_can_be_learned_is_learned_and_the_constant_stands_beside_it(trained):
-    constant, *_ = trained.tried
+    constant, *_ = trained.candidates
     assert constant.evaluation.accuracy.value <= 1 / 3
     assert trained.chosen.evaluation.accuracy.interval.low > 0.9
     assert trained.classifier.provenance.measured["accuracy"] == trained.chosen.evaluation.accuracy.value

@@ -46,19 +46,24 @@ def test_a_transaction_whose_connection_is_lost_before_its_commit_is_done_again(
 
 
 def test_a_run_survives_a_restart(postgres_server, postgres_url):
-    def answer(prompt, options):
-        if prompt.endswith("5"):
+    restarts = []
+
+    def answer(prompt, schema):
+        if "question 5" in prompt and not restarts:
+            restarts.append(prompt)
             postgres_server.restart()
-        return options[0]
+        return f"answer to {prompt}"
 
     requests = [GenerationRequest((Message("user", f"question {number}"),)) for number in range(8)]
     with Records(postgres_url) as store:
         with store.run("ask", {}) as run:
-            model = RecordedModel(ScriptedModel(answer), store, run)
-            assert not any(completion.error for completion in model.generate(requests))
+            model = RecordedModel(ScriptedModel(write=answer), store, run)
+            completions = [model.generate([request])[0] for request in requests]
+        assert restarts
+        assert all(f"question {number}" in one.text for number, one in enumerate(completions))
         with store.run("ask", {}) as run:
-            again = RecordedModel(ScriptedModel(answer), store, run)
-            again.generate(requests)
+            again = RecordedModel(ScriptedModel(write=answer), store, run)
+            assert again.generate(requests) == completions
             assert (again.tally.hits, again.tally.sent) == (8, 0)
 
 

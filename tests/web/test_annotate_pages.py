@@ -206,7 +206,7 @@ def test_questions_are_found_by_the_filters_of_the_address(place, client_of):
 
     def found(client, **wanted):
         return re.findall(
-            r'<h2 class="annotate-said">(?:<a href="([^"]*)">)?', client.get(f"{HOME}/questions", params=wanted).text
+            r'<h2 class="annotate-entry">(?:<a href="([^"]*)">)?', client.get(f"{HOME}/questions", params=wanted).text
         )
 
     assert found(annotator) == ["", f"{HOME}/q3"]

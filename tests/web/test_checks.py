@@ -53,7 +53,7 @@ def gate(place):
 
 def test_a_claim_is_debated_and_its_page_shows_verdict_levels_citations_and_who_took_part(client_of, place, script):
     client = client_of("annotator")
-    assert Page(client.get("/check").text).every("textarea", name="claim", data_longest="2000")
+    assert Page(client.get("/check").text).every("textarea", name="claim", data_max_length="2000")
     check = ask(client, source="A columnist", date="15 May 2023")
     kept = ended(place, check)
     assert (kept.about.state, kept.about.label, kept.about.by) == ("done", "incorrect", "annotator")
@@ -269,7 +269,9 @@ def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gat
     gate.open.set()
     ended(place, check)
     later = Page(client.get(f"/checks/{check}/debate?after={box['data-last']}").text)
-    assert "The mediator holds another round." in [one["data-said"] for one in later.tags_with("data-said")]
+    assert "The mediator holds another round." in [
+        one["data-announcement"] for one in later.tags_with("data-announcement")
+    ]
     assert "Round 1" not in later.text
     assert "Round 2" in later.text
 

@@ -199,7 +199,9 @@ def train_fallacies(
         "classifier": _describe(trained.classifier),
         "left_out": len(texts) - best.evaluation.n,
         **best.evaluation.to_dict(),
-        "tried": [{"name": tried.spec.name, "scores": tried.evaluation.to_dict()} for tried in trained.tried],
+        "candidates": [
+            {"name": candidate.spec.name, "scores": candidate.evaluation.to_dict()} for candidate in trained.candidates
+        ],
     }
     lines = [f"Chosen: {best.spec.name}; written to {output}."]
     if (threshold := trained.classifier.threshold) is not None:
@@ -207,7 +209,7 @@ def train_fallacies(
         lines.append(
             f"From a probability of {threshold.value:.2f} on, {precision:.0%} are right ({share:.0%} of the texts)."
         )
-    tables = [comparison_table([(tried.spec.name, tried.evaluation) for tried in trained.tried])]
+    tables = [comparison_table([(candidate.spec.name, candidate.evaluation) for candidate in trained.candidates])]
     return Shown(data, [*tables, *best.evaluation.tables()], printed_lines=lines)
 
 

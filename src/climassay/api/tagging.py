@@ -232,9 +232,9 @@ def train_tagger(
             candidate.spec.name,
             tagging.evaluate_on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed),
         )
-        for candidate in trained.tried
+        for candidate in trained.candidates
     ]
-    data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "tried": _as_data(scores)}
+    data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "candidates": _as_data(scores)}
     sentences = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
     return Shown(data, _score_tables(scores), printed_lines=sentences, noted=table.notes)
 

@@ -89,20 +89,20 @@ def _missing_passages(intake: _AdditionState, documents: Iterable[Document]) -> 
     size, overlap = intake.settings.passage_size, intake.settings.passage_overlap
     for read in documents:
         document = read
-        known = intake.new_documents.get(document.id) or intake.known.get(document.id)
-        if known is not None and known.source != document.source:
-            intake.copies[document.source] = Copy(document.source, known)
+        stored = intake.new_documents.get(document.id) or intake.known.get(document.id)
+        if stored is not None and stored.source != document.source:
+            intake.copies[document.source] = Copy(document.source, stored)
             # An interrupted addition is completed under its original name.
-            document = replace(document, source=known.source, title=known.title)
+            document = replace(document, source=stored.source, title=stored.title)
         if document.id in intake.new_documents:
             continue
         if document.left_out:
             intake.left_out[document.id] = document.left_out
         if document.path is not None:
             intake.read.append(replace(read, blocks=()))
-        if known is not None and known.complete:
-            if known not in intake.already_there:
-                intake.already_there.append(known)
+        if stored is not None and stored.complete:
+            if stored not in intake.already_there:
+                intake.already_there.append(stored)
             intake.progress()
             continue
         passages = split_passages(document, size=size, overlap=overlap)
@@ -111,7 +111,7 @@ def _missing_passages(intake: _AdditionState, documents: Iterable[Document]) -> 
             continue
         intake.new_documents[document.id] = StoredDocument.from_document(document, len(passages))
         stored_ids: set[str] = set()
-        if known is not None:
+        if stored is not None:
             query = intake.table.search().where(f"document_id = {quoted(document.id)}").select(["id"]).limit(None)
             stored_ids.update(query.to_arrow()["id"].to_pylist())
         missing = [passage for passage in passages if passage.id not in stored_ids]

@@ -337,8 +337,8 @@ def _ipcc_name(hints: Sequence[str], year: str | None) -> str | None:
     result = next((result for hint in hints if (result := _find_report(re.sub(r"[_\-]+", " ", hint)))), None)
     if result is None:
         return None
-    name, known = result
-    return f"IPCC {name} ({year or known})" if year or known else f"IPCC {name}"
+    name, default_year = result
+    return f"IPCC {name} ({year or default_year})" if year or default_year else f"IPCC {name}"
 
 
 def _find_report(text: str) -> tuple[str, int | None] | None:

@@ -117,7 +117,7 @@ class JobResult:
     @classmethod
     def refused(cls, error: ClimassayError) -> "JobResult":
         """Return the result of a job that raised an error."""
-        kind = next((name for name, known in _ERRORS.items() if isinstance(error, known)), "ModelError")
+        kind = next((name for name, error_class in _ERRORS.items() if isinstance(error, error_class)), "ModelError")
         return cls(refusal=(kind, str(error)))
 
     def checked(self, fingerprint: str | None = None) -> "JobResult":

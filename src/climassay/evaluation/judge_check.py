@@ -124,8 +124,8 @@ def read_ratings(
     columns = (question, answer, *((group,) if group else ()), *dimension_by_column)
     missing = [name for name in columns if name not in present]
     if missing or not dimension_by_column:
-        what = f"ratings: a column such as {dimensions[4]}, or --label COLUMN"
-        raise InputError(f"{file} lacks {f'the column {missing[0]!r}' if missing else what}.")
+        expected_columns = f"ratings: a column such as {dimensions[4]}, or --label COLUMN"
+        raise InputError(f"{file} lacks {f'the column {missing[0]!r}' if missing else expected_columns}.")
     results = []
     for number, row in enumerate(rows, start=1):
         ratings: dict[str, list[float]] = defaultdict(list)

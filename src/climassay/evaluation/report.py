@@ -478,13 +478,13 @@ def is_wrong(outcome: Outcome) -> bool:
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
     """Return a report section with the figures and tables of an evaluation, below a lead text."""
-    several = len({row.model for row in scores.accuracy}) > 1
+    has_several_models = len({row.model for row in scores.accuracy}) > 1
     overall: list[Dot] = []
     by_level: list[Dot] = []
     for row in scores.accuracy:
         if row.accuracy is None:
             continue
-        setting = f"{row.model}, {row.setting}" if several else row.setting
+        setting = f"{row.model}, {row.setting}" if has_several_models else row.setting
         name = f"{setting}, {row.scoring}"
         label = name if row.level == OVERALL else f"{name}, {row.level}"
         dot = Dot(label, setting, row.accuracy.value, *row.accuracy.interval, row.baseline)

@@ -71,9 +71,9 @@ class StreamCounts:
         mean = sum(n_drafts.values()) / len(n_drafts)
 
         def is_deferred(book: str) -> bool:
-            used, accepted = self.book(book).next_number, self.book(book).accepted
-            is_poor = (accepted + 1) * self.drafts < POOR_YIELD * (self.accepted + 1) * used
-            return used >= MIN_DRAFTS_PER_BOOK and is_poor and n_drafts[book] > POOR_BOOK_SHARE * mean
+            n_used, accepted = self.book(book).next_number, self.book(book).accepted
+            is_poor = (accepted + 1) * self.drafts < POOR_YIELD * (self.accepted + 1) * n_used
+            return n_used >= MIN_DRAFTS_PER_BOOK and is_poor and n_drafts[book] > POOR_BOOK_SHARE * mean
 
         def rank(book: str) -> tuple[bool, int, int]:
             return is_deferred(book), self.book(book).accepted + pending.get(book, 0), n_drafts[book]

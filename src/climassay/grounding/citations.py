@@ -477,8 +477,8 @@ def _attribute(
     cited = tuple(number for number in piece.numbers if number in texts)
     if cited:
         best = max(float(support[numbers.index(number)]) for number in cited)
-        known = [text for number in cited for text in (texts[number], years[number])]
-        foreign = foreign_quantities(piece.plain, [context, *known])
+        cited_texts = [text for number in cited for text in (texts[number], years[number])]
+        foreign = foreign_quantities(piece.plain, [context, *cited_texts])
         return replace(bare, citations=cited, origin="model", support=best, foreign_numbers=foreign)
     if not numbers:
         return replace(bare, in_house=True)

@@ -292,8 +292,8 @@ def write_argilla(
     Raises:
         InputError: An id is not a UUID, or the folder cannot be written.
     """
-    known = {annotator: _user_id(annotator, text) for annotator, text in (users or {}).items()}
-    records = [_record(item, known) for item in items]
+    user_ids = {annotator: _user_id(annotator, text) for annotator, text in (users or {}).items()}
+    records = [_record(item, user_ids) for item in items]
     settings = argilla_settings(overlap)
     shared = {part: settings[part] for part in ("guidelines", "allow_extra_metadata", "distribution")}
     dataset = {"id": None, "name": name, "status": "draft", **shared}

@@ -239,14 +239,14 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return result
 
     @contextmanager
-    def _counted(self, total: int, what: str, quiet: bool) -> Iterator[Callable[..., None]]:
+    def _counted(self, total: int, noun: str, quiet: bool) -> Iterator[Callable[..., None]]:
         """Yield a callback that counts answers, for the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
             progress.on_more(total)
             yield lambda *_: progress.on_answer(1)
             return
-        with tqdm(total=total, disable=quiet, desc=what) as bar:
+        with tqdm(total=total, disable=quiet, desc=noun) as bar:
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:

@@ -162,8 +162,8 @@ def set_examples(task: Any, shots: int | None, seed: int) -> bool:
 
     A task that fixes 0 examples keeps 0. Return False if the task has another number than ``shots``.
     """
-    own = task.get_config("num_fewshot")
-    if own is None or (shots is not None and own != 0):
+    n_examples = task.get_config("num_fewshot")
+    if n_examples is None or (shots is not None and n_examples != 0):
         task.set_config(key="num_fewshot", value=shots or 0)
     task.set_fewshot_seed(seed=seed)
     return shots is None or task.get_config("num_fewshot") == shots
@@ -208,16 +208,18 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         kind = "mcq" if self.choices else "freeform"
         questions = {}
         for doc, (sample, *_) in self.by_doc.items():
-            own, target = self.choices.get(doc, ()), sample["target"]
+            options, target = self.choices.get(doc, ()), sample["target"]
             first = target[0] if isinstance(target, list) and target else target
             correct = None
-            if own:
-                correct = first if isinstance(first, int) else own.index(first) if first in own else None
-                correct = correct if correct is not None and 0 <= correct < len(own) else None
+            if options:
+                correct = first if isinstance(first, int) else options.index(first) if first in options else None
+                correct = correct if correct is not None and 0 <= correct < len(options) else None
             text = task.doc_to_text(sample["doc"])
             prompt_text = text if isinstance(text, str) else sample["arguments"][0][0]
-            answer = str(first) if correct is None else own[correct]
-            questions[doc] = Question(f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, own, correct)
+            answer = str(first) if correct is None else options[correct]
+            questions[doc] = Question(
+                f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, options, correct
+            )
         hashes = [result[0]["prompt_hash"] for result in self.by_doc.values()]
         digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
@@ -248,11 +250,11 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             if list(totals) == [""] and is_mean(totals[""], column):
                 scores.add(named[""], dict(zip(by_doc, map(float, column), strict=True)))
                 continue
-            known: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
+            known_scores: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
             for index, value in enumerate(column):
-                if (key := repr(value)) not in known and len(column) > 1:
-                    known[key] = _numbers(aggregate, column[:index] + column[index + 1 :])
-            without = {doc: known.get(repr(value), {}) for doc, value in by_doc.items()}
+                if (key := repr(value)) not in known_scores and len(column) > 1:
+                    known_scores[key] = _numbers(aggregate, column[:index] + column[index + 1 :])
+            without = {doc: known_scores.get(repr(value), {}) for doc, value in by_doc.items()}
             for more, key in named.items():
                 parts = {doc: left.get(more, np.nan) for doc, left in without.items()}
                 scores.add_aggregate(key, totals[more], parts)

@@ -112,8 +112,10 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
     files = {"README.md": data_card(benchmark, parts, rows)}
     files["data/questions.jsonl"] = as_json_lines(question_row(question) for question in benchmark.questions)
     for kind in benchmark.kinds:
-        own = [question for question in benchmark.questions if question.kind == kind]
-        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(climaqa_row(DatasetEntry(question)) for question in own)
+        questions = [question for question in benchmark.questions if question.kind == kind]
+        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(
+            climaqa_row(DatasetEntry(question)) for question in questions
+        )
         posed = benchmark.posed(kind)
         for level, path in zip(benchmark.levels(kind), rows[kind], strict=True):
             files[path] = as_json_lines(prompt_row(row) for row in posed if row.question.level == level)

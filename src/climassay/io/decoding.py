@@ -65,8 +65,8 @@ def _decode_strictly(data: bytes, encoding: str) -> str:
 
 
 def _decode_labelled(data: bytes, label: str) -> str:
-    known = webencodings.lookup(label)
-    name = _PYTHON_NAMES.get(known.name, known.codec_info.name) if known is not None else "utf-8"
+    encoding = webencodings.lookup(label)
+    name = _PYTHON_NAMES.get(encoding.name, encoding.codec_info.name) if encoding is not None else "utf-8"
     if name.startswith("utf"):
         return _decode_utf8_with_strays(data)  # a label that ASCII bytes can spell is not UTF-16
     with suppress(UnicodeDecodeError):

@@ -213,18 +213,18 @@ def _rank_correlation(
     from scipy.stats import spearmanr
 
     # Of a pair tested in both orders the last one counts, as in the code of the thesis.
-    known = {}
+    correlations = {}
     for (first, second), value in zip(pairs.tolist(), log_odds.tolist(), strict=True):
-        known[first, second], known[second, first] = value, -value
+        correlations[first, second], correlations[second, first] = value, -value
     values, group_units = [], []
-    compared = sorted({index for pair in known for index in pair})
+    compared = sorted({index for pair in correlations for index in pair})
     for group in by_group([item.group for item in items], compared).values():
         members = np.array(group)
         if np.ptp(labels[members]) == 0:
             continue
 
         def ask(item_pairs: IntArray, members: IntArray = members) -> FloatArray:
-            return np.array([known.get((int(i), int(j)), 0.0) for i, j in members[item_pairs]])
+            return np.array([correlations.get((int(i), int(j)), 0.0) for i, j in members[item_pairs]])
 
         ranking = sort_items(
             len(members), ask, method="beam", beam_size=beam_size, threshold=threshold, score="sum", seed=group[0]

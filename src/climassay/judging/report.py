@@ -36,10 +36,17 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
         return Table.of(title, ["quality", "method", *headings], rows, left=2, grouped=1, note=note)
 
     def accuracy(result: JudgeResult) -> tuple[str, ...]:
-        own, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
+        accuracy_estimate, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
         gain = result.scores.versus_longer.gain
         baseline = longer.accuracy_differing.share
-        return str(own.n), own.share, own.interval, baseline, *gain, str(result.scores.failed)
+        return (
+            str(accuracy_estimate.n),
+            accuracy_estimate.share,
+            accuracy_estimate.interval,
+            baseline,
+            *gain,
+            str(result.scores.failed),
+        )
 
     def other_accuracies(result: JudgeResult) -> tuple[str, ...]:
         agreement, baselines = result.scores.agreement, result.scores.baselines
@@ -60,8 +67,15 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     def correlation(result: JudgeResult) -> tuple[str, ...]:
         agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
         cells: list[str] = [str(agreement.spearman.n)]
-        for own, baseline in ((agreement.spearman, longer.spearman), (agreement.kendall, longer.kendall)):
-            cells += [_format_number(own.value), own.range, _format_number(baseline.value)]
+        for correlation_estimate, baseline in (
+            (agreement.spearman, longer.spearman),
+            (agreement.kendall, longer.kendall),
+        ):
+            cells += [
+                _format_number(correlation_estimate.value),
+                correlation_estimate.range,
+                _format_number(baseline.value),
+            ]
         return tuple(cells)
 
     def cost(result: JudgeResult) -> tuple[str, ...]:

@@ -71,8 +71,8 @@ def fit_calibrator(scores: ArrayLike, positive: ArrayLike, method: CalibrationMe
     if (method or ("isotonic" if rarer >= ENOUGH_FOR_ISOTONIC else "platt")) == "isotonic":
         from sklearn.isotonic import IsotonicRegression
 
-        fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(values, labels)
-        knots, heights = fitted.X_thresholds_.astype(float), fitted.y_thresholds_.astype(float)
+        regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(values, labels)
+        knots, heights = regression.X_thresholds_.astype(float), regression.y_thresholds_.astype(float)
         return Calibrator("isotonic", scores=tuple(knots.tolist()), probabilities=tuple(heights.tolist()))
     return _platt(values, labels)
 

@@ -381,10 +381,10 @@ def _nominal(
     with warnings.catch_warnings():
         # Iterations are bounded for speed; what they reach is judged on held-out items like everything else.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = LogisticRegression(
+        regression = LogisticRegression(
             C=regularisation, max_iter=MAX_ITERATIONS, class_weight="balanced" if balanced else None
         ).fit(rows, truth)
-    coefficients, intercepts = fitted.coef_, fitted.intercept_
+    coefficients, intercepts = regression.coef_, regression.intercept_
     if len(present) == 2:
         # Of two classes one set of weights is given: half of it for one, half against it for the other.
         coefficients, intercepts = np.concatenate([-coefficients, coefficients]) / 2, np.array([-1, 1]) * intercepts / 2

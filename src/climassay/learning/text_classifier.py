@@ -335,7 +335,7 @@ C = TypeVar("C", bound=TextClassifier)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TriedClassifier:
+class ComparedClassifier:
     """Classifier of a comparison, with its scores on items that it was not fitted on."""
 
     spec: ClassifierSpec
@@ -349,9 +349,9 @@ class TrainedClassifier(Generic[C]):
     """Trained classifier, with the held-out scores of all candidates."""
 
     classifier: C
-    tried: tuple[TriedClassifier, ...]
+    candidates: tuple[ComparedClassifier, ...]
     """Classifiers that were compared on the same folds, in the order of the specs."""
-    chosen: TriedClassifier
+    chosen: ComparedClassifier
     """Candidate with the lowest held-out log loss; because it was chosen on the same folds, scores on new texts may be
     slightly worse."""
 
@@ -365,7 +365,7 @@ def compare_classifiers(
     seed: int = 0,
     resamples: int = RESAMPLES,
     on_fit: Callable[[], None] | None = None,
-) -> list[TriedClassifier]:
+) -> list[ComparedClassifier]:
     """Cross-validate classifiers on the same folds, in the order of ``specs``.
 
     Args:
@@ -378,7 +378,7 @@ def compare_classifiers(
         on_fit: Called after each classifier.
     """
     splits = training.splits(folds, seed=seed, groups=fold_groups)
-    tried = []
+    candidates = []
     for spec in specs:
         result = held_out(
             splits,
@@ -389,19 +389,19 @@ def compare_classifiers(
         scores = evaluate(
             training.truth, result, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip
-        tried.append(TriedClassifier(spec, result, scores))
+        candidates.append(ComparedClassifier(spec, result, scores))
         if on_fit is not None:
             on_fit()
-    return tried
+    return candidates
 
 
-def best_of(tried: Sequence[TriedClassifier]) -> TriedClassifier:
+def best_of(candidates_and_baseline: Sequence[ComparedClassifier]) -> ComparedClassifier:
     """Return the classifier with the lowest log loss, excluding the class-frequency baseline.
 
     Raises:
         InputError: There is no classifier besides the baseline.
     """
-    candidates = [classifier for classifier in tried if classifier.spec.parts]
+    candidates = [classifier for classifier in candidates_and_baseline if classifier.spec.parts]
     if not candidates:
         raise InputError("There is nothing to choose from: try at least one classifier that reads texts.")
     return min(candidates, key=lambda classifier: classifier.evaluation.log_loss.value)
@@ -421,12 +421,19 @@ def train_text_classifier(
 ) -> TrainedClassifier[C]:
     """Choose a classifier by held-out log loss, and fit it on all texts.
 
-    ``others`` are tried on the same texts read with other models, and ``kind`` is the class of the classifier. Figures
-    of ``provenance``, which says what is known of the data, appear beside those measured here. All else is as in
-    :func:`compare_classifiers`.
+    Args:
+        training: Labelled texts.
+        specs: Classifiers to compare.
+        alternatives: Further classifiers, each with the same texts and features of other models.
+        folds: Number of folds.
+        seed: Seed of folds and bootstrap.
+        resamples: Number of bootstrap samples of the intervals.
+        provenance: Facts about the data, to which the measured scores are added.
+        kind: Class of the resulting classifier.
+        on_fit: Called after each fitted classifier.
 
     Raises:
-        InputError: Too few texts or groups, or a source without its model.
+        InputError: There are too few texts or groups, or a source lacks its model.
     """
     options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
     compared = compare_classifiers(specs, training, **options)

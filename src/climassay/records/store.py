@@ -237,10 +237,12 @@ class Records:
             tables.runs, tables.answers, tables.uses, tables.requests, tables.texts,
         )  # fmt: skip
         reused = sa.select(uses.c.answer).where(uses.c.run != run)
-        own = sa.select(answers.c.id, answers.c.request).where(answers.c.run == run, answers.c.id.not_in(reused))
+        answers_of_run = sa.select(answers.c.id, answers.c.request).where(
+            answers.c.run == run, answers.c.id.not_in(reused)
+        )
 
         def delete_rows(connection: sa.Connection) -> None:
-            rows = connection.execute(own).all()
+            rows = connection.execute(answers_of_run).all()
             connection.execute(uses.delete().where(uses.c.run == run))
             connection.execute(tables.results.delete().where(tables.results.c.run == run))
             connection.execute(runs.update().where(runs.c.id == run).values(config="{}", error=None))

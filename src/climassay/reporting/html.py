@@ -301,9 +301,10 @@ def _shades(figure: Figure) -> dict[str, str]:
     """Return the fill colour by name of category or cloud, since most SVG viewers do not support CSS ``color-mix``."""
     if isinstance(figure, ScatterPlot):
         return {cloud.name: _colour(cloud.position, _DEEP) for cloud in figure.clouds} if figure.small else {}
-    used = [category for _, category in figure.used_categories] if isinstance(figure, StackedBars) else []
+    categories = [category for _, category in figure.used_categories] if isinstance(figure, StackedBars) else []
     return {
-        category.name: "url(#hatching)" if category.hatched else _colour(category.position, _PALE) for category in used
+        category.name: "url(#hatching)" if category.hatched else _colour(category.position, _PALE)
+        for category in categories
     }
 
 

@@ -105,7 +105,9 @@ class PaperTable:
                         cells.append(self._cells(row, is_ours, is_grouped))
         notes = [f"Published: {self.source}.", *self.differences]
         for reason in dict.fromkeys(self.not_comparable.values()):
-            columns = ", ".join(column for column, own in self.not_comparable.items() if own == reason)
+            columns = ", ".join(
+                column for column, other_reason in self.not_comparable.items() if other_reason == reason
+            )
             notes.append(f"{NOT_COMPARABLE} {columns}: {reason}")
         headings = (["group"] if is_grouped else []) + ["system", "rows", "n", *map(self._heading, self.columns)]
         return Table.of(

@@ -427,10 +427,10 @@ class AccountStore:
         name = link.user.name
         hashed = None if password is None else hashed_password(name, password)
         unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
-        used = links.update().where(unused).values(used_at=self._clock())
+        use = links.update().where(unused).values(used_at=self._clock())
 
         def work(connection: sa.Connection) -> bool:
-            if not connection.execute(used).rowcount:
+            if not connection.execute(use).rowcount:
                 return False
             if hashed is not None:
                 _store_password(connection, name, hashed)

@@ -93,10 +93,10 @@ def use_link(request: Request, app: App, token: str, password: Field = "", again
     try:
         if link.purpose != "enter" and password != again:
             raise InputError("The two passwords do not match.")
-        used = app.accounts.use_link(token, None if link.purpose == "enter" else password)
+        user = app.accounts.use_link(token, None if link.purpose == "enter" else password)
     except InputError as error:
         return page(request, "auth/enter.html.j2", status=400, link=link, token=token, error=str(error))
-    if used is None:
+    if user is None:
         raise Missing("This link has just been used.")
     return _begin(app, request, link.user, "/")
 
@@ -147,7 +147,7 @@ def change_password(
         status = 429 if isinstance(error, TooManyAttempts) else 400
         return _account_page(request, app, user, error=str(error), status=status)
     return _account_page(
-        request, app, user, said="Your password has been changed, and you have been signed out everywhere else."
+        request, app, user, announcement="Your password has been changed, and you have been signed out everywhere else."
     )
 
 
@@ -165,7 +165,7 @@ def revoke_token(app: App, user: Member, token_id: str) -> Response:
 
 
 def _account_page(request: Request, app: AppState, user: User, **values: Any) -> Response:
-    all_values = {"error": "", "said": "", "token": "", **values}
+    all_values = {"error": "", "announcement": "", "token": "", **values}
     all_values |= {"me": app.accounts.user(user.name), "tokens": app.accounts.tokens(user.name)}
     return page(request, "auth/account.html.j2", **all_values)
 

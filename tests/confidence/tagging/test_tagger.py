@@ -52,7 +52,7 @@ def tagger(trained):
 
 
 def test_the_one_that_reads_the_signs_is_chosen(trained) -> None:
-    _, vectors, words = trained.tried
+    _, vectors, words = trained.candidates
     assert trained.chosen is words
     assert words.evaluation.accuracy.value == 1.0
     assert vectors.evaluation.balanced_accuracy.value < 0.45

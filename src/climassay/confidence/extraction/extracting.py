@@ -322,14 +322,14 @@ class _DocumentStatements:
 
     def _section_statements(self, sentences: Sequence[_ExtractedSentence]) -> Iterator[Statement]:
         paragraph_tags = _paragraph_tags_by_sentence(sentences) if self.paragraph_tags else {}
-        clean = cache(lambda index: self._clean(sentences[index].words))
+        cleaned_words = cache(lambda index: self._clean(sentences[index].words))
         for index, sentence in enumerate(sentences):
             statements = list(self._sentence_statements(sentence, paragraph_tags.get(index)))
             if not statements:
                 continue
             n_context = self.options.context
-            before = tuple(islice(filter(None, map(clean, range(index - 1, -1, -1))), n_context))[::-1]
-            after = tuple(islice(filter(None, map(clean, range(index + 1, len(sentences)))), n_context))
+            before = tuple(islice(filter(None, map(cleaned_words, range(index - 1, -1, -1))), n_context))[::-1]
+            after = tuple(islice(filter(None, map(cleaned_words, range(index + 1, len(sentences)))), n_context))
             for part, statement in enumerate(statements):
                 id_ = f"{self.document.id}-{sentence.block}.{sentence.number}.{part}"
                 yield replace(statement, id=id_, part=part, parts=len(statements), before=before, after=after)

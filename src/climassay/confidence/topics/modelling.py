@@ -111,7 +111,7 @@ def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder
     groups, order = _largest_first(merged)
     words = _typical_words(class_weights(counts, groups).toarray(), vocabulary, encoder, settings)
     clustered = np.where(outliers, OUTSIDE, groups)
-    sizes = tuple(int((joined == old).sum()) for old in order)
+    sizes = tuple(int((joined == cluster).sum()) for cluster in order)
     return Grouping(groups, outliers, words, sizes, cluster_centres(vectors, clustered))
 
 

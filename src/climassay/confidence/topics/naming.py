@@ -424,10 +424,10 @@ def judge_names(
     encoded = encoder.encode([name or "-" for name in names], role="query")
     similarities = encoded @ centres.T
     results: list[NameProposal] = []
-    used = {name.casefold() for name in used_names}
+    folded_names = {name.casefold() for name in used_names}
     for number, name in enumerate(names):
         n_better = int((similarities[number] > similarities[number, number]).sum())
-        fault = _name_fault(name) or ("another topic has this name" if name.casefold() in used else "")
+        fault = _name_fault(name) or ("another topic has this name" if name.casefold() in folded_names else "")
         if not fault and n_better >= NEAREST:
             fault = f"it fits {n_better} other topics better"
         support = None
@@ -440,7 +440,7 @@ def judge_names(
         if not fault and support is not None and support < MIN_SUPPORT:
             fault = f"only {support:.0%} of the topic's statements support it"
         if not fault:
-            used.add(name.casefold())
+            folded_names.add(name.casefold())
         results.append(NameProposal(name, fault, support))
     return results
 
@@ -467,8 +467,8 @@ def _parse_name(text: str) -> str:
         name = json.loads(text)["name"]
     except (ValueError, KeyError, TypeError):
         return ""
-    tidy = " ".join(str(name).split()).strip(" .,:;\"'*-")
-    return tidy[:1].upper() + tidy[1:]
+    stripped_name = " ".join(str(name).split()).strip(" .,:;\"'*-")
+    return stripped_name[:1].upper() + stripped_name[1:]
 
 
 SKETCH_SIZE = 200

@@ -214,7 +214,7 @@ def _axis_without_ticks(label: str, values: list[float]) -> Axis:
 
 
 def _categories() -> tuple[Category, ...]:
-    return tuple(Category(tag, place) for tag, place in zip(TAGS, _TAG_POSITIONS, strict=True))
+    return tuple(Category(tag, position) for tag, position in zip(TAGS, _TAG_POSITIONS, strict=True))
 
 
 _MINUS = "\N{MINUS SIGN}"

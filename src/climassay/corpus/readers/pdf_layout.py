@@ -253,8 +253,8 @@ def _count_side_by_side(lines: list[Line], start: float) -> int:
     """
     left = {round(line.y / NEIGHBOUR) for line in lines if line.x1 <= start + 3}
     right = {round(line.y / NEIGHBOUR) for line in lines if line.x0 >= start - 3}
-    both = min(_count_neighbours(left, right), _count_neighbours(right, left))
-    return both if both >= MIN_COLUMN_LINES else 0
+    smaller_count = min(_count_neighbours(left, right), _count_neighbours(right, left))
+    return smaller_count if smaller_count >= MIN_COLUMN_LINES else 0
 
 
 def _count_neighbours(rows: set[int], neighbour_rows: set[int]) -> int:

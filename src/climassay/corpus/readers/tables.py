@@ -53,17 +53,17 @@ def find_layout(names: Sequence[str], chosen: TableColumns, source: str) -> Tabl
         if name is not None and name not in names:
             raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed}.")
     names_by_plain = {_PLAIN.sub("", name.lower()): name for name in reversed(names)}
-    used = {name for name in fields.values() if name}
+    used_columns = {name for name in fields.values() if name}
     for field, usual in _USUAL_NAMES.items():
         if fields[field] is None:
             free = (
                 names_by_plain[plain]
                 for plain in usual
-                if plain in names_by_plain and names_by_plain[plain] not in used
+                if plain in names_by_plain and names_by_plain[plain] not in used_columns
             )
             fields[field] = next(free, None)
             if fields[field] is not None:
-                used.add(fields[field])
+                used_columns.add(fields[field])
     if fields["text"] is None:
         raise DocumentError(f"{source} has no column that looks like text; choose one of its columns: {listed}.")
     document = (

@@ -189,10 +189,10 @@ def find_for_questions(
     min_cosine = min((passage.cosine for passage in relevant if passage.cosine is not None), default=-1.0)
     selected = []
     for (advocate, _), passages in zip(questions, results, strict=True):
-        known = [replace(passage, grade=grades.get(passage.key)) for passage in passages]
+        graded = [replace(passage, grade=grades.get(passage.key)) for passage in passages]
         usable = [
             passage
-            for passage in known
+            for passage in graded
             if passage.grade != ELSEWHERE
             and (passage.grade or passage.collection in collections or (passage.cosine or 0.0) >= min_cosine)
         ]

@@ -174,8 +174,8 @@ def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -
 
 def _says_more(query: str, instructions: str, claim: str) -> bool:
     """Return whether a query has a word that the instructions lack, or one of four letters or more of the claim."""
-    words, known = (set(re.findall(r"\w+", part.lower())) for part in (query, instructions))
-    return bool(words - known or words.intersection(re.findall(r"\w{4,}", claim.lower())))
+    words, instruction_words = (set(re.findall(r"\w+", part.lower())) for part in (query, instructions))
+    return bool(words - instruction_words or words.intersection(re.findall(r"\w{4,}", claim.lower())))
 
 
 def _locate_parts(

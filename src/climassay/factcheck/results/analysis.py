@@ -268,8 +268,8 @@ def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scal
 def count_rounds(debated: Sequence[Transcript]) -> RoundCounts:
     """Count rounds, reasons for further rounds and reasons for closing."""
     needed = Counter(len(transcript.rounds) for transcript in debated)
-    ended = [(transcript.verdict.outcome, transcript.rounds[-1].decision.reason) for transcript in debated]
-    closed = Counter("a model call failed" if outcome == "failed" else reason for outcome, reason in ended)
+    endings = [(transcript.verdict.outcome, transcript.rounds[-1].decision.reason) for transcript in debated]
+    closed = Counter("a model call failed" if outcome == "failed" else reason for outcome, reason in endings)
     opened = Counter(debate_round.decision.reason for transcript in debated for debate_round in transcript.rounds[:-1])
     opinions = (
         opinion for transcript in debated for debate_round in transcript.rounds for opinion in debate_round.opinions
@@ -320,9 +320,9 @@ def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tup
     for party in parties:
         explained = [explanation_of(transcript, party) for transcript in debated]
         answers = [contradicts for sentences, _, contradicts in explained if sentences]
-        known = [answer for answer in answers if answer is not None]
-        share = proportion(sum(known), len(known)) if known else None
-        results.append(Contradictions(party, share, len(answers) - len(known)))
+        decided = [answer for answer in answers if answer is not None]
+        share = proportion(sum(decided), len(decided)) if decided else None
+        results.append(Contradictions(party, share, len(answers) - len(decided)))
     return tuple(results)
 
 

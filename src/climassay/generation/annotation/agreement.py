@@ -148,21 +148,25 @@ def statistics_of(labels: Sequence[Label], skipped_by: Sequence[str]) -> list[An
     results = []
     for name in {label.annotator for label in labels} | set(skipped_by):
         all_labels = [label for label in labels if label.annotator == name]
-        own = [label for label in all_labels if not label.adjudicates]
-        adjudicated = [label for label in own if label.draft in outcomes and outcomes[label.draft].annotator != name]
+        first_labels = [label for label in all_labels if not label.adjudicates]
+        adjudicated = [
+            label for label in first_labels if label.draft in outcomes and outcomes[label.draft].annotator != name
+        ]
         n_confirmed = sum(label.accepted == outcomes[label.draft].accepted for label in adjudicated)
-        seconds = [label.seconds for label in own if label.seconds is not None]
+        seconds = [label.seconds for label in first_labels if label.seconds is not None]
         results.append(
             AnnotatorStatistics(
                 annotator=name,
-                labels=len(own),
-                accepted=proportion(sum(label.accepted for label in own), len(own)) if own else None,
-                reasons=dict(Counter(reason for label in own for reason in label.reasons).most_common()),
+                labels=len(first_labels),
+                accepted=proportion(sum(label.accepted for label in first_labels), len(first_labels))
+                if first_labels
+                else None,
+                reasons=dict(Counter(reason for label in first_labels for reason in label.reasons).most_common()),
                 median_seconds=statistics.median(seconds) if seconds else None,
                 agreement=proportion(n_confirmed, len(adjudicated)) if adjudicated else None,
                 skips=sum(annotator == name for annotator in skipped_by),
-                edits=sum(label.wording is not None for label in own),
-                adjudications=len(all_labels) - len(own),
+                edits=sum(label.wording is not None for label in first_labels),
+                adjudications=len(all_labels) - len(first_labels),
             )
         )
     return sorted(results, key=lambda result: (-result.labels, result.annotator))

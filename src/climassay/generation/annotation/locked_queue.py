@@ -265,9 +265,13 @@ class LockedQueue:
                 not fit the draft.
         """
         stored = sa.select(annotations).where(annotations.c.dataset == self.dataset, annotations.c.key == label.key)
-        known = self.connection.execute(stored).first()
-        if known is not None:
-            if (known.draft, known.annotator, known.adjudicates) != (label.draft, label.annotator, label.adjudicates):
+        stored_label = self.connection.execute(stored).first()
+        if stored_label is not None:
+            if (stored_label.draft, stored_label.annotator, stored_label.adjudicates) != (
+                label.draft,
+                label.annotator,
+                label.adjudicates,
+            ):
                 raise InputError(f"The key {label.key} belongs to another label: use a new key for each label.")
             return False
         item = item_row(self.connection, self.dataset, label.draft)
@@ -385,17 +389,17 @@ class LockedQueue:
         if drafts_by_id is None:
             drafts_by_id = drafts_before_experts(connection, dataset, list(labels))
         for draft, row in rows.items():
-            own = labels.get(draft, [])
+            labels_of_draft = labels.get(draft, [])
             outcome = ItemOutcome("open")
-            if own:
-                outcome = outcome_of(own, self.settings.overlap, drafts_by_id[draft].wording)
+            if labels_of_draft:
+                outcome = outcome_of(labels_of_draft, self.settings.overlap, drafts_by_id[draft].wording)
             is_changed = self._store_outcome(draft, outcome)
             connection.execute(
                 items.update()
                 .where(items.c.dataset == dataset, items.c.draft == draft)
                 .values(
-                    state=outcome.state if own else unlabelled_state(row.draft_status, self.settings),
-                    labels=sum(not label.adjudicates for label in own),
+                    state=outcome.state if labels_of_draft else unlabelled_state(row.draft_status, self.settings),
+                    labels=sum(not label.adjudicates for label in labels_of_draft),
                     settled_number=number if is_changed else row.settled_number,
                 )
             )

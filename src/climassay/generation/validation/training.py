@@ -216,10 +216,10 @@ def cross_validated(
     check_labels(valid)
     split = group_folds(groups, folds, seed=seed, labels=valid)
 
-    def predict(fitted: tuple[LinearModel, Calibrator, Any], test: IntArray) -> FloatArray:
+    def predict(models: tuple[LinearModel, Calibrator, Any], test: IntArray) -> FloatArray:
         if on_fold is not None:
             on_fold(1)
-        return fitted[1](fitted[0].log_odds([block[test] for block in blocks]))
+        return models[1](models[0].log_odds([block[test] for block in blocks]))
 
     def fit(train: IntArray) -> tuple[LinearModel, Calibrator, Any]:
         train_blocks = [block[train] for block in blocks]
@@ -286,10 +286,10 @@ def train_adapter(
     template, science = prompt or validation_prompt(), subject or Subject()
     training, test = split_labels(labels, hold_out, seed=seed)
     groups = source_groups([example.draft for example in training]).tolist()
-    fitted, monitored = split_groups(training, groups, VALIDATION_SHARE, seed=seed)
+    training_part, monitored = split_groups(training, groups, VALIDATION_SHARE, seed=seed)
     data, validation = (
         ChatData(name, chat_examples(part, template, science))
-        for name, part in ((labels.name, fitted), (f"{labels.name}, held out", monitored))
+        for name, part in ((labels.name, training_part), (f"{labels.name}, held out", monitored))
     )
     result = train(model, data, validation, config, folder, replace_other=replace_other, on_progress=on_progress)
     loaded = load_model(result.model)

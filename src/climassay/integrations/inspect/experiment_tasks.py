@@ -147,7 +147,7 @@ class _Runner:
         for name in self._spec.tasks:
             file, at, task_name = name.partition("@")
             reference = f"{resolve_file(self._plan.folder, file)}{at}{task_name}"
-            for log in self._eval([reference], constant_model(""), what=name, run_samples=False):
+            for log in self._eval([reference], constant_model(""), subject=name, run_samples=False):
                 task = log.eval.task
                 if task in results:
                     raise InputError(f"Two tasks of Inspect are called {task!r}: run them one after the other.")
@@ -212,7 +212,7 @@ class _Runner:
             for metric, values in by_metric.items()
         )
 
-    def _eval(self, references: list[str], model: Model, *, what: str = "", **more: Any) -> list[EvalLog]:
+    def _eval(self, references: list[str], model: Model, *, subject: str = "", **more: Any) -> list[EvalLog]:
         options: dict[str, Any] = {
             "task_args": dict(self._spec.task_args),
             "epochs": self._spec.epochs,
@@ -224,7 +224,9 @@ class _Runner:
         try:
             logs = inspect_eval(references, model=model, **options)
         except Exception as error:  # a task is anybody's code, and its data may lie on a hub
-            raise InputError(f"Inspect cannot run {what or ', '.join(self._spec.tasks)}: {_sentence(error)}") from error
+            raise InputError(
+                f"Inspect cannot run {subject or ', '.join(self._spec.tasks)}: {_sentence(error)}"
+            ) from error
         for log in logs:
             if log.status == "cancelled":
                 raise KeyboardInterrupt
@@ -322,8 +324,8 @@ def _is_number(text: str) -> bool:
 def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
     """Return the upper-case option letter that a target or answer consists of; None if it is not exactly one."""
     value = text[0] if isinstance(text, list) and len(text) == 1 else text
-    known = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
-    return value.upper() if known and isinstance(value, str) else None
+    is_letter = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
+    return value.upper() if is_letter and isinstance(value, str) else None
 
 
 def _text(sample_input: str | list[ChatMessage]) -> str:

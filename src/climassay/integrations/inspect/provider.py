@@ -166,13 +166,13 @@ class ClimassayModel(ModelAPI):
             raise ModelError(answer.error)
         reason: InspectStop = "max_tokens" if answer.finish_reason == "length" else "stop"
         output = ModelOutput.from_content(self.model_name, answer.text, reason)
-        used = answer.usage
+        usage = answer.usage
         # Without a usage Inspect would count tokens itself, with a tokenizer that it downloads.
         output.usage = ModelUsage(
-            input_tokens=used.prompt_tokens,
-            output_tokens=used.completion_tokens,
-            total_tokens=used.prompt_tokens + used.completion_tokens,
-            total_cost=used.cost,
+            input_tokens=usage.prompt_tokens,
+            output_tokens=usage.completion_tokens,
+            total_tokens=usage.prompt_tokens + usage.completion_tokens,
+            total_cost=usage.cost,
         )
         # For Inspect's log: the prompt as the model received it.
         prompt = self.model.render(request.messages, request.assistant_prefix)

@@ -233,7 +233,7 @@ class DatasetRequest:
         total = total_of(progress)
         last = self.store.history(self.dataset, self.user.name, limit=1)
         status = " ".join(filter(None, (DONE.get(done, ""), f"{progress.mine} of {total}.")))
-        return {"progress": progress, "total": total, "said": status, "last": last[0].key if last else ""}
+        return {"progress": progress, "total": total, "announcement": status, "last": last[0].key if last else ""}
 
 
 def _request_of(role: Any) -> Any:
@@ -260,14 +260,14 @@ def _item_page(
     request: DatasetRequest, item: AnnotationItem, *, done: str = "", form: LabelForm | None = None, error: str = ""
 ) -> Response:
     """Render the page on which an item is labelled; a form that was refused keeps its content."""
-    own, comments = own_label(item, request.user), request.visible_comments(item)
+    own_label_of_item, comments = own_label(item, request.user), request.visible_comments(item)
     confidence = not request.store.settings(request.dataset).hide_confidence
     return request.show(
         "item",
         done=done,
         error=error,
-        item=item_view(item, confidence=confidence, own=own, form=form),
-        own=None if own is None else label_view(own, item),
+        item=item_view(item, confidence=confidence, own=own_label_of_item, form=form),
+        own=None if own_label_of_item is None else label_view(own_label_of_item, item),
         state=item.state,
         comments=_comment_views(comments, shown_names(item, comments, request.user, request.name_of)),
         key=new_key(),

@@ -392,10 +392,10 @@ def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> 
             (choice, _NAMES.get(choice, choice), chosen.get(option) == choice) for choice in possible_ratings(option)
         ]
         groups.setdefault(group, []).append(part)
-    several = len(draft.passages) > 1
-    names = ("First answer", "Second answer") if several else ("Answer",)
+    has_several_passages = len(draft.passages) > 1
+    names = ("First answer", "Second answer") if has_several_passages else ("Answer",)
     answers = [(name, passage.text) for name, passage in zip(names, draft.passages, strict=True)]
-    return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": several}
+    return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": has_several_passages}
 
 
 def _rubric(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:

@@ -125,8 +125,8 @@ def require_valid_token(request: Request, app: App) -> None:
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the errors of an operation for its documentation, including those of every operation."""
-    known = sorted({400, 401, 403, 404, 413, 422, *statuses})
-    return {status: {"model": ErrorData, "description": ERROR_STATUSES[status]} for status in known}
+    codes = sorted({400, 401, 403, 404, 413, 422, *statuses})
+    return {status: {"model": ErrorData, "description": ERROR_STATUSES[status]} for status in codes}
 
 
 _TOKEN = HTTPBearer(auto_error=False, description="A token made on the page /account.")

@@ -152,7 +152,7 @@ class CheckData(Data):
     def of(cls, check: CheckSummary, user: User | None) -> "CheckData":
         """Return a check; readers without an account do not see who asked for it."""
         claim = check.claim
-        own = {
+        derived = {
             "claim": claim.text,
             "source": claim.source,
             "appearance": claim.appearance,
@@ -161,7 +161,9 @@ class CheckData(Data):
             "verdict": check.label,
             "page": f"/checks/{check.id}",
         }
-        return cls.model_validate({name: getattr(check, name) for name in cls.model_fields if name not in own} | own)
+        return cls.model_validate(
+            {name: getattr(check, name) for name in cls.model_fields if name not in derived} | derived
+        )
 
 
 class TranscriptData(Data):

@@ -340,7 +340,7 @@
     else window.scrollTo(0, 0);
     (error || comments || find("#question"))?.focus({ preventScroll: true });
     const restored = isRestored ? " What you had not sent is back." : "";
-    say(error ? error.textContent : area().dataset.said + restored, Boolean(error));
+    say(error ? error.textContent : area().dataset.announcement + restored, Boolean(error));
     return true;
   }
 

@@ -80,8 +80,8 @@ async function reloadWhenReached() {
   setTimeout(reloadWhenReached, 4000);
 }
 
-for (const field of document.querySelectorAll("textarea[data-longest]")) {
-  const longest = Number(field.dataset.longest);
+for (const field of document.querySelectorAll("textarea[data-max-length]")) {
+  const longest = Number(field.dataset.maxLength);
   const notice = document.createElement("p");
   notice.className = "error";
   notice.id = `${field.id}-length`;

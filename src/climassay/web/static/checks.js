@@ -106,7 +106,7 @@ class Debate {
       else region.append(part);
     }
     if (region.children.length) region.closest("[data-part]").hidden = false;
-    this.box.querySelector("[data-said]").textContent = piece.dataset.said;
+    this.box.querySelector("[data-announcement]").textContent = piece.dataset.announcement;
   }
 }
 

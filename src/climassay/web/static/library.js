@@ -67,7 +67,7 @@ for (const form of document.querySelectorAll("form[data-upload]")) {
 }
 
 if (navigator.clipboard) {
-  const status = document.querySelector("[data-copy-said]");
+  const status = document.querySelector("[data-copy-status]");
   for (const button of document.querySelectorAll("button[data-copy]")) {
     const words = button.textContent;
     button.hidden = false;

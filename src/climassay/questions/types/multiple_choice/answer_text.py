@@ -144,9 +144,11 @@ def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
             end += 1
         content = text[box.end() : end - (level == 0)]
         letter = read(content) if len(content) < MAX_BOX else None
-        several = letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
+        names_several_letters = (
+            letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
+        )
         stated = "formula" if letter is None else f"answer: {chr(97 + letter)}"
-        parts += [text[position : box.start()], "\n", "answer: a or b" if several else stated, "\n"]
+        parts += [text[position : box.start()], "\n", "answer: a or b" if names_several_letters else stated, "\n"]
         position = end
     return "".join([*parts, text[position:]])
 

@@ -132,8 +132,8 @@ class _Reader:
                 between = tuple(token for token in self.tokens[stated:position] if token.classes & W.RETRACT)
             if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in between):
                 return None
-        called = {statement.letter for statement in statements if not statement.explicit}
-        if last.letter is None or (not explicit and len(called) > 1):
+        called_correct = {statement.letter for statement in statements if not statement.explicit}
+        if last.letter is None or (not explicit and len(called_correct) > 1):
             return None
         if any(letter == last.letter and position > last.position for letter, position in self.rejected):
             return None
@@ -173,15 +173,17 @@ class _Reader:
                 before = text[match.start() - 1] if match.start() else ""
                 if 0 <= code < options and before not in ("°", "º", "\\") and not is_variable(text, *match.span()):
                     letter = code
-            known = classes.get(folded_word(word), W(0))
+            word_class = classes.get(folded_word(word), W(0))
             if "'" in word or "’" in word:
-                known |= W.NOT if folded_word(word).endswith("n't") or folded_word(word).startswith("n'") else W(0)
-                if not known and re.fullmatch(r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", folded_word(word)):
-                    known = W.IT | W.LINK
+                word_class |= W.NOT if folded_word(word).endswith("n't") or folded_word(word).startswith("n'") else W(0)
+                if not word_class and re.fullmatch(
+                    r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", folded_word(word)
+                ):
+                    word_class = W.IT | W.LINK
             if folded_word(word) == "wait" and not re.search(
                 r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]
             ):
-                known &= ~W.RETRACT
+                word_class &= ~W.RETRACT
             if folded_word(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in (
                 "",
                 ".",
@@ -190,8 +192,8 @@ class _Reader:
                 "?",
                 ";",
             ):
-                known &= ~W.SO  # the English word, not the German one
-            yield Token(word, known, letter, match.start(), match.end())
+                word_class &= ~W.SO  # the English word, not the German one
+            yield Token(word, word_class, letter, match.start(), match.end())
 
     def _group(self) -> Iterator[Mention]:
         """Yield the letters of options; letters joined by "and", "or", a comma or a slash are one mention."""
