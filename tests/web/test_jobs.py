@@ -81,11 +81,11 @@ def test_people_take_turns_whoever_asked_for_more(place):
     place.jobs.start(place)
     until(lambda: place.jobs.get(made[0]).state == "running")
     made += [submit("bob", 0), submit("bob", 1), submit("cy", 0)]
-    assert [job.payload["name"] for job in place.jobs.waiting("training")] == [
+    assert [job.payload["name"] for job in place.jobs.queued("training")] == [
         "bob0", "cy0", "ada1", "bob1", "ada2", "ada3",
     ]  # fmt: skip
     turn = place.jobs.turn(place.jobs.get(made[-1]))
-    assert (turn.ahead, turn.seconds) == (1, None)
+    assert (turn.n_before, turn.seconds) == (1, None)
     assert place.jobs.turn(place.jobs.get(made[0])) is None
     gate.set()
     for job in made:

@@ -339,8 +339,8 @@ def score_verdicts(
     columns = list(dict.fromkeys(column for row in rows for column in row if column is not None))
     truth = require_column(path, columns, truth, "--truth")
     predicted = require_column(path, columns, predicted, "--predicted")
-    others = [column for column in columns if column not in (truth, predicted)]
-    named = require_column(path, columns, claim, "--claim") if claim else find_column(others, *_CLAIM_COLUMNS)
+    further_columns = [column for column in columns if column not in (truth, predicted)]
+    named = require_column(path, columns, claim, "--claim") if claim else find_column(further_columns, *_CLAIM_COLUMNS)
 
     def cells(name: str) -> list[Any]:
         return [row.get(name) for row in rows]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from climassay import corpus
 from climassay.errors import InputError
-from climassay.grounding.text_check_result import TextCheck
 from climassay.io import read_text
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import Generator, Usage
@@ -22,6 +21,7 @@ from climassay.session import Place, Session, one_or_several
 if TYPE_CHECKING:
     from climassay.corpus.presentation import SearchResult
     from climassay.grounding import GroundedAnswer
+    from climassay.grounding.text_check_result import TextCheck
 
 
 MOST_REASONS = 3
@@ -429,7 +429,7 @@ def check_text(
     passages: int = 5,
     network: bool = False,
     workspace: Place = None,
-) -> TextCheck:
+) -> "TextCheck":
     """Check a text sentence by sentence against similar passages of collections.
 
     The result has, for each sentence, the nearest passage, contradicting figures, different words and names, references
@@ -452,6 +452,7 @@ def check_text(
     from climassay.grounding.references import address_answers
     from climassay.grounding.support_judge import SupportJudge
     from climassay.grounding.text_check import MAX_TEXT_LENGTH, check_sentences, sentence_data
+    from climassay.grounding.text_check_result import TextCheck
 
     if passages < 1:
         raise InputError(f"Compare at least one passage with each sentence, not {passages}.")

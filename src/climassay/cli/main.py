@@ -78,6 +78,9 @@ def create_app() -> App:
         for position, (name, (attribute, sentence)) in enumerate(commands.items()):
             app.command(f"climassay.cli.{attribute}", name=name, help=sentence, group=group, sort_key=position)
     app.register_install_completion_command(help="Install completion for the current shell.")
+    options = Group.create_ordered("Options")
+    for flag in ("--help", "--version", "--install-completion"):
+        app[flag].group = (options,)
     return app
 
 

@@ -89,10 +89,10 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
 def _wrapped_rows(text: str) -> list[Any]:
     """Return the list inside one JSON object such as ``{"data": [...]}``; empty for other texts."""
     try:
-        whole = parse_json(text)
+        document = parse_json(text)
     except ValueError:
         return []
-    lists = [value for name, value in whole.items() if name in _WRAPPERS] if isinstance(whole, dict) else []
+    lists = [value for name, value in document.items() if name in _WRAPPERS] if isinstance(document, dict) else []
     return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
 
 

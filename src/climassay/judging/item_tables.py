@@ -247,8 +247,10 @@ def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Item
     requested = {field: name for field in fields if (name := getattr(columns, field)) is not None}
     if requested.get("label", "").split(".")[0] in column_names:
         del requested["label"]
-    found: dict[str, Any] = {field: require_column(path, column_names, name) for field, name in requested.items()}
-    return replace(columns, **found)
+    column_by_field: dict[str, Any] = {
+        field: require_column(path, column_names, name) for field, name in requested.items()
+    }
+    return replace(columns, **column_by_field)
 
 
 def clean_text(text: str) -> str:

@@ -137,7 +137,7 @@ class JobEvent:
 class Turn:
     """Place of a queued job in its lane."""
 
-    ahead: int
+    n_before: int
     """Number of queued jobs that are served before it."""
     seconds: float | None
     """Estimated seconds until it starts; None if too few jobs of its kind are known."""
@@ -411,7 +411,7 @@ class Jobs:
                 traceback.print_exc()
                 self._stopping.wait(WAKE_SECONDS)
 
-    def waiting(self, lane: Lane) -> "Sequence[Job]":
+    def queued(self, lane: Lane) -> "Sequence[Job]":
         """Return the queued jobs of a lane in the order in which they are served.
 
         People take turns: the next job is the oldest one of whoever has the fewest jobs running, and among these of
@@ -442,20 +442,20 @@ class Jobs:
         if job.state != "queued":
             return None
         lane, _ = self._works[job.kind]
-        ids = [waiting_job.id for waiting_job in self.waiting(lane)]
+        ids = [waiting_job.id for waiting_job in self.queued(lane)]
         if job.id not in ids:
             return None
         is_past = sa.and_(jobs.c.kind == job.kind, jobs.c.state == "done", jobs.c.started_at.is_not(None))
         query = sa.select(jobs.c.ended_at - jobs.c.started_at).where(is_past).order_by(jobs.c.made_at.desc()).limit(20)
         past = [float(row[0]) for row in self.database.rows(query)]
-        ahead = ids.index(job.id)
-        rounds = -(-(ahead + 1) // WORKERS[lane])
-        return Turn(ahead, median(past) * rounds if len(past) >= MIN_PAST_JOBS else None)
+        n_before = ids.index(job.id)
+        rounds = -(-(n_before + 1) // WORKERS[lane])
+        return Turn(n_before, median(past) * rounds if len(past) >= MIN_PAST_JOBS else None)
 
     def _take(self, lane: Lane) -> Job | None:
         # One worker after the other, so that none clears the mark of a job that another one has just taken.
         with self._taking:
-            for job in self.waiting(lane):
+            for job in self.queued(lane):
                 self._active.add(job.id)
                 now = time.time()
                 update = jobs.update().where(jobs.c.id == job.id, jobs.c.state == "queued")

@@ -181,10 +181,10 @@ def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) ->
 
     Files of unknown types in a folder are counted in ``skipped`` of a result of the folder itself.
     """
-    places = [Path(path) for path in paths]
-    for path in find_files(places):
+    roots = [Path(path) for path in paths]
+    for path in find_files(roots):
         yield read(path, options)
-    for folder in filter(Path.is_dir, places):
+    for folder in filter(Path.is_dir, roots):
         endings = Counter(file.suffix.lower() or "no ending" for file in _files_below(folder) if not kind_of(file))
         if endings:
             listed = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))

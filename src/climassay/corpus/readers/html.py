@@ -136,9 +136,9 @@ def _blocks_of(
     if not blocks and (closed := _SELF_CLOSED_RAW.sub(r"<\1\2></\1>", markup)) != markup:
         # An HTML parser takes the rest of the page for the content of <script/>.
         blocks, left_out = html_blocks(parse_markup(closed, source), references=references)
-    if not blocks and (shown := _NOSCRIPT.sub(r"<\1div>", markup)) != markup:
+    if not blocks and (unhidden_markup := _NOSCRIPT.sub(r"<\1div>", markup)) != markup:
         # A page drawn by a script may bring its text for readers without one; a mere request to enable it is no text.
-        fallback, left_out_of_fallback = html_blocks(parse_markup(shown, source), references=references)
+        fallback, left_out_of_fallback = html_blocks(parse_markup(unhidden_markup, source), references=references)
         if sum(len(block.text) for block in fallback) >= _MIN_NOSCRIPT_CHARACTERS:
             return fallback, left_out_of_fallback
     return blocks, left_out
