@@ -352,7 +352,8 @@ def _percent(share: float | None) -> str:
 def _claim(demo: _Demo, title: str) -> DemoStep:
     """Check a claim in one round of debate between the books and a contrarian pamphlet, with a neutral mediator."""
     from climassay.factcheck import DebateSettings
-    from climassay.factcheck.results.page import DEMONSTRATION, ENDING
+    from climassay.factcheck.results.page import ENDING
+    from climassay.prompts import DEMONSTRATION
 
     transcript = check_claim(
         CLAIM,

@@ -47,7 +47,7 @@ def test_opening_changes_only_what_is_given(annotate):
     second = json.loads(annotate("open", DATASET, "--include-rejected", "--json"))
     assert (second["items"], second["settings"]["overlap"], second["settings"]["lease_seconds"]) == (4, 2, 300)
     assert "4 of 4 items to be labelled, 2 labels each" in annotate("open", DATASET)
-    assert "overlap must be between 1 and 20, not 21" in annotate("open", DATASET, "--overlap", 21, expected=2)
+    assert "between 1 and 20" in annotate("open", DATASET, "--overlap", 21, expected=2)
     assert "no dataset 'gold'" in annotate("open", "gold", expected=2)
 
 

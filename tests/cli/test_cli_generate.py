@@ -269,6 +269,7 @@ def test_rows_that_cannot_be_used_are_told(climassay, tmp_path):
     code, text, err = climassay("generate publish", file, "-o", tmp_path / "out", "--data-only")
     assert code == 0
     assert "1 row left out, the first: row 2" in err
+    assert "without the line of column names" in err
     assert "1 freeform" in text
     assert "No freeform question is in the test split" in err
     _, text, err = climassay("generate publish", file, "-o", tmp_path / "all", "--data-only", "--splits", "0,0,1")

@@ -113,7 +113,7 @@ def test_extras_tell_what_they_are_for_and_how_to_get_them(monkeypatch):
 
 def test_every_extra_of_the_package_is_known_or_for_working_on_it():
     named = metadata.metadata("climassay").get_all("Provides-Extra")
-    assert set(named) - set(EXTRAS) <= {"dev", "docs"}
+    assert set(named) - set(EXTRAS) <= {"all", "dev", "docs"}
     assert set(EXTRAS) <= set(named)
     assert {extra_with(module) for module in ("torch.nn", "sentence_transformers", "huggingface_hub")} == {"local"}
     assert [extra_with(module) for module in ("argon2", "psycopg", "ray", "numpy", "nonsense", "")] == [

@@ -40,7 +40,7 @@ def test_the_commented_file_says_the_defaults(tmp_path):
     [
         ("round = 3", "no entry 'round'; there are .*rounds"), ("rounds = 0", "rounds must be at least 1"),
         ("text_tokens = 0", "text_tokens must be at least 1"), ("temperature = -0.5", "temperature"),
-        ('split = "sentences"', 'must be one of "model", "rules", "none"'),
+        ('split = "sentences"', 'must be one of "model", "rules", "whole"'),
         ("mediator = 1", r"begins with \[mediator\]"),
         ('[mediator]\nstyle = "kind"', r'\[mediator\] has style = .* one of "auto", "expert", "neutral"'),
         ("[mediator]\nweight = 1.0", r"\[mediator\] has no entry 'weight'"),

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.factcheck import Subclaim, factcheck_page
-from climassay.factcheck.results.page import DEMONSTRATION, claim_pieces, notices, safe_link
+from climassay.factcheck.results.page import claim_pieces, notices, safe_link
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import cited_numbers, reader_view
+from climassay.prompts import DEMONSTRATION
 from factcheck_transcripts import (
     SURE,
     checked,

@@ -96,13 +96,18 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "generate validate show": ((BAD,),),
     "check-text": ((BAD, "-c", "book"),),
     "factcheck score": ((BAD, "--truth", "a", "--predicted", "b"),),
+    "factcheck claims": ((BAD, *SERVER),),
+    "records restore": ((BAD,),),
+    "reproduce climaqa": (("--gold", BAD, *SERVER), ("--silver", BAD, *SERVER)),
+    "reproduce climinator": (("--claims", BAD, "--ipcc", "book", *SERVER),),
+    "reproduce ppairs": (("--climate", BAD),),
 }
 """By command: arguments with an input that can be bad."""
 
 WITHOUT_FILES = _named(
     ("", "ask serve mcp demo doctor"), ("annotate", "open answers status agreement export retrain"),
     ("corpus", "list search show compact remove edit"), ("factcheck", "init"), ("factcheck checks", "list show export"),
-    ("models", "list check install"), ("records", "runs show usage export"),
+    ("models", "list check install"), ("records", "runs show usage export backup"),
     ("evaluate", "init table report plan compare blind"), ("generate", "checks init stats list export"),
     ("prompts", "list show export"), ("tune", "list show presets"), ("users", "add reset remove list"),
 )  # fmt: skip
@@ -194,6 +199,17 @@ COMMANDS = {
     "factcheck run": LongCommand(
         f"factcheck run {{given}}/claims.csv {DEBATE} {ASKING} --transcripts {{out}}/debates.jsonl -w {{w}} --json"
     ),
+    "factcheck claims": LongCommand(f"factcheck claims {{given}}/notes.md {ASKING} -o {{out}}/c.csv -w {{w}} --json"),
+    "reproduce climaqa": LongCommand(
+        f"reproduce climaqa --gold {{given}}/questions.jsonl --table 3 --limit 8 {ASKING} -o {{out}} -w {{w}} --json"
+    ),
+    "reproduce climinator": LongCommand(
+        f"reproduce climinator --claims {{given}}/rated.csv --truth verdict --ipcc book --table 1 --limit 3 {ASKING} "
+        "-o {out} -w {w} --json"
+    ),
+    "reproduce ppairs": LongCommand(
+        "reproduce ppairs --table 4.3 --climate {given}/rated.csv --model {model} -o {out} -w {w} --json"
+    ),
     "factcheck evidence": LongCommand(
         f"factcheck evidence {{given}}/evidence.jsonl --predictions {{out}}/rows.jsonl {ASKING} -w {{w}} --json"
     ),
@@ -240,16 +256,16 @@ COMMANDS = {
 """Long commands by name, on small inputs: test_random_kills.py kills them all."""
 
 SHORT = _named(
-    ("", "ask check-text demo doctor"), ("models", "install list check"),
-    ("corpus", "list search show compact remove rename evaluate"), ("factcheck", "init score fallacies"),
+    ("", "ask check-text demo doctor mcp"), ("models", "install list check"),
+    ("corpus", "list search show compact remove edit evaluate"), ("factcheck", "init score fallacies"),
     ("factcheck checks", "list show export"), ("factcheck fallacies", "evaluate apply"),
     ("confidence", "lint diff tag"),
-    ("confidence tag", "apply"), ("records", "runs show usage export import"),
+    ("confidence tag", "apply"), ("records", "runs show usage export import backup restore"),
     ("evaluate", "init table report plan contamination compare blind"), ("generate", "checks init stats list export"),
     ("judge", "compare"), ("metrics", "score"), ("metrics entailment", "evaluate"),
     ("prompts", "list show export"), ("tune", "list show presets"),
     ("users", "add reset remove list"), ("generate validate", "evaluate show"),
-    ("annotate", "open status agreement export import rubrics"),
+    ("annotate", "open status agreement export import rubrics questions answers"),
 )  # fmt: skip
 """Commands that keep nothing of what is half done, or do it in one transaction: they are simply run again."""
 

@@ -61,6 +61,11 @@ def write_inputs(given: Path, url: str) -> None:
     table("few.jsonl", items[:6])
     table("new.jsonl", [{"group": "g0", "id": f"new{n}", "text": f"{'e' * n} of 9"} for n in range(4)])
     (given / "claims.csv").write_text("claim\nIce melts in summer.\nThe Sun drives all warming.\n", encoding="utf-8")
+    verdicts = ("incorrect", "misleading", "correct", "inaccurate", "imprecise", "accurate")
+    rated = "".join(f"Claim {n} says that ice melts.,{verdicts[n % 6]}\n" for n in range(12))
+    (given / "rated.csv").write_text(f"claim,verdict\n{rated}", encoding="utf-8")
+    notes = "\n\n".join(f"## Part {n}\n\nIce melts in summer {n}. The Sun warms the sea." for n in range(6))
+    (given / "notes.md").write_text(f"# Notes\n\n{notes}\n", encoding="utf-8")
     table("evidence.jsonl", evidence_rows(18))
     labelled = []
     for number in range(30):

@@ -177,6 +177,7 @@ def test_questions_are_measured_by_kind_and_level():
     table = stats_tables(stats)[-1]
     assert [row[:3] for row in table.rows] == [("mcq", "base", "2"), ("mcq", "hypothetical", "1")]
     assert table.rows[0][5] == "5.0"
+    assert table.rows[1][4] == "-", "One question has no interval."
 
 
 def test_an_empty_dataset_has_a_table_and_no_figures():

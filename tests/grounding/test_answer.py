@@ -6,6 +6,7 @@ from climassay.corpus import Hit, Passage
 from climassay.errors import InputError
 from climassay.grounding import IN_HOUSE_MARK, answer_card, answer_question
 from climassay.models import Completion
+from climassay.prompts import DEMONSTRATION
 from scripted_model import USAGE, ScriptedModel
 from word_encoder import WordEncoder
 
@@ -109,6 +110,21 @@ def test_a_cut_sentence_is_dropped_and_repeats_are_told_once():
     assert any("cut off" in str(line) for line in answer.lines())
     assert "cut off" in answer_card(answer).note
     assert [sentence.text for sentence in answer.sentences] == ["Clouds reflect sunlight."]
+
+
+@pytest.mark.parametrize(("parameters", "warned"), [(135_000_000, True), (70_000_000_000, False), (None, False)])
+def test_the_answer_of_a_very_small_model_says_so_on_screen_and_in_the_report(parameters, warned):
+    model = scripted("Low clouds reflect sunlight [2].")
+    model.parameters = parameters
+    answer = answer_question("Why does the ocean and sea level rise with low clouds?", Shelf(), model)
+    assert (DEMONSTRATION in map(str, answer.lines())) == warned
+    assert (DEMONSTRATION in answer_card(answer).note) == warned
+    assert answer.to_dict()["demonstration"] == warned
+
+
+def test_citations_that_the_model_did_not_write_are_told_on_screen():
+    answer = answered("Low clouds reflect sunlight. The ocean takes up most of the excess heat [1].")
+    assert any("not named by the model: 1 of 2" in str(line) for line in answer.lines())
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ def test_a_ranking_without_probabilities_says_that_strengths_tell_the_order_alon
 def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():
     rng = np.random.default_rng(0)
     picture = Picture(rng.normal(size=(2000, 3)), rng.integers(-1, 2, 2000), (0.5, 0.2, 0.1))
-    _, first, second = picture_blocks(picture)
+    lead, first, second = picture_blocks(picture, "ppairs")
+    assert "after the answer that names the first item" in lead.text
     assert isinstance(first, ScatterPlot)
     assert [cloud.name for cloud in first.clouds] == [
         "first has the higher label",
@@ -70,6 +71,13 @@ def test_the_picture_has_a_cloud_for_each_outcome_and_says_what_was_left_out():
     assert first.note == "1,500 of 2,000 pairs, drawn at random."
     assert "50% of the variance" in first.x.label
     assert "component 3 (10%" in second.y.label
+
+
+def test_the_picture_of_a_method_that_reads_one_text_at_a_time_speaks_of_no_answers():
+    picture = Picture(np.eye(3), np.array([1, -1, 0]), (0.5, 0.2, 0.1))
+    lead = picture_blocks(picture, "pointwise-length")[0].text
+    assert "on the first item and on the second" in lead
+    assert "answer" not in lead
 
 
 class Noisy:

@@ -49,6 +49,13 @@ def test_a_probe_says_where_it_comes_from():
     assert trained.path.chosen == source.regularisation
 
 
+@pytest.mark.parametrize(("groups", "units"), [(1, "items"), (8, "groups")])
+def test_the_evidence_names_what_its_intervals_resample(groups, units):
+    labelled = [replace(item, group=f"{index % groups}") for index, item in enumerate(items())]
+    [table] = train_probe(labelled, harvester(), method="pointwise").tables()
+    assert table.note.endswith(f"bootstrap over {units}.")
+
+
 def test_all_of_the_picture_of_the_regularisation_lies_in_its_frame():
     plot = path_plot(train_probe(items(), harvester()))
     assert [series.name for series in plot.series] == ["probe", "a coin"]

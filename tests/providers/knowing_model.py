@@ -231,11 +231,11 @@ class _Subject:
         return self.facts[0]
 
     def number(self, fact: Fact) -> int | None:
-        """Of the passage that holds a fact; None where passages have no numbers or none holds it."""
-        number = r"^(?:\[(\d+)\]|Passage (\d+)\b)"
+        """Of the passage, or quotation, that holds a fact; None where they have no numbers or none holds it."""
+        number = r"^(?:\[(\d+)\]|Passage (\d+)\b| *- (?:for|against)\b[^\n\[]*\[(\d+)\])"
         for match in re.finditer(rf"{number}(.*?)(?={number}|\Z)", self.content, re.MULTILINE | re.DOTALL):
-            if _plain(_sentences(fact.passage)[0]) in _plain(match[3]):
-                return int(match[1] or match[2])
+            if _plain(_sentences(fact.passage)[0]) in _plain(match[4]):
+                return int(match[1] or match[2] or match[3])
         return None
 
     def sentence(self) -> str:
@@ -273,6 +273,8 @@ def _value(schema: dict[str, Any], name: str, subject: _Subject, root: dict[str,
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
+        if name == "passage" and subject.number(subject.fact) in schema["enum"]:
+            return subject.number(subject.fact)
         return _choice(schema["enum"], subject)
     kind = schema["type"] if isinstance(schema["type"], str) else schema["type"][0]
     if kind == "object":

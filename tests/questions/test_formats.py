@@ -563,3 +563,11 @@ def test_lines_of_text_are_decoded_as_people_save_them(tmp_path, encoding):
     file.write_bytes(b"\x00\x01\xff" * 20)
     with pytest.raises(InputError, match="save it as UTF-8"):
         read_questions(file)
+
+
+@pytest.mark.parametrize("start", [b"PK\x03\x04\x14\x00", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00"])
+def test_a_workbook_is_to_be_saved_as_csv(tmp_path, start):
+    file = tmp_path / "quiz.xlsx"
+    file.write_bytes(start + b"\x00\x06\x08" * 40)
+    with pytest.raises(InputError, match="CSV"):
+        read_questions(file)

@@ -32,7 +32,7 @@ ATTACKS = [f"{text} {MARK} ocean warms." for text in (*INJECTIONS.values(), HTML
 SETTINGS = {"subject", "level", "examples", "name", "stance", "kind", "style", "asker", "field", "nei"}
 """What may stand in a system message: what is configured. Nothing that is read, asked or answered."""
 RULES = {
-    "brief", "elicitation", "asking", "ask", "queries", "max_questions", "max_statements", "max_length",
+    "brief", "elicitation", "asking", "ask", "queries", "max_claims", "max_questions", "max_statements", "max_length",
     "max_query_length", "max_reasoning_words",
 }  # fmt: skip
 """Numbers and choices of the code."""

@@ -388,7 +388,8 @@ def evaluate_choices(
     """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests.
 
     Args:
-        questions: Questions: climassay, ClimaQA or Pira tables (CSV, JSONL, Parquet, .gz); or 'primer'.
+        questions: Questions: CSV, JSONL, Parquet, .gz, with the columns question, A, B, C, D, answer, or those of
+            ClimaQA or Pira; or 'primer'.
         models: Name of a model, a loaded model, or several; of several names one is loaded at a time.
         settings: default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION (or
             DOCUMENT@COLLECTION) or context; repeat.

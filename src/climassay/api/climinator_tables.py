@@ -15,12 +15,12 @@ from climassay.api.claims import check_claims, claim_table, estimate_debates, sa
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP, MEDIATOR, round_outcome, verdict_of
-from climassay.factcheck.results.page import DEMONSTRATION
 from climassay.factcheck.results.scoring import RowScores, VerdictFigures, score_verdicts
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, Scale
 from climassay.factcheck.transcript import Transcript
 from climassay.io import parse_rows, read_bytes
 from climassay.models import Generator
+from climassay.prompts import DEMONSTRATION
 from climassay.reporting import counted
 from climassay.reporting.paper_tables import (
     PaperRow,

@@ -37,7 +37,7 @@ from climassay.models.contract import (
     number_format,
 )
 from climassay.models.encoders import CachedEncoder
-from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
+from climassay.prompts import DEMONSTRATION, ProfileSettings, Prompt, load_prompt, profile_of
 from climassay.reporting import AnswerCard, Report, Section, Table
 from climassay.reporting.results import Result
 from climassay.workspace import Workspace
@@ -243,6 +243,8 @@ class GroundedAnswer(Result):
     """Number format of a local model; empty if unknown."""
     truncated: bool = False
     """Whether the answer was truncated at the token limit."""
+    demonstration: bool = False
+    """Whether a very small model wrote the answer."""
 
     @property
     def text(self) -> str:
@@ -304,11 +306,8 @@ class GroundedAnswer(Result):
         for source in self.sources:
             similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
             yield Text(f"[{source.number}] {source.citation}{similarity}", style="dim")
-        unchecked = unchecked_note(
-            reference for sentence in self.sentences for reference in sentence.unchecked_references
-        )
-        for note in filter(None, (truncated_note(self.truncated), removed_note(self.removed_citations), unchecked)):
-            yield Text(note, style="dim")
+        for note in answer_notes(self):
+            yield Text(note, style="bold" if note == DEMONSTRATION else "dim")
 
     def report(self) -> Report:
         """Return a report with the answer and its sources."""
@@ -388,7 +387,9 @@ def answer_question(
         completion = model.generate_stream([request], on_text=show)[0]
     else:
         completion = model.generate([request])[0]
-    answer = replace(answer, usage=completion.usage, error=completion.error)
+    answer = replace(
+        answer, usage=completion.usage, error=completion.error, demonstration=profile_of(model).name == "small"
+    )
     if completion.error is not None:
         return answer
     refused, truncated = _is_refusal(completion.text), completion.finish_reason == "length"
@@ -438,6 +439,22 @@ def unchecked_note(references: Iterable[str]) -> str:
     return f"Not checked, because no document here is the work: {named}." if named else ""
 
 
+def answer_notes(answer: GroundedAnswer) -> list[str]:
+    """Return what a reader should know before relying on an answer."""
+    notes = [DEMONSTRATION] if answer.demonstration else []
+    attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
+    if attributed:
+        notes.append(
+            f"Sentences whose passages were found by comparison, not named by the model: {attributed} of "
+            f"{len(answer.sentences)}."
+        )
+    notes += [truncated_note(answer.truncated), removed_note(answer.removed_citations)]
+    notes.append(
+        unchecked_note(reference for sentence in answer.sentences for reference in sentence.unchecked_references)
+    )
+    return [note for note in notes if note]
+
+
 def answer_card(answer: GroundedAnswer) -> AnswerCard:
     """Return an answer with its sources as a block of a report."""
     sentences = (
@@ -445,21 +462,12 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
         if answer.sentences
         else ((answer.text, (), False),)
     )
-    notes = []
-    if not answer.sources:
-        notes.append("No passage is relevant, so the model was not asked.")
-    attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
-    if attributed:
-        notes.append(f"{attributed} of {len(answer.sentences)} citations were found by comparing sentence and passage.")
+    notes = answer_notes(answer) if answer.sources else ["No passage is relevant, so the model was not asked."]
     foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
     if foreign:
         notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
-    notes += [truncated_note(answer.truncated), removed_note(answer.removed_citations)]
-    notes.append(
-        unchecked_note(reference for sentence in answer.sentences for reference in sentence.unchecked_references)
-    )
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
-    return AnswerCard(answer.question, sentences, sources, " ".join(filter(None, notes)))
+    return AnswerCard(answer.question, sentences, sources, " ".join(notes))
 
 
 def answer_report(answer: GroundedAnswer) -> Report:

@@ -15,6 +15,8 @@ from climassay.io.reading import MAX_TABLE_BYTES, decompress, parse_json, read_f
 MAX_CELLS = 50_000_000
 """Maximum number of cells in a Parquet file."""
 _BATCH_ROWS = 16_384
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+"""First bytes of workbooks, .xlsx and .ods or .xls, and of other archives and older documents."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 _NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
 """Signed numbers, intervals and dashes, which are harmless as formulas."""
@@ -70,6 +72,8 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         except ValueError as error:
             raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
         return
+    if data.startswith(_WORKBOOKS):
+        raise InputError(f"{file} is a workbook of a spreadsheet program or an archive: save its sheet as CSV (UTF-8).")
     try:
         text = decode_text(data)
     except ValueError as error:

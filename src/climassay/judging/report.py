@@ -249,7 +249,9 @@ def judge_report(
     groups = len({item.group for item in first.items})
     sections = judge_sections(benchmark.results)
     if trained is not None:
-        sections.append(Section("What the probe sees", picture_blocks(trained.picture)))
+        sections.append(
+            Section("What the probe sees", picture_blocks(trained.picture, trained.probe.provenance.settings["method"]))
+        )
     sections.append(_ranking_section(benchmark.results, tasks))
     return Report(
         title=f"{benchmark.model} as a judge of {file}",

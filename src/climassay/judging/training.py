@@ -579,7 +579,7 @@ def evidence_table(trained: TrainedProbe) -> Table:
         rows,
         note="By probes that did not see the items. Layer and regularisation were chosen on the same pairs, which "
         "flatters the probe a little: judge benchmark tests on items that chose nothing. Intervals: bootstrap over "
-        "groups.",
+        f"{'groups' if trained.n_groups > 1 else 'items'}.",
     )
 
 
@@ -587,12 +587,17 @@ MAX_POINTS = 1500
 """Maximum number of points in one scatter plot."""
 
 
-def picture_blocks(picture: Picture) -> tuple[Block, ...]:
-    """Return scatter plots of contrast differences on their principal components (thesis, Figure C.1)."""
+def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
+    """Return scatter plots of a method's differences on their principal components (thesis, Figure C.1)."""
+    states = (
+        "the model's state on the first item and on the second"
+        if method.startswith("pointwise")
+        else "the model's state after the answer that names the first item and after the one that names the second"
+    )
     lead = (
-        "Each point is one ordered pair of training items: the difference between the model's state after the answer "
-        "that names the first item and after the one that names the second, on its first principal components. Labels "
-        "did not make the components; they only decide that positive values of component 1 favour the first item."
+        f"Each point is one ordered pair of training items: the difference between {states}, on its first principal "
+        "components. Labels did not make the components; they only decide that positive values of component 1 favour "
+        "the first item."
     )
     blocks: list[Block] = [Prose(lead)]
     points = picture.coordinates
@@ -645,7 +650,7 @@ def training_report(trained: TrainedProbe, items_from: str) -> Report:
         f"{items_from} ({counted(trained.n_pairs, 'pair')}), on {source.model}.",
         sections=(
             Section("Held-out evidence", tuple(blocks)),
-            Section("What the probe sees", picture_blocks(trained.picture)),
+            Section("What the probe sees", picture_blocks(trained.picture, source.settings["method"])),
         ),
         facts=(
             ("Method", source.settings["method"]),

@@ -103,6 +103,12 @@ def profile_of(model: Generator, settings: ProfileSettings | None = None) -> Pro
     return replace(profile, **{name: value for name, value in entries.items() if value is not None})
 
 
+DEMONSTRATION = (
+    "A very small language model made this. It demonstrates how this works and is not to be relied on: for real "
+    "work, use a strong model."
+)
+"""Note on what a model with the profile ``small`` wrote."""
+
 _FOLDER = Path(__file__).parent
 _SUFFIX = ".prompt"
 _ROLE_LINE = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)

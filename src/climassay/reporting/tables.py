@@ -146,7 +146,10 @@ def counted(number: int, noun: str) -> str:
 
 def skipped_note(skipped: Sequence[str], noun: str = "row") -> tuple[str, ...]:
     """Return a sentence with the number of skipped rows and the first reason; () if no row was skipped."""
-    return (f"{counted(len(skipped), noun)} left out, the first: {skipped[0].rstrip('.')}.",) if skipped else ()
+    if not skipped:
+        return ()
+    numbering = " Rows are counted without the line of column names." if skipped[0].startswith("row ") else ""
+    return (f"{counted(len(skipped), noun)} left out, the first: {skipped[0].rstrip('.')}.{numbering}",)
 
 
 def percent(share: float) -> str:

@@ -15,12 +15,12 @@ from starlette.responses import Response
 from climassay.api import documents
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.factcheck.results.page import DEMONSTRATION, safe_link, source_details
+from climassay.factcheck.results.page import safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
 from climassay.grounding.answer import GroundedAnswer, removed_note, truncated_note, unchecked_note
 from climassay.grounding.citations import AnswerSentence
 from climassay.grounding.quotations import mark_quotations
-from climassay.prompts import profile_of
+from climassay.prompts import DEMONSTRATION
 from climassay.reporting import counted
 from climassay.web.access import Asker, Reader, may_stop
 from climassay.web.accounts import User
@@ -132,7 +132,7 @@ def answer_question(app: AppState, payload: dict[str, Any], report: JobReport) -
             "page": f"/ask/{report.job}",
             "answer": answer.to_dict(),
             "collections": [_collection_of(app, collections, source.passage.id) for source in answer.sources],
-            "demonstration": bool(answer.sources) and profile_of(model).name == "small",
+            "demonstration": answer.demonstration,
         }
 
     def report_answer(answer: GroundedAnswer) -> None:

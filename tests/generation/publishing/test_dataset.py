@@ -68,8 +68,9 @@ def test_a_published_folder_is_read_as_its_test_split_and_whole_where_there_is_n
         assert result.name == split
         assert len(result.questions) == sum(one.get(split, 0) for one in counts.values())
         assert {question.kind for question in result.questions} == {"mcq", "freeform", "cloze"}
-    with pytest.raises(InputError, match="folder without questions"):
-        read_questions(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="folder without tables"):
+        read_questions(tmp_path / "empty")
 
 
 @pytest.mark.parametrize("form", ["data/{}.parquet", "jsonl/{}.jsonl", "climaqa/{}.parquet", "climaqa/{}.jsonl"])

@@ -32,6 +32,8 @@ _OTHER_LEVEL = re.compile(
     rf"|(?<![\w-])(?!very\s+(?:low|high)\b)(?:{_DEGREE})[\s*_-]+(?:{_LEVEL})[\s*_-]+confidence\b"
     r"|[(\[][*_\s]*(?!\d|very\b)[a-z]+[\s*_]+(?<!low )(?<!medium )(?<!high )(?<!all )(?<!with )confidence"
     + _STATEMENT_ENDS
+    + rf"|[(\[][*_\s]*(?:{_LEVEL})[\s*_-]+confident"
+    + _STATEMENT_ENDS
     + r"|\b(?:we|authors)\s+(?:are|remain)\s+(?:[\w%]+\s+)?confident(?=\s+(?:that|in)\b)"
     rf"|[(\[][*_\s]*(?:(?:{_DEGREE})\s+)?(?:{_AMOUNT}|very\s+high|very\s+low)\s+(?:certainty|reliability)"
     + _STATEMENT_ENDS
@@ -47,6 +49,7 @@ _OTHER_LEVEL = re.compile(
     f"A level of confidence is very low, low, medium, high or very high ({_BOX}).",
     ("Rain will increase (moderate confidence).", "Rain will increase (medium confidence)."),
     ("Rain will increase (extremely high confidence).", "Rain will increase (very high confidence)."),
+    ("Rain will increase (high confident).", "Rain will increase (high confidence)."),
     ("We are very confident that rain will increase.", "Farmers report strong confidence in the forecasts."),
 )
 def _confidence_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:

@@ -14,7 +14,7 @@ from climassay.factcheck.results.checked_claim import (
     CheckedClaim,
     verdict_row,
 )
-from climassay.factcheck.results.page import DEMONSTRATION, factcheck_page
+from climassay.factcheck.results.page import factcheck_page
 from climassay.factcheck.results.report import factcheck_report
 from climassay.factcheck.results.scoring import (
     VerdictScores,
@@ -23,6 +23,7 @@ from climassay.factcheck.results.scoring import (
     verdict_tables,
 )
 from climassay.io import write_file
+from climassay.prompts import DEMONSTRATION
 from climassay.records import RequestCounts
 from climassay.reporting import (
     Report,

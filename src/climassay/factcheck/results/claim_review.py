@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from climassay.errors import InputError
 from climassay.factcheck.debate.assessment import explanation_lead
-from climassay.factcheck.results.page import DEMONSTRATION, safe_link
+from climassay.factcheck.results.page import safe_link
 from climassay.factcheck.scales import Scale, load_scale
 from climassay.factcheck.transcript import (
     PassageCitation,
@@ -13,6 +13,7 @@ from climassay.factcheck.transcript import (
     cited_numbers,
     reader_view,
 )
+from climassay.prompts import DEMONSTRATION
 
 _DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}(T\d{2}:\d{2}(:\d{2})?(Z|[+-]\d{2}:\d{2})?)?)?)?")
 PartyKind = Literal["Person", "Organization"]

@@ -29,6 +29,7 @@ from climassay.factcheck.transcript import (
 from climassay.grounding import AnswerSentence
 from climassay.grounding.answer import unchecked_note
 from climassay.grounding.quotations import mark_quotations
+from climassay.prompts import DEMONSTRATION
 from climassay.records.queries import without_price
 from climassay.reporting import counted, render_page
 
@@ -94,10 +95,6 @@ ENDING: Mapping[Outcome, str] = {
     "was not debated: the documents here could not tell.",
     "failed": "A model did not answer as it should, so there is no verdict. Run the check again.",
 }
-DEMONSTRATION = (
-    "A very small language model made this. It demonstrates how this works and is not to be relied on: for real "
-    "work, use a strong model."
-)
 SIDE: Mapping[Side | None, str] = {
     "for": "What speaks for the claim",
     "against": "What speaks against it",

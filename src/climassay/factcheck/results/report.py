@@ -20,11 +20,11 @@ from climassay.factcheck.results.analysis_tables import (
     score_table,
     scores_by_level,
 )
-from climassay.factcheck.results.page import DEMONSTRATION
 from climassay.factcheck.results.scoring import (
     NO_VERDICT,
     VerdictScores,
 )
+from climassay.prompts import DEMONSTRATION
 from climassay.reporting import (
     Axis,
     Case,

@@ -15,6 +15,7 @@ from climassay.evaluation.run_comparison import metrics_in
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
 from climassay.grounding.answer import removed_note, truncated_note, unchecked_note
+from climassay.prompts import DEMONSTRATION
 from climassay.questions import Question
 from climassay.records import tables
 from climassay.records.database import Database
@@ -291,11 +292,16 @@ def _answer(run: StoredRun, _published: str) -> Report:
             for sentence in row["sentences"]
         )
         sources = tuple((source["number"], source["citation"], source["passage"]["text"]) for source in row["sources"])
-        # Runs of earlier versions store neither references nor whether an answer was truncated.
+        # Runs of earlier versions store neither references nor whether an answer was truncated or a demonstration.
         unchecked = unchecked_note(
             name for sentence in row["sentences"] for name in sentence.get("unchecked_references", ())
         )
-        notes = (truncated_note(row.get("truncated", False)), removed_note(row["removed_citations"]), unchecked)
+        notes = (
+            DEMONSTRATION if row.get("demonstration") else "",
+            truncated_note(row.get("truncated", False)),
+            removed_note(row["removed_citations"]),
+            unchecked,
+        )
         note = " ".join(filter(None, notes))
         sentences = sentences or ((row["text"] or row["error"] or "", (), False),)
         cards.append(AnswerCard(row["question"], sentences, sources, note))
