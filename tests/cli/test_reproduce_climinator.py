@@ -9,7 +9,7 @@ from climassay.api.reproduction import reproduce_climinator
 from climassay.factcheck import DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP
 from climassay.workspace import Workspace
-from command_line import refused
+from command_line import done, refused
 from debate_tables import BOOKS, PASSAGES, SCORED, SUN, Script, make_collection, paragraph
 
 CLAIMS = {
@@ -175,3 +175,9 @@ def test_a_file_without_verdicts_is_refused(workspace, climassay, tmp_path):
     file.write_text("claim,verdict\nIt warms.,true story\n")
     told = climassay("reproduce climinator", "--claims", file, "--ipcc", "ipcc", "-w", workspace)
     assert "--truth" in refused(told, alone=False)
+
+
+def test_the_command_estimates_the_work(workspace, claims, climassay, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    named = ("--table", "1", "--claims", claims, "--ipcc", "ipcc", "--estimate", "--json", "-w", workspace)
+    done(climassay("reproduce climinator", *named, "--model", "openai:nobody", "--base-url", "http://127.0.0.1:9/v1"))

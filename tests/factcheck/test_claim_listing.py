@@ -8,6 +8,7 @@ from climassay.api.claims import claim_table, list_claims
 from climassay.corpus import Block, Document
 from climassay.errors import NoAnswerError
 from climassay.factcheck.claim_listing import ClaimLister, claim_passages
+from command_line import done
 from scripted_model import ScriptedModel
 
 TEXT = (
@@ -134,3 +135,12 @@ def test_a_document_without_a_single_answer_is_a_failure(tmp_path):
     result = list_claims(page, model=ScriptedModel(write=lambda *_: RuntimeError("no luck")), workspace=tmp_path / "w")
     assert isinstance(result.failure(), NoAnswerError)
     assert any("1 passage without a usable answer (no luck)" in note for note in result.notes())
+
+
+def test_the_command_lists_the_claims_of_a_document(tmp_path, monkeypatch, climassay):
+    (tmp_path / "page.md").write_text(TEXT)
+    answer = json.dumps({"claims": [claim([1], "Droughts have not become more frequent in the modern era.")]})
+    model = ScriptedModel(write=lambda _, schema: answer)
+    monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **__: model)
+    given = ("factcheck claims", tmp_path / "page.md", "--model", "local:scripted", "-w", tmp_path / "w", "--json")
+    assert "Droughts have not become more frequent" in done(climassay(*given))
