@@ -198,10 +198,14 @@ def find_column(names: Iterable[str], *requested: str) -> str | None:
         names: Columns of the table.
         requested: Names in order of preference.
     """
-    exact = set(names)
-    by_key = {column_key(name): name for name in reversed(list(dict.fromkeys(names)))}
-    return next((name if name in exact else by_key[column_key(name)] for name in requested
-                 if name in exact or column_key(name) in by_key), None)  # fmt: skip
+    columns = list(names)
+    by_key = {column_key(column): column for column in reversed(columns)}
+    for name in requested:
+        if name in columns:
+            return name
+        if (column := by_key.get(column_key(name))) is not None:
+            return column
+    return None
 
 
 def require_column(file: str | Path, names: Iterable[str], requested: str, option: str = "") -> str:

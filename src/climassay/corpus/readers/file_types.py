@@ -170,9 +170,10 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
 
 def _files_below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder, sorted, without hidden ones and links that lead out of it."""
+    root = folder.resolve()
     for file in sorted(folder.rglob("*")):
         hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-        if not hidden and file.is_file() and folder.resolve() in file.resolve().parents:
+        if not hidden and file.is_file() and root in file.resolve().parents:
             yield file
 
 
