@@ -28,7 +28,7 @@ from killed_process import START
 from patience import PATIENCE
 
 DATASET = "crowd"
-FORM = re.compile(r'action="(/annotate/[^"]+)" data-label>')
+FORM = re.compile(r'action="(/annotate/[^"]+)"[^>]* data-label\b')
 FIELD = re.compile(r'name="(csrf|key)" value="([^"]+)"')
 EMPTY = "/static/icon.svg"
 """Asked for comparison: the smallest file of the application, without a database."""

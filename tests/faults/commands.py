@@ -393,6 +393,24 @@ WRITES: dict[str, WritingCommand] = {
         before="generate validate train {given}/labels.jsonl -o {given}/validator",
     ),
     **_saved("factcheck score", "{given}/verdicts.csv --truth truth --predicted said"),
+    **_options(
+        "reproduce climaqa",
+        f"--gold {{given}}/questions.jsonl --table 3 --limit 2 {ASKING} -w {{w}}",
+        "--output",
+        folder=True,
+    ),
+    **_options(
+        "reproduce climinator",
+        f"--claims {{given}}/rated.csv --truth verdict --ipcc book --table 1 --limit 1 {ASKING} -w {{w}}",
+        "--output",
+        folder=True,
+    ),
+    **_options(
+        "reproduce ppairs",
+        "--table 4.3 --climate {given}/rated.csv --model {model} -w {w}",
+        "--output",
+        folder=True,
+    ),
 }
 """By command and option."""
 

@@ -211,7 +211,7 @@ def test_a_database_that_is_another_file_is_refused_and_kept(tmp_path, climassay
     file = tmp_path / "records.sqlite"
     file.write_bytes(b"Dear diary, today I put a text where a database belongs. " * 50)
     before = file.read_bytes()
-    for arguments in (("records", "runs"), ("generate", "list"), ("users", "list"), ("factcheck", "kept", "list")):
+    for arguments in (("records", "runs"), ("generate", "list"), ("users", "list"), ("factcheck", "checks", "list")):
         err = refused(climassay(*arguments, "-w", tmp_path, "--json"))
         assert "is corrupt" in err
         assert str(file) in err
