@@ -16,7 +16,7 @@ from climassay.generation.passages import ContextFinder, SeedSampler
 from climassay.generation.pipeline import DecisionStep, Pipeline
 from climassay.generation.recipe import Recipe
 from climassay.generation.screening import (
-    REPLACED,
+    REPLACED_CHECKS,
     TERM_CHECKS,
     DuplicateFinder,
     Verification,
@@ -179,7 +179,7 @@ def open_pipeline(
             language=spec.language,
             encoder=encoder,
             entailment=entailment,
-            without=(*spec.without, *(REPLACED if is_verification else ())),
+            without=(*spec.without, *(REPLACED_CHECKS if is_verification else ())),
         )
         setup = open_writer(recipe, workspace, model, prompts=prompts)
         duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)

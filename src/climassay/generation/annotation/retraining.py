@@ -165,11 +165,11 @@ def settled_labels(records: Records, dataset: str) -> "LabelSet":
     Raises:
         InputError: There is no such dataset, or too few labels of either class.
     """
-    from climassay.generation.validation.labels import LabelSet, check_labels, label_of
+    from climassay.generation.validation.labels import LabelSet, check_labels, label_by_experts
 
     labelled_drafts, n_unlabelled = [], 0
     for draft in DatasetStore(records).drafts(dataset):
-        labelled_draft = label_of(draft)
+        labelled_draft = label_by_experts(draft)
         if labelled_draft is None:
             n_unlabelled += 1
         else:
