@@ -452,9 +452,9 @@ def _differing_words(
     best = similar[0]
     quotation = best.evidence.quotation
     texts = [text, *(neighbour.passage.text for neighbour in similar)]
-    others = (*other_places(claim.plain, quotation), *swapped_names(claim.plain, quotation, texts))
+    names = (*other_places(claim.plain, quotation), *swapped_names(claim.plain, quotation, texts))
     if opposed := opposed_words(claim.plain, quotation):
-        return _contradiction(best, quotation), (*opposed, *others)
+        return _contradiction(best, quotation), (*opposed, *names)
     near = sorted(
         ((neighbour, sentence) for neighbour, sentence in sources if sentence.nearness >= MIN_NEARNESS),
         key=lambda source: source[1].nearness,
@@ -462,9 +462,9 @@ def _differing_words(
     )
     opposed = opposed_words(claim.plain, " ".join([quotation, *(sentence.text for _, sentence in near)]))
     for neighbour, sentence in near if opposed else ():
-        if found := tuple(word for word in opposed_words(claim.plain, sentence.text) if word in opposed):
-            return _contradiction(neighbour, sentence.text), (*found, *others)
-    return None, others
+        if differing := tuple(word for word in opposed_words(claim.plain, sentence.text) if word in opposed):
+            return _contradiction(neighbour, sentence.text), (*differing, *names)
+    return None, names
 
 
 def _missing_terms(

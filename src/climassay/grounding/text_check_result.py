@@ -157,13 +157,13 @@ class TextCheck(Result):
 
 def _evidence_cells(sentence: "CheckedSentence") -> dict[str, Any]:
     """Return the cells of a row for the deciding quotation, and for the nearest sentence if it is another one."""
-    first, *others = sentence.evidence or (None,)
+    first, *further = sentence.evidence or (None,)
     return {
         "relation": first.relation if first else "",
         "passage": first.citation if first else "",
         "quotation": first.quotation if first else "",
         "similarity": round(first.similarity, 3) if first else "",
-        "nearest": "; ".join(f"{other.quotation} ({other.citation})" for other in others),
+        "nearest": "; ".join(f"{evidence.quotation} ({evidence.citation})" for evidence in further),
     }
 
 
