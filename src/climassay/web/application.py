@@ -31,8 +31,8 @@ from climassay.web.redaction import RedactedResponses
 
 AREAS = (
     "annotate.pages", "api.annotation", "api.checks", "api.library", "api.results", "ask", "checks.pages",
-    "checks.moderation", "confidence", "library.pages", "library.evidence", "results.pages", "results.questions",
-    "server",
+    "checks.moderation", "confidence", "library.pages", "library.evidence", "results.blocks", "results.pages",
+    "results.questions", "server",
 )  # fmt: skip
 """Modules with a ``router``, and optionally a function ``register(app_state)``.
 
