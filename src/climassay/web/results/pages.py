@@ -44,9 +44,9 @@ from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import hidden_runs, require_visible_run
 from climassay.web.failures import Missing
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks, check_values
-from climassay.web.pages import PageNumber, Search, as_file, clamp_page, cut_page, page, part_of
+from climassay.web.pages import PageNumber, Search, as_file, clamp_page, make_part, page, slice_page
 from climassay.web.results.blocks import block_assets, block_files, section_views
 from climassay.web.results.stored_run import (
     StoredRun,
@@ -315,8 +315,8 @@ def show_runs(
         request,
         "results/runs.html.j2",
         comparable=COMMANDS,
-        part=part_of(run_list.lines, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sorting}),
-        headings=part_of((), 1, 0, PAGE_SIZE, "/results", filters),
+        part=make_part(run_list.lines, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sorting}),
+        headings=make_part((), 1, 0, PAGE_SIZE, "/results", filters),
         commands=run_list.commands,
         columns=COLUMNS,
         order=sort_column,
@@ -482,7 +482,7 @@ def show_claims(
         request,
         "results/claims.html.j2",
         run=stored.details.summary,
-        part=cut_page(matching_rows, number, PAGE_SIZE, f"/results/{run}/claims", filters),
+        part=slice_page(matching_rows, number, PAGE_SIZE, f"/results/{run}/claims", filters),
         verdicts=list(dict.fromkeys(row["verdict"] for row in rows)),
         with_published=any(row["published"] for row in rows),
         **filters,
@@ -494,7 +494,7 @@ def show_claims(
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
     """Send one fact-check as a self-contained HTML page."""
     _, transcript, scale = _find_factcheck(app, run, number)
-    current = CitationLinks(library_of(app)).transcript(transcript)
+    current = CitationLinks(collection_cache(app)).transcript(transcript)
     return as_file(factcheck_page(current, scale), f"{run}-claim-{number}.html")
 
 
@@ -509,7 +509,7 @@ def show_claim(request: Request, app: App, _user: Reader, run: str, number: int)
         number=number,
         last=len(stored.transcripts),
         published=_claim_rows(stored)[number - 1]["published"],
-        **check_values(library_of(app), transcript, scale),
+        **check_values(collection_cache(app), transcript, scale),
     )
 
 

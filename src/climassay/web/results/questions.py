@@ -26,7 +26,7 @@ from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import require_visible_run
 from climassay.web.failures import Missing
-from climassay.web.pages import PageNumber, clamp_page, page, part_of
+from climassay.web.pages import PageNumber, clamp_page, make_part, page
 from climassay.web.results.blocks import block_assets
 from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, open_question_index
 from climassay.web.results.stored_run import StoredRun, find_run_summary
@@ -216,8 +216,8 @@ def show_questions(
         "results/questions.html.j2",
         run=index.summary,
         index=index,
-        part=part_of(rows, page_number, total, PAGE_SIZE, address, parameters | sorting),
-        headings=part_of((), 1, 0, PAGE_SIZE, address, parameters),
+        part=make_part(rows, page_number, total, PAGE_SIZE, address, parameters | sorting),
+        headings=make_part((), 1, 0, PAGE_SIZE, address, parameters),
         filters=filters,
         parameters=parameters,
         choices=index.choices(),
