@@ -235,7 +235,7 @@ def test_keys_are_the_same_at_every_start(accounts, database_url):
     assert len(first) == 32
     assert accounts.secret_key("other") != first
     with Records(database_url) as records:
-        assert AccountStore(records.database).secret("csrf") == first
+        assert AccountStore(records.database).secret_key("csrf") == first
 
 
 def linked(text):

@@ -84,7 +84,7 @@ class LabelForm(BaseModel):
     """Level of each row: ``must`` or ``should``."""
     source: list[str] = []
     take: list[str] = []
-    """Criteria that an adjudicator adopts, as LABEL-CRITERION by index: ``1-0`` is the first one of the second label."""
+    """Criteria that an adjudicator adopts, as LABEL-CRITERION by index: ``1-0`` is the first one of """
     act: str = ""
     """Change to the rows, after which the form is shown again (see :meth:`apply_action`); empty to store the label."""
 
