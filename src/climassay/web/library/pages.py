@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from climassay.corpus.collection import MAX_TITLE_LENGTH, remove_collection
 from climassay.corpus.collection_storage import PASSAGE_COLUMNS
-from climassay.corpus.documents import Hit, Passage, excerpt, shared_start
+from climassay.corpus.documents import Hit, Passage, count_repeated_characters, excerpt
 from climassay.corpus.search import RRF_CONSTANT, SearchMode, check_mode
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
@@ -411,7 +411,7 @@ def download_passages(app: App, reader: Reader, collection: str, format: str) ->
     """Download all passages of a collection."""
     if format not in ("jsonl", "csv"):
         raise Missing("Passages are available as .jsonl and as .csv.")
-    passages = collection_cache(app).browse(collection).each_passage()
+    passages = collection_cache(app).browse(collection).iterate_passages()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if format == "csv":
         plain = (row | {"headings": " > ".join(row["headings"])} for row in rows)
@@ -448,9 +448,11 @@ def show_passage(
         pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
         evidence=CitationLinks(library).evidence(collection, passage, quotations),
         before=before,
-        before_text=before.text[: len(before.text) - shared_start(before.text, passage.text)] if before else "",
+        before_text=before.text[: len(before.text) - count_repeated_characters(before.text, passage.text)]
+        if before
+        else "",
         after=after,
-        after_text=after.text[shared_start(passage.text, after.text) :] if after else "",
+        after_text=after.text[count_repeated_characters(passage.text, after.text) :] if after else "",
         address=address,
         bibtex=_bibtex(stored, address),
         page_of=passage.position // PASSAGES_PER_PAGE + 1,
@@ -477,7 +479,7 @@ def show_document(
     texts = []
     for before, passage in zip([None, *passages], passages, strict=False):
         joined = before is not None and before.position + 1 == passage.position
-        start = shared_start(before.text, passage.text) if before is not None and joined else 0
+        start = count_repeated_characters(before.text, passage.text) if before is not None and joined else 0
         texts.append((passage, passage.text[start:]))
     texts = [pair for pair in texts if pair[0].position >= first]
     address = f"/library/{quote(collection)}/documents/{quote(document_id)}"

@@ -22,9 +22,9 @@ from pydantic import TypeAdapter
 from starlette.datastructures import UploadFile
 
 from climassay.corpus.collection_storage import check_name
-from climassay.corpus.documents import ReadOptions, Skipped, check_date, merge_left_out
+from climassay.corpus.documents import ReadOptions, Skipped, check_date, merge_omitted_parts
 from climassay.corpus.presentation import AddProgress
-from climassay.corpus.readers.file_types import file_endings
+from climassay.corpus.readers.file_types import list_file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError, InputError
@@ -247,7 +247,7 @@ def _receive_file(folder: Path, content: BinaryIO, name: str, max_bytes: int) ->
                 raise TooLarge(f"{name} is larger than {max_bytes / 2**20:.3g} MB, the limit here.")
             digest.update(chunk)
             file.write(chunk)
-    check_content(temporary, file_endings()[suffix], name)
+    check_content(temporary, list_file_endings()[suffix], name)
     stored = digest.hexdigest()[:40] + suffix
     temporary.replace(folder / stored)
     return ReceivedFile(stored, name)
@@ -431,9 +431,9 @@ def _add_file(
                 skipped.append(Skipped(file.name, unused))
         if documents:
             outcome, passages = "added" if added.added else "already there", added.passages
-    left_out = merge_left_out(document.left_out for document in read.documents)
+    omitted_parts = merge_omitted_parts(document.omitted_parts for document in read.documents)
     notes = tuple(item.reason for item in skipped[:MAX_NOTES])
     notes = notes if len(skipped) <= MAX_NOTES else (*notes, f"And {len(skipped) - MAX_NOTES:,} more.")
-    if left_out:
-        notes = (*notes, f"Left out: {', '.join(map(str, left_out))}.")
+    if omitted_parts:
+        notes = (*notes, f"Left out: {', '.join(map(str, omitted_parts))}.")
     return FileOutcome(file.name, outcome, documents, passages, notes)
