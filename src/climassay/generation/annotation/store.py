@@ -295,13 +295,15 @@ class AnnotationStore:
                 own_labels = sa.select(annotations.c.draft).where(
                     *current_label_conditions(dataset, annotator=annotator)
                 )
-                seen = own_labels.union(own_skips).subquery()
-                count_seen = (
+                finished = own_labels.union(own_skips).subquery()
+                count_finished = (
                     sa.select(sa.func.count())
-                    .select_from(seen.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == seen.c.draft)))
+                    .select_from(
+                        finished.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == finished.c.draft))
+                    )
                     .where(items.c.state == "open")
                 )
-                n_remaining -= int(connection.execute(count_seen).scalar_one())
+                n_remaining -= int(connection.execute(count_finished).scalar_one())
         sorted_totals = sorted(label_totals.items(), key=lambda entry: (-entry[1][0], entry[0]))
         return AnnotationProgress(
             items=sum(counts.values()) - counts.get(OUT, 0),
