@@ -15,7 +15,9 @@ from typing import NamedTuple
 from climassay.questions.types.multiple_choice.answer_text import (
     bare_text,
     is_variable,
+    label_options,
     normalise_answer,
+    option_marked_correct,
     repeated_option,
     replace_boxes,
     replace_json,
@@ -97,10 +99,16 @@ def chosen_option(text: str, options: int, texts: Sequence[str] = ()) -> int | N
 def _read(text: str, options: int, texts: Sequence[str], depth: int) -> int | None:
     text = normalise_answer(replace_json(text))
     text = replace_boxes(text, lambda content: _read(content, options, (), depth - 1) if depth else None)
+    marked, text = option_marked_correct(text, options)
     reader = _Reader(text, options, texts)
     chosen = reader.choice()
+    if marked is not None:
+        return marked if chosen in (marked, None) else None
+    if chosen is None and texts and not reader.mentions:
+        repeated = repeated_option(text, texts)
+        return _Reader(label_options(text, texts), options).choice() if repeated is None else repeated
     if chosen is None:
-        return repeated_option(text, texts) if texts and not reader.mentions else None
+        return None
     return None if reader.contradicted(chosen, texts) else chosen
 
 
@@ -138,7 +146,10 @@ class _Reader:
         if any(letter == last.letter and position > last.position for letter, position in self.rejected):
             return None
         rest = self.tokens[last.end + 1 :]
-        return None if any(token.classes & W.RETRACT for token in rest) or self._unsaid(rest) else last.letter
+        retracted = any(token.classes & W.RETRACT for token in rest) or any(
+            self._answers_no(position) for position in range(last.end + 1, len(self.tokens))
+        )
+        return None if retracted or self._unsaid(rest) else last.letter
 
     def contradicted(self, letter: int, texts: Sequence[str]) -> bool | None:
         """Return whether another option's text follows the letter's last mention; None if no option's text does."""
