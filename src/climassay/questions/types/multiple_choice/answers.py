@@ -106,7 +106,9 @@ def _read(text: str, options: int, texts: Sequence[str], depth: int) -> int | No
         return marked if chosen in (marked, None) else None
     if chosen is None and texts and not reader.mentions:
         repeated = repeated_option(text, texts)
-        return _Reader(label_options(text, texts), options).choice() if repeated is None else repeated
+        if repeated is not None:
+            return repeated
+        return _Reader(label_options(text, texts), options).choice(accepts_only_label=False)
     if chosen is None:
         return None
     return None if reader.contradicted(chosen, texts) else chosen
@@ -123,11 +125,14 @@ class _Reader:
         self.rejected: list[tuple[int, int]] = []
         """Letters with the positions of their tokens."""
 
-    def choice(self) -> int | None:
-        """Return the letter of the last statement, unless it is taken back or contradicted."""
+    def choice(self, accepts_only_label: bool = True) -> int | None:
+        """Return the letter of the last statement, unless it is taken back or contradicted.
+
+        An answer without a statement chooses the only letter that it writes as a label, if this is accepted.
+        """
         statements = [statement for mention in self.mentions if (statement := self._statement(mention))]
         if not statements:
-            return self._only_label()
+            return self._only_label() if accepts_only_label else None
         last = statements[-1]
         explicit = [statement for statement in statements if statement.explicit]
         if not last.explicit and explicit and explicit[-1].letter != last.letter:
