@@ -93,7 +93,9 @@ def passages_of(workspace: Path) -> dict[str, list[str]]:
         return {}
     place = Workspace.open(workspace)
     names = CollectionStore.at(place).names()
-    return {name: sorted(one.id + one.text for one in Collection.open(place, name).each_passage()) for name in names}
+    return {
+        name: sorted(one.id + one.text for one in Collection.open(place, name).iterate_passages()) for name in names
+    }
 
 
 def stored_answers(workspace: Path) -> int:

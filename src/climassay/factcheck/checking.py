@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from climassay.corpus.documents import report_name
+from climassay.corpus.documents import expand_report_name
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.debate.advocate import Advocate
@@ -157,7 +157,7 @@ def _describe_source(advocate: AdvocateSettings, resources: DebateResources) -> 
     n_passages: Counter[str] = Counter()
     for name in advocate.collections:
         for document in resources.collections[name].collections[0].documents():
-            title = report_name(" ".join((document.report or document.title).split()), document.source)
+            title = expand_report_name(" ".join((document.report or document.title).split()), document.source)
             n_passages[shorten(title, _MAX_TITLE_LENGTH, placeholder=" ...")] += document.passages
     titles = [title for title, _ in n_passages.most_common()]
     listed = "; ".join(titles[:_MAX_TITLES])

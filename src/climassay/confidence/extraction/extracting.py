@@ -22,7 +22,7 @@ from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.settings import ExtractOptions
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import Tag
-from climassay.corpus.documents import Block, Document, Passage, shared_start
+from climassay.corpus.documents import Block, Document, Passage, count_repeated_characters
 from climassay.corpus.languages import LANGUAGE_NAMES, OTHER_SCRIPT, count_function_words, is_in_other_script
 from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
@@ -167,7 +167,7 @@ def _blocks(passages: list[Passage]) -> Iterator[Block]:
         before = ""
         open_block: Block | None = None
         for passage in run:
-            shared = shared_start(before, passage.text) if before else 0
+            shared = count_repeated_characters(before, passage.text) if before else 0
             for line_index, text in enumerate(passage.text[shared:].split("\n")):
                 if shared and line_index == 0 and open_block is not None:
                     open_block = replace(open_block, text=open_block.text + text)

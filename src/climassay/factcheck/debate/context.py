@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from climassay.corpus.documents import Passage, report_name
+from climassay.corpus.documents import Passage, expand_report_name
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, takes_side
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
@@ -197,7 +197,7 @@ def as_one_line(text: str) -> str:
 
 def locate(passage: Passage) -> str:
     """Format the location of a passage for a prompt: report or title, chapter or heading, page and year."""
-    report = passage.report and report_name(passage.report, passage.source)
+    report = passage.report and expand_report_name(passage.report, passage.source)
     location = as_one_line(replace(passage, url=None, report=report).citation)
     year = (passage.date or "")[:4]
     return f"{location}, {year}" if year and year not in location else location

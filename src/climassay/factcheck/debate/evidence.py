@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from climassay.corpus.search import fuse
+from climassay.corpus.search import fuse_rankings
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.context import as_one_line, locate
 from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, FoundPassage, Steps, ask_text, gather
@@ -224,7 +224,7 @@ def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> S
             cosines = [cosine for cosine in (first.cosine, passage.cosine) if cosine is not None]
             merged[name] = replace(first, cosine=max(cosines, default=None))
             rankings[-1].append(name)
-    return tuple(merged[name] for name in fuse(*rankings))
+    return tuple(merged[name] for name in fuse_rankings(*rankings))
 
 
 def _grade_candidates(
