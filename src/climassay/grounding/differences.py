@@ -124,8 +124,8 @@ _OVERLAP_WEIGHT = 2.0
 """Weight of the overlap of the words around two figures, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
 """Minimum score difference between a differing figure and a confirming one; from docs/results/check_text.md."""
-_MIN_NEARNESS = 1.15
-"""Minimum nearness of a source sentence whose figures can contradict a figure; see docs/results/check_text.md."""
+MIN_NEARNESS = 1.15
+"""Minimum nearness of a source sentence that can contradict a sentence; see docs/results/check_text.md."""
 _MIN_OVERLAP = 0.2
 """Minimum overlap of the words around a figure in words with those around a figure that contradicts it."""
 _ROUNDING = 0.01
@@ -217,7 +217,7 @@ def differing_figures(
     ]
 
     def is_near(index: int) -> bool:
-        return sources[index].nearness >= _MIN_NEARNESS
+        return sources[index].nearness >= MIN_NEARNESS
 
     results = []
     for figure in figures:
