@@ -209,6 +209,11 @@ def evaluate_validator(
             raise InputError(f"{judge.name} was trained on all questions of {labels}: measure it on others.")
         trained_on = len(table.drafts) - len(fresh)
         fresh = list(sample(fresh, limit, seed))
+        if len({example.valid for example in fresh}) == 1:
+            word = "valid" if fresh[0].valid else "invalid"
+            raise InputError(
+                f"All {len(fresh)} questions to be judged are {word}: a validator is measured on both kinds."
+            )
         with session.progress.task(f"Asking {judge.name}", len(fresh)) as task:
             scores = judge.score(fresh, seed=seed, on_judged=task.advance)
     source = {"validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on}
