@@ -84,10 +84,10 @@ def report_experiment(
     """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers.
 
     Args:
-        run: Id of a run of climassay evaluate run; see climassay records runs.
+        run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
         published: Models whose published results appear beside ours; ``all`` for every one.
         published_set: ``gold`` or ``silver``.
-        against: Report the overlap of the questions with this collection, file or folder; repeat.
+        against: Report the overlap of the questions with this collection, file or folder; can be repeated.
         metrics: Names of metrics in which cells are compared; by default one or two for each task.
         seed: Seed of the resampling.
         html: File of the report.
@@ -178,7 +178,7 @@ def find_contamination(
 
     Args:
         questions: Test questions: a file, or 'primer'.
-        against: Collection, file or folder of training or retrieval texts; repeat.
+        against: Collection, file or folder of training or retrieval texts; can be repeated.
         words: Length of the n-grams in words.
         worst: Number of questions with the longest shared runs to list.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -357,9 +357,9 @@ def check_judge(
         answer: Column of the answer.
         group: Column that says which answers belong together; by default the question.
         scale: Lowest and highest rating of the file.
-        limit: Maximum number of groups, drawn by the seed.
+        limit: Maximum number of groups, drawn at random.
         pairs: Maximum number of pairs compared in both orders.
-        seed: Seed of draws and resampling.
+        seed: Random seed for sampling and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -418,7 +418,7 @@ def blind_answers(
     """Prepare the long answers of an experiment for blind rating by people.
 
     Args:
-        run: Id of a run of climassay evaluate run; see climassay records runs.
+        run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
         dataset: Name of a new dataset; people rate its answers in the browser (climassay serve).
         pairs: With --dataset: maximum number of pairs to compare, in place of single answers.
         overlap: With --dataset: number of people who rate each answer.

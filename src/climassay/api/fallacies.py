@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.api.learned import card, check_model_path, comparison_table, is_table, text_rows
+from climassay.api.learned import check_model_path, comparison_table, is_table, provenance_data, read_text_rows
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.io import read_bytes
@@ -35,7 +35,7 @@ def name_fallacies(
         classifier: ``fallacies``, ``claims``, or the file of a trained classifier.
         column: Column of a table that holds the texts.
         truth: Column of the true labels, to score the result.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -97,10 +97,10 @@ def evaluate_fallacies(
         labels: Table of texts and labels.
         text: Column of the texts.
         truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
-        exclude: Table whose texts and their near-duplicates are left out (the training data); repeat.
+        exclude: Table whose texts and their near-duplicates are left out (the training data); can be repeated.
         include_trained: Also score items of the training data.
         encoder: Encoder that finds near-duplicates.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -114,7 +114,7 @@ def evaluate_fallacies(
     labels = Path(labels)
     loaded = load_fallacies(classifier)
     texts, classes = _read_table(labels, text, truth or loaded.subject.column)
-    excluded = [item for file in exclude for item, *_ in text_rows(Path(file), text)]
+    excluded = [item for file in exclude for item, *_ in read_text_rows(Path(file), text)]
     alike: set[int] = set()
     if excluded:
         with Session.opened(workspace) as session:
@@ -160,7 +160,7 @@ def train_fallacies(
         folds: Number of cross-validation folds.
         precision: Minimum share of right answers above the threshold.
         licence: Licence of the data, stored with the classifier.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -215,12 +215,12 @@ def train_fallacies(
 
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:
     """Return the texts of a table and their labels (empty if ``truth`` is None)."""
-    rows = text_rows(file, text, truth)
+    rows = read_text_rows(file, text, truth)
     return [row.text for row in rows], [row.other for row in rows]
 
 
 def _describe(classifier: "FallacyClassifier") -> dict[str, Any]:
-    return {**card(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
+    return {**provenance_data(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
 
 
 def _score_data(scores: "dict[str, HeldOutScores]") -> dict[str, Any]:

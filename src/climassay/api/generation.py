@@ -182,7 +182,7 @@ def screen(
     Args:
         drafts: Drafts (climassay generate), a question file with passages, or primer.
         without: Check to leave out, by name; repeat. See generate checks.
-        only: Run only this check; repeat.
+        only: Run only this check; can be repeated.
         language: Language that the questions should be in: en, de, fr, es, pt, it or nl.
         encoder: Encoder for the check “off topic”, for example local:minilm.
         entailment: Scorer for the check “not entailed”: prompted:MODEL, supports:MODEL or nli:MODEL.
@@ -304,7 +304,7 @@ def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
     """Show yield, reasons for rejection, and the spread of questions over sources and levels.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -320,7 +320,7 @@ def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, 
     """Write the drafts of a dataset to a file, with all decisions about them.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
         output: JSON Lines, one draft per line.
         accepted: Leave out rejected and failed drafts.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -442,7 +442,7 @@ def publish(
         lm_eval: Write tasks for lm-evaluation-harness.
         data_only: Write no tasks for other frameworks.
         name: Name of the dataset; begins the names of its tasks. By default the file's name.
-        kinds: Kind of question to publish, for example mcq; repeat. By default all.
+        kinds: Kind of question to publish, for example mcq; can be repeated. By default all.
         splits: Train, dev and test: shares, or numbers of questions with one -1 for the rest.
         licence: Licence of the questions, as hubs spell it: cc-by-4.0.
         canary: Put a canary string into the files.

@@ -44,13 +44,13 @@ def reproduce_climaqa(
     Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
-        tables: Number of a table (3, 5, 6 or 7); repeat. By default all of them.
+        tables: Number of a table (3, 5, 6 or 7); can be repeated. By default all of them.
         models: Who is asked: a name or a loaded model, or several.
-        gold: File or folder of ClimaQA-Gold; repeat. By default the authors' files on the hub.
-        silver: File or folder of ClimaQA-Silver; repeat. By default the authors' files on the hub.
+        gold: File or folder of ClimaQA-Gold; can be repeated. By default the authors' files on the hub.
+        silver: File or folder of ClimaQA-Silver; can be repeated. By default the authors' files on the hub.
         examples: Question file of the few-shot examples, or primer.
-        source: Collection of the five books that the questions come from, for the setting rag-source; repeat.
-        held_out: Collection of other textbooks, for the setting rag-held-out; repeat.
+        source: Collection of the five books that the questions come from, for the setting rag-source; can be repeated.
+        held_out: Collection of other textbooks, for the setting rag-held-out; can be repeated.
         fine_tuned: Adapter of a local model for the rows ft-silver, see climassay tune finetune.
         continued_pretraining: Adapter of a local model for the rows cp-held-out, see climassay tune pretrain.
         scoring: How multiple-choice answers are read: likelihood (of the letters) or letter (generated).
@@ -59,9 +59,9 @@ def reproduce_climaqa(
         bert_model: Model of BERTScore, by default the encoder; the paper's is roberta-large.
         entailment: Scorer of factual accuracy, without which it is left out; the paper's is
             supports:openai:gpt-4o-mini.
-        limit: Maximum number of questions per task, drawn by the seed.
+        limit: Maximum number of questions per task, drawn at random.
         estimate: Only estimate calls, tokens and cost; no model is asked.
-        seed: Seed of draws and resampling.
+        seed: Random seed for sampling and resampling.
         output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -111,7 +111,7 @@ def reproduce_climinator(
     Every answer is stored: after an interruption, the same call asks only for missing answers.
 
     Args:
-        tables: Number of a table (1 to 5); repeat. By default all for which claims and sources are named.
+        tables: Number of a table (1 to 5); can be repeated. By default all for which claims and sources are named.
         models: Who debates: a name or a loaded model, or several, one after the other.
         claims: Claims of Climate Feedback with their verdicts (Tables 1, 3 and 4).
         myths: Claims of Skeptical Science with their verdicts (Table 2).
@@ -123,9 +123,9 @@ def reproduce_climinator(
         scientists: Collection of the advocate S1000: abstracts of the most cited climate scientists.
         contrarian: Collection of the adversarial advocate NIPCC (Tables 3 to 5).
         settings: Rules of the debates; by default at most two rounds.
-        limit: Maximum number of claims of each file, drawn by the seed.
+        limit: Maximum number of claims of each file, drawn at random.
         estimate: Only estimate calls, tokens and cost of the first rounds; no debate is held.
-        seed: Seed of draws and resampling.
+        seed: Random seed for sampling and resampling.
         output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -172,7 +172,7 @@ def reproduce_ppairs(
     computed is stored: run it again after an interruption, and only what is missing is computed.
 
     Args:
-        tables: Number of a table (4.1, 4.2, 4.3 or 4.4); repeat. By default all whose data is named.
+        tables: Number of a table (4.1, 4.2, 4.3 or 4.4); can be repeated. By default all whose data is named.
         models: Local model whose hidden states are read, or several, one after the other.
         newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
         summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl, or a download of

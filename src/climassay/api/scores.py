@@ -33,8 +33,8 @@ def score_answers(
     Args:
         file: Table (CSV, JSONL, Parquet) with the columns reference and answer, and for cloze answers statement.
         metrics: bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match, exact_match_normalised or
-            phrase_similarity; repeat. By default the last three for rows with a statement, the first three for the
-            others.
+            phrase_similarity; can be repeated. By default the last three for rows with a statement, the first three for
+            the others.
         encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
         window: Words on each side of the gap, for phrase similarity; 0: the whole statement.
         judge: Strong model that marks each answer with a reason (judged_accuracy), given the question, the reference
@@ -124,7 +124,7 @@ def evaluate_entailment(
     Args:
         scorer: prompted:MODEL, supports:MODEL (the paper's judge) or nli:MODEL.
         labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
-        against: Further scorer to compare on the same pairs; repeat.
+        against: Further scorer to compare on the same pairs; can be repeated.
         limit: Number of statements drawn at random, with all their pairs; all by default.
         seed: Seed of the sample and of resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.

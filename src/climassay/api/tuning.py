@@ -40,10 +40,11 @@ def pretrain(
     Args:
         name: Name of the adapter in the workspace.
         collections: Collections to train on.
-        validation: Collection to validate on; repeat.
-        validation_documents: Document of the collections, by id, title or file, to validate on; repeat.
-        source: Collection of the books the benchmark's questions come from; repeat.
-        questions: Question file, or primer: the documents that it names are excluded from the training; repeat.
+        validation: Collection to validate on; can be repeated.
+        validation_documents: Document of the collections, by id, title or file, to validate on; can be repeated.
+        source: Collection of the books the benchmark's questions come from; can be repeated.
+        questions: Question file, or primer: the documents that it names are excluded from the training; can be
+            repeated.
         validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage).
         seed: Seed of the training.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.

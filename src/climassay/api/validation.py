@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import generation
-from climassay.api.learned import card, check_model_path
+from climassay.api.learned import check_model_path, provenance_data
 from climassay.errors import InputError
 from climassay.models import ModelOptions, OpenWeights
 from climassay.models.provider import is_served
@@ -85,7 +85,7 @@ def train_validator(
         folds: Number of cross-validation folds.
         replace_other: Replace an adapter of another training.
         field: Field of science in the prompts; by default climate science.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -185,8 +185,8 @@ def evaluate_validator(
         labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
         field: Field of science in the prompts; by default climate science.
         include_trained: Also score items of the training data.
-        limit: Number of items drawn at random; all by default.
-        seed: Seed of samples, splits, folds and resampling.
+        limit: Number of items to draw at random; by default all are used.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -288,7 +288,7 @@ def show_validator(validator: Path | str) -> Shown:
 
     validator = Path(validator)
     record = read_training_record(validator)
-    source = card(record.provenance)
+    source = provenance_data(record.provenance)
     facts = {**source.pop("settings"), **source}
     rows = [(name.replace("_", " "), _words(value)) for name, value in facts.items() if value not in ("", (), None)]
     threshold = [] if record.threshold is None else [threshold_table(record.threshold)]
