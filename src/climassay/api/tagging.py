@@ -315,8 +315,10 @@ def evaluate_tagger(
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
         probabilities = loaded.predict_proba([item.item for item in items])
-        truth, groups = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
-        scores = [(Path(tagger).name, evaluate_on_mixes(truth, probabilities, groups, shares=loaded.shares, seed=seed))]
+        truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
+        scores = [
+            (Path(tagger).name, evaluate_on_mixes(truth, probabilities, sections, shares=loaded.shares, seed=seed))
+        ]
     else:
         items = sample(items, limit, seed)
         table, specs = replace(table, items=items), _find_specs(methods)
