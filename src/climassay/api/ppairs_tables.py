@@ -306,8 +306,8 @@ class PpairsRecipe:
         accuracy = tagger.trained.accuracy
         interval = f"{accuracy.low:.3f}, {accuracy.high:.3f}"
         part.remarks.append(
-            f"Table 4.4: the probe ordered {accuracy.value:.3f} [{interval}] of {accuracy.n} pairs of training statements "
-            "with different levels, held out by item; the thesis prints .727 for three outcomes."
+            f"Table 4.4: the probe ordered {accuracy.value:.3f} [{interval}] of {accuracy.n} pairs of training "
+            "statements with different levels, held out by item; the thesis prints .727 for three outcomes."
         )
         missing = [column for cycle, column in CYCLES.items() if cycle not in {item.cycle for item in items}]
         if missing:
