@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from climassay.confidence.results import ComparedStatements, ExtractedStatements, FoundTopics, LintedDrafts, TopicTrends
 from climassay.confidence.statement import read_statements
 from climassay.errors import InputError
-from climassay.models import DEFAULT_MODEL, Generator
+from climassay.models import Generator
 from climassay.prompts import load_prompt
 from climassay.reporting import Report, Section
 from climassay.reporting.html import report_data
@@ -184,7 +184,7 @@ def find_topics(
     *,
     names: Path | str | None = None,
     assign_untagged: bool = False,
-    model: Generator | str | None = DEFAULT_MODEL,
+    model: Generator | str | None = None,
     workspace: Place = None,
 ) -> FoundTopics:
     """Group statements with their contexts into named topics, as BERTopic does.
@@ -197,7 +197,7 @@ def find_topics(
         settings: Number of topics and settings of the clustering.
         names: TOML file of topic names, created if missing; later runs use the names that you edit in it.
         assign_untagged: Whether statements without a level are assigned to the nearest topic as well.
-        model: Model that proposes the names; None names topics by their most typical words.
+        model: Model that proposes the names; without one, topics are named by their most typical words.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:

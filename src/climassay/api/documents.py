@@ -71,7 +71,7 @@ def add_documents(
         ['Principles of Physical Climate']
     """
     from climassay.corpus.collection_storage import check_name
-    from climassay.corpus.presentation import collection_progress
+    from climassay.corpus.presentation import show_addition_progress
 
     check_name(collection)
     names = [files] if isinstance(files, (str, Path)) else list(files)
@@ -98,7 +98,7 @@ def add_documents(
             **({} if session.pool is None else {"load": session.pool.load_encoder}),
         )
         with session.progress.task(collection) as task:
-            report_progress = on_progress or collection_progress(collection, task)
+            report_progress = on_progress or show_addition_progress(collection, task)
             report = target.add(
                 chain([first_document], documents_to_add),
                 replace=replace_older,
@@ -178,15 +178,15 @@ def evaluate_search(
     with Session.opened(workspace) as session:
         searched_collection = corpus.Collection.open(session.workspace, collection)
         files = [path for file in one_or_several(questions) for path in _find_question_files(str(file))]
-        judged_files = [corpus.read_judged(path, columns or corpus.QuestionColumns()) for path in files]
+        gold_files = [corpus.read_gold_questions(path, columns or corpus.QuestionColumns()) for path in files]
         search_modes = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
         return corpus.evaluate_retrieval(
             searched_collection,
-            [question for pairs, _ in judged_files for question in pairs],
+            [question for pairs, _ in gold_files for question in pairs],
             ks=tuple(ks) or DEFAULT_KS,
             modes=search_modes,
             within_group=within_group,
-            left_out=sum(left_out for _, left_out in judged_files),
+            n_omitted_rows=sum(n_omitted_rows for _, n_omitted_rows in gold_files),
         )
 
 
