@@ -471,12 +471,12 @@ def publish(
     """
     from climassay.generation.publishing import (
         SplitPlan,
-        as_json_lines,
-        check_free,
         check_repository,
+        check_target_folder,
         prepare_dataset,
         push_dataset,
         read_manifest,
+        to_json_lines,
         write_dataset,
     )
     from climassay.integrations import publish_benchmark
@@ -502,7 +502,7 @@ def publish(
         licence=licence,
         canary=canary,
     )
-    check_free(output, dataset_to_write.name, force=force)
+    check_target_folder(output, dataset_to_write.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
         inspect = lm_eval = any(TYPES[kind].in_climaqa for kind in dataset_to_write.kinds)
@@ -525,7 +525,7 @@ def publish(
         with tempfile.TemporaryDirectory() as folder, Session.opened(workspace) as session:
             file = Path(folder) / "questions.jsonl"
             rows = map(asdict, questions or dataset_to_write.questions())
-            file.write_text(as_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
+            file.write_text(to_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
             tasks = publish_benchmark(
                 file,
                 output,
