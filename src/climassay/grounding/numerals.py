@@ -182,12 +182,14 @@ _SHARES = tuple(
 )  # fmt: skip
 _DIGITS = r"\d{1,3}(?:[, ]\d{3}){1,3}|\d+"
 _PART_OF = re.compile(
-    rf"(?<![\w.,/$€£-])(?P<part>{_NUMBER_WORD}|{_DIGITS})"
-    r"(?:[\s-]{1,3}(?:out\s+of|in(?:\s+every)?|von|sur|em\s+cada|de\s+cada)[\s-]{1,3}"
+    rf"(?<![\w.,/$€£-])(?:(?P<part>{_NUMBER_WORD}|{_DIGITS})"
+    r"[\s-]{1,3}(?:out\s+of|in(?:\s+every)?|von|sur|em\s+cada|de\s+cada)[\s-]{1,3}"
     rf"(?P<all>{_NUMBER_WORD}|{_DIGITS})\b"
+    rf"|(?P<few>{_NUMBER_WORD})\s+of(?:\s+(?:the|all))?\s+(?P<many>{_NUMBER_WORD})\b"
+    r"|(?P<numerator>\d{1,3})/(?P<denominator>\d{1,3})(?=\s+(?:of|der|des|de)\b))"
     r"(?![.,/:]?\d|\s?[%°]|[\s-]{1,3}(?:hundred|thousand|million|billion|trillion|per\s?cent|degrees?|[mck]?m|metres?|feet"
     r"|miles?|years?|yrs?|days?|months?|decades?|weeks?|hours?|minutes?|jahren?|jahre|tagen?|ans|mois|jours|años|meses"
-    r"|anos)\b)|/(?P<whole>\d{1,3})\s+(?:of|der|des|de)\b)",
+    r"|anos)\b)",
     re.IGNORECASE,
 )
 _YEARS_AS_TOTAL = range(1500, 2301)
@@ -204,7 +206,7 @@ _MULTIPLES = tuple(
          r"|\bvervierfach\w*|\bquadruplé\w*|\bcuadruplic\w+", 4.0),
         (r"\b(?:five|5)\s+times\b|\b(?:five|5)-?fold\b|\bverfünffach\w*", 5.0),
         (r"\b(?:ten|10)\s+times\b|\b(?:ten|10)-?fold\b|\bverzehnfach\w*", 10.0),
-        (r"\bhalv(?:ed|es)\b|\bhalbier\w*", 0.5),
+        (r"\bhalv(?:ed|es)\b|\bhalbier\w*|\bhalf\s+as\s+(?:much|many|large|high|big|long|strong|fast)\b", 0.5),
     )
 )  # fmt: skip
 _MONTHS = {
@@ -263,7 +265,7 @@ def worded_figures(text: str) -> Iterator[WordedFigure]:
             hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
             yield WordedFigure(*match.span(), share, "share", _HEDGED_STEP if hedged else _SHARE_STEP)
     for match in _PART_OF.finditer(text):
-        part, total = (_count(match[group]) for group in ("part", "all" if match["all"] else "whole"))
+        part, total = (_count(number) for number in match.groups() if number)
         if 0 < part < total and total not in _YEARS_AS_TOTAL:
             share = 100 * part / total
             yield WordedFigure(*match.span(), share, "share", min(_SHARE_STEP, 0.3 * share, 0.3 * (100 - share)))

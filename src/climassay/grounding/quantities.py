@@ -48,6 +48,7 @@ from climassay.grounding.units import (
     Unit,
     money_before,
     read_magnitude,
+    read_rate,
     read_unit,
 )
 
@@ -92,11 +93,11 @@ _YEARLY = re.compile(
     re.IGNORECASE,
 )
 _CHANGE = (
-    r"(?:ris|rose|warm(?!est)|cool(?!est)|increas|decreas|chang|anomal|differen|drop|fall|fell|declin|erwärm|anstieg|gestieg"
+    r"(?:ris|rose|warm(?!est)|cool(?!est)|increas|decreas|(?<!climate )chang|anomal|differen|drop|fall|fell|declin|erwärm|anstieg|gestieg"
     r"|réchauff|hausse|calent|aument|aquec)\w*"
 )
 _CHANGE_BEFORE = re.compile(
-    rf"\b(?:by|um|de)\s+(?:{_ABOUT})?\s*$|\b{_CHANGE}(?![^,;:]*\b(?:to|from|at|auf|bei|à|hasta)\b)[^.,;:]*$",
+    rf"\b(?:by|um)\s+(?:{_ABOUT})?\s*$|\b{_CHANGE}(?![^,;:]*\b(?:to|from|at|reach\w*|exceed\w*|days|auf|bei|à|hasta)\b)[^.,;:]*$",
     re.IGNORECASE,
 )
 _CHANGE_AFTER = re.compile(
@@ -450,7 +451,7 @@ def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) 
     year_like = bool(_YEAR_LIKE.fullmatch(number))
     money, start = money_before(plain, match.start())
     magnitude, end = read_magnitude(plain, numeral.end, money=money is not None)
-    unit, end = (money, end) if money else read_unit(plain, end, bracketed=not year_like)
+    unit, end = read_rate(money, plain, end) if money else read_unit(plain, end, bracketed=not year_like)
     if number == "one" and unit is not None and unit.kind in ("time", "days"):
         unit, end = None, match.end()  # "one day" is seldom a measurement
     negative = not year_like and bool(_SIGN.search(plain[max(0, start - 2) : start]))
