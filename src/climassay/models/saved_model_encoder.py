@@ -46,7 +46,7 @@ _REFUSED_OPERATIONS = frozenset(
 
 
 class SavedModelEncoder:
-    """Encoder in a folder that TensorFlow saved, whose function maps texts to vectors; loaded at first use.
+    """Encoder from a folder in TensorFlow's SavedModel format, loaded at first use.
 
     Args:
         name: ``savedmodel:`` and the folder.
@@ -74,7 +74,7 @@ class SavedModelEncoder:
 
     @cached_property
     def width(self) -> int:
-        """Number of dimensions.
+        """Number of dimensions of the vectors.
 
         Raises:
             ModelError: The model cannot be loaded, or its function does not map texts to vectors.

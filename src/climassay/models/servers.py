@@ -48,7 +48,7 @@ NEEDED_HEADER = re.compile(
     r"accept(-encoding)?|connection|content-(length|type)|host|transfer-encoding|user-agent|x-stainless-.*",
     re.IGNORECASE,
 )
-"""Headers required by HTTP or set by OpenAI's client."""
+"""Pattern of the names of headers that HTTP requires or OpenAI's client sets itself."""
 
 _PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -105,7 +105,7 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
     Args:
         provider: ``openai``, or the name of a table of the user's configuration.
         base_url: Server of ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. Unless it is a
-            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is one of these two or a table's.
+            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is that of these two or of a table.
         api_key: Key that overrides the configured one.
 
     Raises:
@@ -222,9 +222,9 @@ def providers() -> Mapping[str, Provider]:
 
 
 def normalised_base_url(url: str) -> str:
-    """Normalise a URL: lower-case host, no default port, trailing slash, user, query or fragment.
+    """Normalise a URL: lower-case the host, and remove default port, trailing slash, user, query and fragment.
 
-    The type is kept (:class:`~climassay.redaction.TrustedUrl`).
+    A :class:`~climassay.redaction.TrustedUrl` remains one.
 
     Raises:
         ModelError: The URL is not an http or https URL.
@@ -333,7 +333,7 @@ def find_price(model: str, folder: Path) -> Price | None:
 
 
 def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Return the price file of a folder with its entries by model; empty without a file.
+    """Return the path of a folder's price file and its entries by model; the folder and {} if there is no file.
 
     Raises:
         InputError: The file cannot be read.

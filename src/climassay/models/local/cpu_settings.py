@@ -33,7 +33,8 @@ _MIN_SPEEDUP = 1.2
 _ROUNDS = 5
 _MAX_SLOWDOWN = 2.0
 _INPUTS, _OUTPUTS, _ROWS = 576, 1536, (64, 32)
-"""Sizes of a layer of the bundled model, with the tokens of a prompt and of 32 answers. Larger models gain more."""
+"""Input and output width of a layer of the bundled model, and the numbers of input rows: tokens of a prompt, and one
+token each of 32 answers. Larger models gain more from bfloat16."""
 _SECONDS_PER_MEASUREMENT = 0.15
 _MAX_THREAD_SLOWDOWN = 1.25
 _n_threads: int | None = None
@@ -43,14 +44,15 @@ Measure = Callable[[], tuple[float, float]]
 def fastest_cpu_dtype(measure: Measure | None = None) -> str:
     """Return ``bfloat16`` if this CPU computes it at least 1.2 times as fast as float32, otherwise ``float32``.
 
-    ``$CLIMASSAY_DTYPE`` overrides the measurement, which is made once per processor type and torch version (some
+    ``$CLIMASSAY_DTYPE`` overrides the measurement, which is made once per processor type and torch version (a few
     hundredths of a second) and stored in the cache folder.
 
     Args:
-        measure: Returns seconds in float32 and bfloat16; by default of a layer's matrix products.
+        measure: Function that returns the seconds of a computation in float32 and in bfloat16; by default, of the
+            matrix products of one layer.
 
     Raises:
-        InputError: ``$CLIMASSAY_DTYPE`` is neither of the two.
+        InputError: ``$CLIMASSAY_DTYPE`` is neither float32 nor bfloat16.
     """
     value = os.environ.get(DTYPE_VARIABLE)
     if value:
@@ -61,13 +63,19 @@ def fastest_cpu_dtype(measure: Measure | None = None) -> str:
 
 
 def measured_cpu_dtype(measure: Measure | None = None) -> str:
-    """Return the faster format by measurement, ignoring ``$CLIMASSAY_DTYPE``; see :func:`fastest_cpu_dtype`."""
+    """Return the CPU number format that is faster in a measurement, ignoring ``$CLIMASSAY_DTYPE``.
+
+    See :func:`fastest_cpu_dtype`.
+    """
     return _stored_or_measured_dtype(cache_folder(), measure or _dtype_seconds)
 
 
 @functools.cache
 def _stored_or_measured_dtype(folder: Path, measure: Measure) -> str:
-    """Return the stored decision, or measure and store it; if it cannot be stored, it holds for this process."""
+    """Return the number format stored in a folder, or measure and store it.
+
+    A result that cannot be stored is used for the rest of this process.
+    """
     import torch
 
     cpu = f"{processor()}\n{torch.__version__}"
@@ -86,7 +94,7 @@ def _stored_or_measured_dtype(folder: Path, measure: Measure) -> str:
 
 
 def processor() -> str:
-    """Return name and instruction sets of the CPU."""
+    """Return the name and the instruction sets of the CPU."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -97,7 +105,7 @@ def processor() -> str:
 
 
 def _read_dtype(file: Path) -> str | None:
-    """Return the stored number format, or None; a damaged file is removed."""
+    """Return the stored number format; None if it is missing or damaged. A damaged file is removed."""
     try:
         result = json.loads(file.read_text(encoding="utf-8"))["dtype"]
     except OSError:
@@ -112,10 +120,10 @@ def _read_dtype(file: Path) -> str | None:
 
 
 def _dtype_seconds() -> tuple[float, float]:
-    """Measure the minimum CPU times of a layer in float32 and bfloat16, on one thread, alternating.
+    """Return the minimum CPU seconds of a layer in float32 and in bfloat16, measured alternately on one thread.
 
-    This is robust against other processes. The result holds for more threads as well, since they share the memory's
-    bandwidth, of which bfloat16 needs half.
+    Minimum CPU times hardly depend on other processes. The comparison also holds for more threads, since they share the
+    memory's bandwidth, of which bfloat16 needs half.
     """
     import torch
 
@@ -147,9 +155,9 @@ def _dtype_seconds() -> tuple[float, float]:
 
 
 def choose_threads(work: Callable[[], object]) -> int:
-    """Set torch's number of threads for this process, by measurement at the first call.
+    """Set torch's number of threads for this process to the number with which ``work`` is fastest.
 
-    ``$CLIMASSAY_THREADS`` overrides the measurement. Later calls use the first result.
+    The first call measures, unless ``$CLIMASSAY_THREADS`` states the number. Later calls use its result.
 
     Returns:
         The number of threads in use.
@@ -186,7 +194,7 @@ def _fastest_threads(work: Callable[[], object]) -> int:
 
 
 def _mean_seconds(work: Callable[[], object]) -> float:
-    """Return the mean time of the work after one warm-up run; the mean includes contention for cores."""
+    """Return the mean seconds of a call, after one warm-up call; the mean includes contention for cores."""
     started = time.perf_counter()
     work()
     if time.perf_counter() - started > 10 * _SECONDS_PER_MEASUREMENT:

@@ -39,18 +39,19 @@ DEFAULT_MAX_TOKENS = 256
 _ROWS_ON_CPU = 32
 _ROWS_ON_GPU = 128
 _MIN_SHARED_PREFIX = 64
-"""Minimum length of a common prefix for prompts to be grouped instead of sorted by length."""
+"""Minimum number of tokens of a common prefix for prompts to be scheduled together rather than by length."""
 _MAX_RESERVED = 128
-"""Maximum number of tokens reserved per row when one is admitted."""
+"""Maximum number of further tokens for which memory is reserved in each row when a prompt is admitted."""
 _MIN_SAVING = 256
-"""Minimum number of tokens that a shared run must save, since reading it costs operations in each layer and step."""
+"""Minimum number of tokens that storing a common prefix once must save, since reading it costs additional operations in
+each layer and step."""
 
 
 class TokenSampler:
     """Sampling parameters and random numbers of one sequence.
 
-    Random numbers depend on the seed and the prompt only, not on other sequences of the batch; prompts with the same
-    seed have different numbers.
+    Random numbers depend on the seed and the prompt only, not on other sequences of the batch; different prompts with
+    the same seed get different numbers.
     """
 
     def __init__(self, sampling: Sampling, prompt: Sequence[int]) -> None:
@@ -91,18 +92,19 @@ def draw_tokens(logits: Tensor, samplers: Sequence[TokenSampler]) -> list[int]:
 
 
 class AdmittedPrompt(NamedTuple):
-    """Admitted prompt, which became the last row."""
+    """Prompt that was added to the batch as its last row."""
 
     prompt: int
-    """Index among the admitted prompts."""
+    """Index of the prompt among those passed to ``admit``."""
     logits: Tensor
     """Logits of the next token, float32 [vocabulary]."""
 
 
 class SharedRows:
-    """Rows in one batch, for models with attention layers only; long common prefixes are stored once.
+    """Batch of sequences (rows), for models with attention layers only; long common prefixes are stored once.
 
-    Rows are numbered from 0 without gaps. A shared run must save ``min_saving`` tokens; None disables sharing.
+    Rows are numbered from 0 without gaps. A prefix is shared if this saves at least ``min_saving`` tokens; None
+    disables sharing.
     """
 
     def __init__(self, network: Network, reader: SequenceReader, *, min_saving: int | None = _MIN_SAVING) -> None:
@@ -113,7 +115,7 @@ class SharedRows:
         """Last shared run of each row."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), room: int = 1) -> int:
-        """Return the number of tokens stored if these prompts were added and each row had ``room`` more tokens."""
+        """Return the number of tokens stored if ``prompts`` were added and every row grew by ``room`` tokens."""
         runs = self._plan_shared_runs(prompts)
         new_runs = {run for last in runs for run in _chain(last) if not run.layers}
         own_lengths = [*self._own_lengths(), *map(_own_length, map(len, prompts), runs)]
@@ -122,7 +124,7 @@ class SharedRows:
         )
 
     def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
-        """Compute prompts with shared prefixes, and copy their keys and values into new rows."""
+        """Add a row for each prompt, computing shared prefixes once; yield each prompt when its row is filled."""
         runs = self._plan_shared_runs(prompts)
         max_length = max(*map(_own_length, map(len, prompts), runs), 0, *self._own_lengths())
         rows = len(self._lengths) + len(prompts)
@@ -151,7 +153,7 @@ class SharedRows:
                 yield AdmittedPrompt(token_position.sequence, reading.logits[token_position.row])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
-        """Append one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
+        """Append one token to every row; return the logits of the next token, float32 [rows, vocabulary]."""
         self._cache.prepare_step(self._own_lengths(), self._runs, self._network.device)
         logits = self._network.continue_rows(tokens, self._lengths, self._cache)
         self._lengths = [length + 1 for length in self._lengths]
@@ -173,11 +175,11 @@ class SharedRows:
             self._cache = RowCache(self._network.layers)
 
     def _own_lengths(self) -> list[int]:
-        """Return the number of tokens that each row stores alone."""
+        """Return the number of tokens of each row that are not in shared prefixes."""
         return list(map(_own_length, self._lengths, self._runs))
 
     def _plan_shared_runs(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
-        """Return the last shared run of each prompt: an existing run, or a new one that several prompts share."""
+        """Return the last shared run of each prompt, which is stored or new; None if the prompt has none."""
         results = [self._find_stored_run(tuple(prompt)) for prompt in prompts]
         if self._min_saving is None:
             return results
@@ -196,7 +198,7 @@ class SharedRows:
         return results
 
     def _find_stored_run(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
-        """Return the last existing run of the chain that a prompt begins with."""
+        """Return the last run of the longest stored chain of runs with which a prompt begins; None if there is none."""
         best: SharedPrefix | None = None
         for run in self._cache.runs:  # parents come first
             if run.parent is best and prompt[run.start : run.end] == run.tokens:
@@ -205,9 +207,9 @@ class SharedRows:
 
 
 class PlainRows:
-    """Rows computed one by one, for other models; the same methods as :class:`SharedRows`.
+    """Rows that are computed one by one, for models without shared prefixes; methods as in :class:`SharedRows`.
 
-    Uses the cache of transformers for the model, or recomputes all tokens if the model takes no cache.
+    Uses transformers' cache for the model, or recomputes all tokens if the model accepts no cache.
     """
 
     def __init__(self, network: Network) -> None:
@@ -216,11 +218,11 @@ class PlainRows:
         """Tokens and cache of each row."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), room: int = 1) -> int:
-        """Return the number of tokens stored if these prompts were added and each row had ``room`` more tokens."""
+        """Return the number of tokens stored if ``prompts`` were added and every row grew by ``room`` tokens."""
         return sum(len(tokens) + room for tokens in (*(tokens for tokens, _ in self._rows), *prompts))
 
     def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
-        """Compute prompts one by one."""
+        """Add a row for each prompt; yield each prompt when its row is computed."""
         from transformers import DynamicCache
 
         for index, prompt in enumerate(prompts):
@@ -229,7 +231,7 @@ class PlainRows:
             yield AdmittedPrompt(index, self._add(*self._rows[-1], prompt)[0])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
-        """Append one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
+        """Append one token to every row; return the logits of the next token, float32 [rows, vocabulary]."""
         return torch.cat([self._add(*row, [token]) for row, token in zip(self._rows, tokens, strict=True)])
 
     def drop(self, row: int) -> None:
@@ -245,7 +247,7 @@ class PlainRows:
 
 
 def rows_for(network: Network, reader: SequenceReader) -> SharedRows | PlainRows:
-    """Return empty rows of the class that suits a model; tested on first use."""
+    """Return an empty batch of the class that a model supports, which is tested on first use."""
     if not reader.shares:
         return PlainRows(network)
     if network.shares_rows is None:
@@ -254,7 +256,7 @@ def rows_for(network: Network, reader: SequenceReader) -> SharedRows | PlainRows
 
 
 def _shared_rows_equal_plain(network: Network) -> bool:
-    """Return whether rows with shared prefixes equal plain computation on a few short prompts."""
+    """Return whether rows with shared prefixes give the same results as plain computation on a few short prompts."""
     ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     prompts = [ids[:9], [*ids[:8], *ids[12:16]], [*ids[:8], *ids[12:15]], ids[16:20]]
     rows = SharedRows(network, SequenceReader(network), min_saving=1)
@@ -290,12 +292,12 @@ class _Answer:
     index: int
     prompt: list[int]
     limit: int
-    """Maximum number of tokens."""
+    """Maximum number of tokens of the answer."""
     sampler: TokenSampler
     stops: tuple[str, ...]
     constraint: Constraint | None
     removed_spaces: str
-    """Spaces removed from the end of the prompt; the answer begins with them."""
+    """Spaces removed from the end of the prompt, with which the generated text therefore begins."""
     tokens: list[int] = field(default_factory=list)
     n_drawn: int = 0
     """Number of tokens drawn, including the end token."""
@@ -307,12 +309,12 @@ class _Answer:
 
     @property
     def max_row_length(self) -> int:
-        """Maximum number of tokens of the row."""
+        """Maximum number of tokens of prompt and answer."""
         return len(self.prompt) + self.limit
 
 
 class Generation:
-    """Generation with one model, by default with the number of rows that suits its device."""
+    """Generator of answers of one model, by default with a number of rows that suits its device."""
 
     def __init__(
         self, network: Network, reader: SequenceReader, prompts: PromptFormat, *, rows: int | None = None
@@ -334,7 +336,7 @@ class Generation:
         on_result: CompletionCallback | None = None,
         on_text: TextCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests, in order; a request that cannot be answered returns a failed completion.
+        """Return a completion for each request, in order; it records a failure if the request cannot be answered.
 
         Args:
             requests: Requests to answer.
@@ -399,7 +401,7 @@ class Generation:
     def _generate_answers(
         self, queue: "deque[_Answer]", on_text: TextCallback | None
     ) -> Iterator[tuple[_Answer, FinishReason]]:
-        """Process the queue, and yield each answer when it is finished."""
+        """Generate all answers in the queue; yield each with its finish reason when it is complete."""
         rows = rows_for(self._network, self._reader)
         budget = self._network.free_tokens()
         active: list[_Answer] = []
@@ -425,10 +427,10 @@ class Generation:
     def _take_from_queue(
         self, queue: "deque[_Answer]", active: int, rows: SharedRows | PlainRows, budget: int
     ) -> list[_Answer]:
-        """Take answers from the queue if at least a quarter of the rows is free, as many as fit into the budget.
+        """Remove the next answers from the queue, as many as fit into a budget of tokens.
 
-        Some tokens are reserved for each row. If a row needs more, the last row returns to the queue, from where its
-        prompt and its answer so far are computed again.
+        Nothing is taken while less than a quarter of the rows is free. Some tokens are reserved for each row; if a row
+        needs more, the last row returns to the queue, and its prompt and answer so far are computed again.
         """
         if active > 3 * self._max_rows // 4:
             return []
@@ -442,7 +444,7 @@ class Generation:
     def _extend(
         self, rows: SharedRows | PlainRows, active: list[_Answer], first: int, logits: Tensor
     ) -> Iterator[tuple[_Answer, FinishReason]]:
-        """Draw a token for the active rows from ``first`` on, and yield and remove finished answers."""
+        """Draw a token for each active row from index ``first`` on; remove and yield the answers that it completes."""
         drawing = active[first:]
         constraints = [answer.constraint for answer in drawing]
         if any(constraint is not None for constraint in constraints):
@@ -459,7 +461,7 @@ class Generation:
                 yield finished, reason
 
     def _accept(self, answer: _Answer, token: int) -> FinishReason | None:
-        """Append a token to an answer; return the reason if it is finished."""
+        """Append a token to an answer; return the finish reason, or None if the answer is not complete."""
         answer.n_drawn += 1
         complete = answer.constraint is not None and answer.constraint.accept(token)
         if token in self._end_tokens:
@@ -474,14 +476,14 @@ class Generation:
 
 
 def _find_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the index of the first stop text, or None."""
+    """Return the index at which the first stop text begins, or None."""
     return min((index for index in map(text.find, stops) if index >= 0), default=None)
 
 
 def _schedule_order(answers: Sequence[_Answer]) -> list[_Answer]:
     """Order answers by maximum length, descending, but keep prompts with a long common prefix together.
 
-    Rows of similar length waste little attention, and the longest rows first show at once whether memory suffices.
+    Rows of similar length waste little attention. Starting with the longest rows shows at once whether memory suffices.
     """
     groups: list[list[_Answer]] = []
     for answer in sorted(answers, key=lambda answer: answer.prompt):

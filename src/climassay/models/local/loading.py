@@ -36,7 +36,7 @@ class LoadedModel:
     licence: str | None
     """Licence as stated by the authors, or None."""
     seconds: float
-    """Loading time."""
+    """Loading time in seconds."""
 
 
 def load_local(
@@ -138,7 +138,9 @@ def _cannot_load(part: str, name: str, error: Exception) -> ModelError:
 
 
 def split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
-    """Split a model name into the name without adapter, and the adapter's folder or None.
+    """Return a model's name without ``+adapter=FOLDER``, and the folder of the adapter.
+
+    ``adapter`` is a folder stated apart from the name. The returned folder is None if neither states one.
 
     Raises:
         ModelError: Two adapters are named, or the folder contains no readable adapter.
@@ -184,7 +186,13 @@ def _check_folder(folder: Path) -> Path:
 
 
 def hub_folder(name: str, thing: str, files: Sequence[str], ignored: Sequence[str] = ()) -> Path:
-    """Return a local folder, or download a model or encoder (``thing``) from the Hugging Face hub.
+    """Return the folder of a model or encoder, downloading it from the Hugging Face hub if it is not a local folder.
+
+    Args:
+        name: Folder, or id on the hub.
+        thing: Noun for messages, ``model`` or ``encoder``.
+        files: Patterns of the files to download.
+        ignored: Patterns of files that are not downloaded.
 
     Raises:
         ModelError: The folder or model does not exist.
@@ -225,7 +233,7 @@ def stated_licence(folder: Path) -> str | None:
 
 
 def default_device() -> str:
-    """Return the first GPU, or the CPU."""
+    """Return ``cuda`` or ``mps`` if torch finds such a GPU, otherwise ``cpu``."""
     import torch
 
     if torch.cuda.is_available():
@@ -245,6 +253,6 @@ def default_dtype(device: str) -> str:
 
 
 def gpu_devices() -> list[str]:
-    """Return GPU devices, without importing torch; if the list is empty, torch has no GPU."""
+    """Return signs of a GPU, such as device files, without importing torch; if there are none, torch has no GPU."""
     devices = [device for device in ("/dev/nvidia0", "/dev/kfd", "/dev/dxg") if Path(device).exists()]
     return devices or ["mps"] * (sys.platform == "darwin")

@@ -39,17 +39,18 @@ from climassay.models.local.reader import SequenceReader
 RequestResult = TypeVar("RequestResult", OptionScores, Activations)
 
 BLOCK_REQUESTS = 512
-"""Number of requests tokenised together; requests are sorted by text, so that prefixes are still shared."""
+"""Number of requests tokenised together. Requests are first sorted by text, so that common prefixes are still shared.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenisedOptions:
-    """Options of one request as whole token sequences, including the prompt.
+    """Token sequences of one request: the prompt followed by each option.
 
-    Prompt and option are tokenised together, since a tokenizer may merge across their border ("Answer: " and "a" become
-    "Answer:" and " a"). Tokens are scored from the first position at which any sequence differs from the prompt's own
-    tokens; without merges, this is the border. All options of a request are scored from the same position, so that
-    their log-probabilities can be compared.
+    Prompt and option are tokenised together, since a tokenizer may merge characters across their boundary ("Answer: "
+    and "a" become "Answer:" and " a"). Tokens are scored from the first position at which any sequence differs from the
+    prompt's own tokens; without merges, this is the boundary. All options of a request are scored from the same
+    position, so that their log-probabilities can be compared.
     """
 
     sequences: tuple[tuple[int, ...], ...]
@@ -63,7 +64,7 @@ class TokenisedOptions:
 
     @property
     def tokens_apart(self) -> int:
-        """Number of tokens of separate passes for each option, including the prompt."""
+        """Number of tokens if each option is computed in a separate pass, with the whole prompt."""
         return sum(map(len, self.sequences))
 
 
@@ -77,7 +78,7 @@ class OptionReadings:
     missing: int
     """Number of positions still to be read."""
     greedy: bool = True
-    """True if all scored tokens are the most probable ones; computed on request."""
+    """True if every scored token is the most probable one at its position; always True if this is not checked."""
 
 
 def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
@@ -109,14 +110,14 @@ def read_options(
     token_budget: int | None = None,
     greedy: bool = False,
 ) -> Iterator[tuple[int, OptionReadings]]:
-    """Compute the options of many requests, and yield index and results of each complete request.
+    """Compute the options of many requests; yield the index and the results of each request when they are complete.
 
     Args:
         reader: Reader of the model.
         requests: Tokenised options.
         layers: Layers whose hidden states at the last token of each option are read.
         token_budget: Maximum number of tokens in one forward pass.
-        greedy: Determine whether the scored tokens are the most probable ones.
+        greedy: Whether to check if the scored tokens are the most probable ones.
     """
     owners = [(index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))]
     sequences = [requests[index].sequences[option] for index, option in owners]
@@ -177,7 +178,7 @@ def read_options(
 
 
 class LocalModel(DescribedModel):
-    """Local model: the contract's :class:`~climassay.models.contract.OpenWeights`.
+    """Model with weights on this machine; implements :class:`~climassay.models.contract.OpenWeights`.
 
     Args:
         name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
@@ -191,7 +192,7 @@ class LocalModel(DescribedModel):
     """
 
     prompt_format = PromptFormat
-    """Format of the text and tokens that the model receives."""
+    """Class that converts messages to the text and tokens that the model receives."""
 
     def __init__(
         self,
@@ -241,7 +242,7 @@ class LocalModel(DescribedModel):
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`."""
+        """Return a completion for each request, in order; see :class:`climassay.models.contract.Generator`."""
         return self._generate(requests, on_result)
 
     def generate_stream(
@@ -251,13 +252,13 @@ class LocalModel(DescribedModel):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests with previews after each token; see ``contract.StreamingGenerator``."""
+        """Return completions, with previews after each token; see ``contract.StreamingGenerator``."""
         return self._generate(requests, on_result, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Score the options of all requests, in order; shared prefixes are computed once."""
+        """Return the scores of each request's options, in order; shared prefixes are computed once."""
         return self._read_requests(requests, _scores, OptionScores.failed, on_result)
 
     @property
@@ -333,7 +334,7 @@ class LocalModel(DescribedModel):
         layers: Sequence[int] | None = None,
         token_budget: int | None = None,
     ) -> list[RequestResult]:
-        """Read the options of all requests, sorted by text so that shared prefixes are adjacent."""
+        """Compute the options of all requests, sorted by text so that common prefixes are adjacent."""
         results: dict[int, RequestResult] = {}
 
         def store(index: int, result: RequestResult) -> None:
@@ -387,7 +388,7 @@ def _activations(readings: OptionReadings, request: TokenisedOptions) -> Activat
 
 
 class PlainText(PromptFormat):
-    """Tokens of plain text, including control tokens."""
+    """Prompt format without template or markup; control tokens in the text are tokenised as such."""
 
     stops = ()
 
@@ -418,24 +419,23 @@ class PlainText(PromptFormat):
         return [list(tokens) for tokens in self.tokenizer(list(texts), return_attention_mask=False)["input_ids"]]
 
     def encode_continuation(self, text: str) -> list[int]:
-        """Tokenise a text that continues another."""
+        """Tokenise a text that continues another one, without special tokens."""
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
 
 class TextModel(LocalModel):
     """Model of plain text that returns the log-probability of continuations.
 
-    The messages of a request are its context, its only option is the continuation. Both are tokenised together, and as
-    many tokens as the context alone has are not scored. Spaces at the end of the context belong to the continuation.
-    Text beyond the window is truncated at the beginning. A request without messages scores its whole option, in
-    consecutive windows if it is long.
+    The messages of a request are its context, and its only option is the continuation. Both are tokenised together, and
+    the first tokens, as many as the context alone has, are not scored. Spaces at the end of the context belong to the
+    continuation. Text beyond the window is truncated at the beginning. A request without messages scores its whole
+    option, in consecutive windows if it is long.
     """
 
     prompt_format = PlainText
     prompts: PlainText
 
     def __init__(self, name: str, **options: Any) -> None:
-        """Load a model, as :class:`~climassay.models.local.model.LocalModel` does."""
         super().__init__(name, **options)
         self.fingerprint = hashlib.sha256(f"{self.fingerprint} as text".encode()).hexdigest()
 
@@ -481,7 +481,7 @@ class TextModel(LocalModel):
         return [results[index] for index in range(len(requests))]
 
     def _tokenise_windows(self, request: OptionRequest) -> list[TokenisedOptions]:
-        """Return the tokens to compute with the first scored position; several windows only without context."""
+        """Return the windows to compute, with their first scored positions; there are several only without context."""
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
         [continuation] = request.options

@@ -45,9 +45,9 @@ class StateRequest:
     """Hidden states to read in a forward pass."""
 
     positions: Sequence[int]
-    """Token indices; independent of those of the logits."""
+    """Token indices, which need not be those of the logits."""
     layers: Sequence[int]
-    """Layer numbers as in transformers: 0 embeddings, -1 after the final norm."""
+    """Layer numbers as in transformers: 0 for the embeddings, -1 for the output after the final norm."""
 
 
 class Network:
@@ -74,13 +74,13 @@ class Network:
 
     @property
     def can_continue(self) -> bool:
-        """True if the model takes a cache of earlier tokens."""
+        """True if the model accepts a cache of earlier tokens."""
         return self._cache_name is not None
 
     def step(
         self, step: ForwardStep, cache: "Cache", logit_positions: Sequence[int], states: StateRequest | None = None
     ) -> ForwardOutput:
-        """Compute a step after the path in ``cache``.
+        """Compute the segments of a step, which follow the path in ``cache``.
 
         Args:
             step: Segments to compute, packed into one row.
@@ -117,7 +117,7 @@ class Network:
     def free_tokens(self) -> int:
         """Return the number of tokens whose keys and values fit into a quarter of the free memory.
 
-        On a CPU, the limit is also the larger of 512 MiB and half the size of the weights.
+        On a CPU, they take at most half the size of the weights, or 512 MiB if that is more.
         """
         text = self.model.config.get_text_config()
         heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
@@ -213,7 +213,7 @@ class Network:
 
 
 def _same_branch(segments: Sequence[Segment]) -> Tensor:
-    """Return a mask, bool [tokens, tokens]: True if the second token's segment is the first one's or an ancestor."""
+    """Return a mask, bool [tokens, tokens]: True if the second token's segment is the first one's or precedes it."""
     is_ancestor = torch.eye(len(segments), dtype=torch.bool)
     for index, segment in enumerate(segments):
         if segment.parent is not None:
@@ -225,7 +225,7 @@ def _same_branch(segments: Sequence[Segment]) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Earlier tokens that the layers of a model attend to."""
+    """Kinds of attention in a model's layers, and the masks for them."""
 
     kinds: tuple[str, ...] | None
     """Layer types of a model that takes a mask per type; None for a model that takes one mask."""
@@ -234,7 +234,7 @@ class Attention:
 
     @classmethod
     def from_config(cls, config: Any) -> "Attention | None":
-        """Read a transformers configuration; return None if a layer is not an attention that masks describe.
+        """Read a transformers configuration; return None if masks cannot describe one of the layers.
 
         As in transformers' ``generate``, a configuration with ``layer_types`` needs a mask per layer type.
         """
@@ -272,10 +272,10 @@ class Attention:
 
 
 class HiddenStates:
-    """Reads hidden states of some layers and tokens during a forward pass.
+    """Reader of the hidden states of some layers and tokens during a forward pass.
 
     The option ``output_hidden_states`` of transformers stores the states of all layers and tokens until the pass is
-    done; hooks on the requested layers store the requested tokens only. Layers are numbered as in transformers: state 0
+    done. Hooks on the requested layers store the requested tokens only. Layers are numbered as in transformers: state 0
     is the input of the first layer, state k the input of layer k + 1, and the last one the output after the final norm.
     """
 
@@ -407,7 +407,7 @@ def _packable_layers(model: nn.Module) -> dict[nn.Linear, list[tuple[nn.Module, 
 
 
 def _is_exact(linear: nn.Linear) -> bool:
-    """Return whether a packed layer is supported and equals the original, up to rounding."""
+    """Return whether a layer can be packed and then gives the same results, up to rounding."""
     states = torch.linspace(-1, 1, 3 * linear.in_features, dtype=torch.bfloat16).view(3, -1)
     try:
         return torch.allclose(PackedLinear(linear)(states), linear(states), rtol=2**-6, atol=2**-6)

@@ -25,7 +25,7 @@ class Segment:
     start: int
     """Position of the first token in its sequences, from 0."""
     parent: int | None
-    """Index of the preceding segment in the same step; None if the path precedes it."""
+    """Index of the preceding segment in the same step; None if the segment directly follows the cached path."""
     sequences: tuple[int, ...]
     """Indices of the sequences that contain the segment."""
 
@@ -40,7 +40,7 @@ class ForwardStep:
     """Segments computed in one forward pass."""
 
     n_cached: int
-    """Number of path tokens before all segments; later path tokens are discarded."""
+    """Number of cached path tokens that precede all segments; later path tokens are discarded."""
     segments: tuple[Segment, ...]
     """Segments, parents before children. A single segment extends the path."""
 
@@ -57,7 +57,7 @@ class _Node:
     first: int
     """Index, in sorted order, of the first sequence that contains the node."""
     last: int = -1
-    """Index of the last one."""
+    """Index, in sorted order, of the last sequence that contains the node."""
     children: list["_Node"] = field(default_factory=list)
     size: int = 0
     """Number of tokens in the node and its descendants."""
@@ -68,7 +68,7 @@ class PrefixTree:
 
     Args:
         sequences: Token ids; no sequence is empty; equal ones are computed once.
-        cached: Tokens of the path in the cache; a prefix that all sequences share with it is omitted.
+        cached: Tokens of the path in the cache; a prefix that all sequences share with it is not computed again.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], *, cached: Sequence[int] = ()) -> None:
@@ -80,7 +80,7 @@ class PrefixTree:
         self._root = self._build()
 
     def steps(self, *, pack: int, max_run: int) -> Iterator[ForwardStep]:
-        """Divide the work into steps, in order of computation.
+        """Yield the forward passes that compute all sequences, in order.
 
         Args:
             pack: Maximum total number of tokens of branches computed in one step.
@@ -119,7 +119,7 @@ class PrefixTree:
         return results
 
     def _build(self) -> _Node:
-        """Insert the sorted rows one by one; ``spine`` is the path to the last inserted row."""
+        """Build the tree by inserting the sorted rows one by one; ``spine`` is the path to the last inserted row."""
         root = _Node(self.n_cached_tokens, self.n_cached_tokens, 0)
         spine = [root]
         for index, row in enumerate(self._rows):
@@ -149,7 +149,7 @@ class PrefixTree:
         return root
 
     def _packs(self, parent: _Node, pack: int) -> Iterator[ForwardStep]:
-        """Yield steps for the small branches below a node that ends the path."""
+        """Yield steps that compute the small branches below a node, at which the cached path ends."""
         group: list[_Node] = []
         for node in parent.children:
             if node.size > pack:
@@ -188,11 +188,11 @@ def _large(parent: _Node, pack: int) -> list[_Node]:
 
 
 _GROWTH = 256
-"""Minimum growth of the buffer of a path, in columns."""
+"""Minimum number of columns of the buffer of a path."""
 _ROW_GROWTH = 64
-"""Growth of the buffer of rows in columns, so that it is not copied at every token."""
+"""Multiple to which the number of columns of the row buffers is rounded up, so that they are rarely copied."""
 _UNSEEN = 2**31
-"""Position of a column that a row must not attend to: after every token."""
+"""Position of a column that a row must not attend to, greater than that of any token."""
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc]
@@ -244,7 +244,7 @@ class PathLayer(_Layer):
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the number of visible columns, and the first one."""
+        """Return the length of the key-value cache that the mask covers, and the offset of its first position."""
         return self.n_cached + query_length, 0
 
     def get_seq_length(self) -> int:
@@ -261,7 +261,7 @@ class PathCache(Cache):  # type: ignore[misc]
         """Tokens in the cache, from position 0."""
 
     def truncate(self, columns: int) -> None:
-        """Discard all columns but the first ones."""
+        """Discard all but the first ``columns`` tokens of the path."""
         self.tokens = self.tokens[:columns]
         for layer in self.layers:
             layer.n_cached = columns
@@ -269,13 +269,13 @@ class PathCache(Cache):  # type: ignore[misc]
 
 @dataclass(eq=False, slots=True)
 class SharedPrefix:
-    """Run of tokens at the beginning of several rows, whose keys and values are stored once."""
+    """Run of tokens that several rows share at their beginning or after ``parent``; its states are stored once."""
 
     tokens: tuple[int, ...]
     start: int
     """Position of the first token in its rows."""
     parent: "SharedPrefix | None"
-    """Preceding shared run of all its rows."""
+    """Shared run that precedes it in all its rows; None if it begins them."""
     rows: int = 0
     """Number of rows that begin with it."""
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
@@ -297,7 +297,7 @@ class SharedStates(NamedTuple):
 
 
 class RowLayer(_Layer):
-    """One layer's keys and values of many sequences; each writes its next token at a different column."""
+    """Keys and values of one layer for many sequences; each sequence writes its next token to a column of its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -309,11 +309,11 @@ class RowLayer(_Layer):
         """Row indices of each shared run, with its keys and values."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Write one token per active row, shape [active rows, heads, 1, head width], and return all visible states.
+        """Write one token per active row, shape [active rows, heads, 1, head width]; return the states to attend to.
 
         Returns:
-            Keys and values: tensors of shape [active rows, heads, width, head width], or :class:`SharedStates` if rows
-            share prefixes.
+            Keys and values: tensors of shape [active rows, heads, columns, head width], or :class:`SharedStates` if
+            rows share prefixes.
         """
         active = key_states.shape[0]
         # Indexed, not scattered: scatter_ copies the buffer where bfloat16 is concerned.
@@ -329,7 +329,7 @@ class RowLayer(_Layer):
         )
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002
-        """Return the number of visible columns, and the first one."""
+        """Return the length of the key-value cache that the mask covers, and the offset of its first position."""
         return self.width, 0
 
     def get_seq_length(self) -> int:
@@ -340,8 +340,8 @@ class RowLayer(_Layer):
 class RowCache(Cache):  # type: ignore[misc]
     """Cache of many sequences that are continued one token at a time.
 
-    A row consists of the shared runs at its beginning and its other tokens, in a buffer as long as the longest row
-    needs.
+    A row consists of the shared runs at its beginning and its own tokens. The buffers of own tokens have the length of
+    the longest row.
     """
 
     def __init__(self, layers: int) -> None:
@@ -359,7 +359,10 @@ class RowCache(Cache):  # type: ignore[misc]
     # Buffers that grew during a forward pass can be written to in inference mode only.
     @torch.inference_mode()
     def reserve(self, source: PathCache, rows: int, max_length: int, truncate: int) -> None:
-        """Resize the buffers for a number of rows and a maximum row length, keeping the first rows."""
+        """Enlarge the buffers to ``rows`` rows of ``max_length`` tokens if necessary, copying the first rows.
+
+        New buffers get the types of ``source``.
+        """
         for layer, path in zip(self.layers, source.layers, strict=True):
             if not layer.is_initialized:
                 layer.lazy_initialization(path.keys, path.values)
@@ -449,7 +452,7 @@ def shared_attention(
         key: Keys, with fewer heads than the query if query heads share keys.
         value: Values, with as many heads as the keys.
         attention_mask: Additive mask, [rows, 1, 1, columns], shared runs first.
-        scaling: Factor of the scores.
+        scaling: Factor by which the scores are multiplied.
         dropout: Not used.
         arguments: Further arguments of transformers, none of which may change the attention.
 

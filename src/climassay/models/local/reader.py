@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 _MAX_RUN = 4096
 _PACK_ON_CPU = 384
 _PACK_ON_GPU = 4096
-"""Number of tokens packed into one step, a compromise between load and wasted attention between branches."""
+"""Number of tokens packed into one step on a GPU. More tokens use the GPU better, but waste attention between branches.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPosition:
-    """Position in a sequence, and the row of a reading with its result."""
+    """Position in a sequence, and the row of a :class:`StepReading` that holds its result."""
 
     sequence: int
     position: int
@@ -34,7 +35,7 @@ class StepReading:
     """Results of one step."""
 
     positions: tuple[TokenPosition, ...]
-    """Positions of the logits; several share a row if their sequences are equal up to them."""
+    """Positions of the logits. Several share a row if their sequences are equal up to that position."""
     logits: Tensor
     """float32 [rows, vocabulary]: logits of the next token."""
     state_positions: tuple[TokenPosition, ...]
@@ -42,14 +43,14 @@ class StepReading:
     states: Tensor | None
     """float32 [rows, layers, width]; None if no states were requested."""
     step: ForwardStep | None
-    """ForwardStep that was computed; None without shared prefixes."""
+    """Step that was computed; None if prefixes are not shared."""
 
 
 class SequenceReader:
-    """Computes token sequences on a network.
+    """Reader of logits and hidden states of token sequences.
 
-    A model whose layers are all full or sliding attention is computed with shared prefixes, after a test that this
-    equals plain computation; other models compute one sequence at a time.
+    Common prefixes are computed once if all layers are full or sliding attention and a test gives the same results as
+    plain computation. Other models compute one sequence at a time.
     """
 
     def __init__(self, network: Network, *, pack: int | None = None) -> None:
@@ -89,7 +90,7 @@ class SequenceReader:
             states: Positions of the hidden states to read, for each sequence; None for none.
             layers: Layer numbers of the hidden states, as in transformers.
             token_budget: Maximum number of tokens per forward pass; by default chosen by device. A model that cannot
-                share prefixes computes each sequence at once.
+                share prefixes ignores it and computes each sequence in one pass.
 
         Yields:
             A reading per step, before the next step is computed; every requested position is in exactly one reading.
@@ -146,7 +147,7 @@ class SequenceReader:
 def _positions_in_step(
     step: ForwardStep, positions_by_sequence: Sequence[frozenset[int]]
 ) -> tuple[list[int], list[TokenPosition]]:
-    """Return the packed indices to read in a step, each once, and the positions that they answer."""
+    """Return the distinct indices of packed tokens to read in a step, and the row of each requested position."""
     indices: list[int] = []
     token_positions: list[TokenPosition] = []
     offset = 0
@@ -164,7 +165,7 @@ def _positions_in_step(
 
 
 def _shared_equals_plain(network: Network) -> bool:
-    """Return whether computation with shared prefixes equals plain computation on a few short sequences."""
+    """Return whether computation with shared prefixes equals plain computation on short sequences, up to rounding."""
     ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     sequences = [ids[:12], [*ids[:12], *ids[20:24]], [*ids[:8], *ids[14:20]], [*ids[:8], *ids[14:17], *ids[2:5]]]
     reader = SequenceReader(network, pack=8)

@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 MAX_INTEGER_DIGITS = 15
 """Maximum number of integer digits of a number without bounds; such numbers are exact in double precision."""
 MIN_DECIMALS = 4
-"""Number of decimals that a number may have, if its bounds do not have more."""
+"""Number of decimals that a number may have; more only if its bounds have more."""
 
 _CHARACTER = r"[ !#-\[\]-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
 _ESCAPE = r'"\\" ["\\n]'
 _CHARACTER_BYTES = 4
 _MAX_CHAIN = 500
-"""Maximum string length with a rule per length, which gives the fastest masks but takes 6 ms each to compile."""
+"""Maximum string length for which each length has a rule. Such rules give the fastest masks, but take 6 ms each to
+compile."""
 _BLOCK = 64
-"""Number of characters of a block of longer strings."""
+"""Number of characters in a block; the rules of longer strings consist of blocks."""
 _POINT = '"."'
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated"}
@@ -73,7 +74,8 @@ def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = No
         schema: Schema with ``type``, ``properties``, ``required``, ``items``, ``enum``, ``const``, ``anyOf``, ``$ref``
             to ``$defs`` (not recursive), and bounds. Properties are written in the listed order, without additional
             ones. ``additionalProperties`` is ignored.
-        longest_string: Upper limit of every ``maxLength`` (but not below ``minLength``), to shorten the longest answer.
+        longest_string: Value that replaces a greater ``maxLength`` (but not below ``minLength``), to shorten the
+            longest answer.
 
     Raises:
         ModelError: A string or array has no bound, or the schema uses an unsupported keyword; the message names its
@@ -100,9 +102,9 @@ class _Builder:
     rules: list[str] = field(default_factory=list)
     open_references: list[str] = field(default_factory=list)
     longest: int = 0
-    """Maximum number of characters of the rules ``upto``."""
+    """Maximum n for which a rule for up to n characters, ``upto``, is needed."""
     long: set[int] = field(default_factory=set)
-    """Numbers of characters, above :data:`_MAX_CHAIN`, with a rule ``many``."""
+    """Values of n, above :data:`_MAX_CHAIN`, for which a rule for up to n characters in blocks, ``many``, is needed."""
 
     def value(self, schema: Any, path: str) -> GrammarPiece:
         """Translate any schema."""
@@ -215,7 +217,10 @@ class _Builder:
         return GrammarPiece(f'("{{" {self._members(pairs, needed)} "}}")', size)
 
     def _members(self, pairs: Sequence[GrammarPiece], required: Sequence[bool]) -> str:
-        """Chain the members from last to first, with rules for what may follow with and without a predecessor."""
+        """Return the expression of an object's members, built from last to first.
+
+        The members after each one have two expressions: with a comma first, if a member precedes them, or without.
+        """
         after_some, after_none = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required), strict=True):
             follows = self._rule("rest", after_some)
@@ -242,7 +247,7 @@ def _up_to_rules(longest: int) -> list[str]:
 
 
 def _block_rules(numbers: Collection[int]) -> list[str]:
-    """Return rules for many characters in blocks: compiled in a second for any number, 3 ms per token."""
+    """Return rules for up to n characters in blocks, compiled in a second for any n, with masks in 3 ms per token."""
     if not numbers:
         return []
     rules = ["block1 ::= char", *(f"block{number} ::= char block{number - 1}" for number in range(2, _BLOCK + 1))]
@@ -297,7 +302,7 @@ def _number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> Gramma
 
 
 def _bound(schema: Mapping[str, Any], closed: str, opened: str, default: Decimal) -> tuple[Decimal, bool]:
-    """Return the tighter of an inclusive and an exclusive bound, and whether it is exclusive (default: True)."""
+    """Return the tighter of two bounds of a schema, and whether it excludes its value; the default does."""
     sign = 1 if closed == "minimum" else -1
     bounds = [(Decimal(str(schema[name])), name == opened) for name in (closed, opened) if name in schema]
     return max(bounds, key=lambda bound: (sign * bound[0], bound[1])) if bounds else (default, True)
@@ -309,7 +314,10 @@ def _decimals(value: Decimal) -> int:
 
 
 def _range(low: int, high: int, decimals: int) -> list[str]:
-    """Return patterns for integers from low (at least 0) to high in units of 10^-decimals, one per length."""
+    """Return patterns of numbers from ``low`` (at least 0) to ``high``, one for each number of digits.
+
+    Both bounds are integers, in units of 10^-decimals.
+    """
     patterns = []
     digits = decimals + 1
     while low <= high:
@@ -355,7 +363,7 @@ class CompiledSchema(NamedTuple):
 
 
 class Constraint:
-    """State of one answer in its grammar."""
+    """State of one answer in its grammar, which determines the next tokens."""
 
     def __init__(self, compiled: CompiledSchema) -> None:
         import xgrammar
@@ -375,7 +383,7 @@ class Constraint:
 
 
 class Grammars:
-    """Compiler with a cache of schemas for one tokenizer; setup takes a second for 50,000 tokens, on first use.
+    """Compiler of schemas for one tokenizer, with a cache. Its first use takes a second for 50,000 tokens.
 
     Args:
         tokenizer: Tokenizer of the model.

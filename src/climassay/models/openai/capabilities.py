@@ -28,7 +28,8 @@ log = logging.getLogger("climassay.models")
 
 Logprobs = Literal["given", "refused", "ignored"]
 SchemaSupport = Literal["strict", "loose", "refused", "ignored"]
-"""``strict``: decodes under a schema. ``loose``: returns JSON that may violate it. ``ignored``: returns prose."""
+"""``strict``: decodes under a schema. ``loose``: returns JSON that may violate it. ``refused``: rejects schemas.
+``ignored``: returns prose."""
 
 FILE_NAME = "model_capabilities.json"
 """File in the workspace with capabilities by base URL and model."""
@@ -69,7 +70,7 @@ _SCHEMA_FAULT = re.compile(
     r"too (?:complex|many|deep)",
     re.IGNORECASE,
 )
-"""Words of an error about one schema, after which other schemas may be accepted."""
+"""Pattern of an error about the content of one schema; other schemas may still be accepted."""
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _WINDOW = re.compile(
     r"(?:maximum context length(?: is| of)?|context (?:window|size|length)(?: is| of)?:?)\D{0,20}(\d+)"
@@ -77,16 +78,16 @@ _WINDOW = re.compile(
 _PROMPT_TOKENS = re.compile(r"(\d+) (?:tokens )?(?:in|from|of) the (?:messages|prompt|input)|(\d+) input tokens")
 _OUTPUT_LIMIT = re.compile(r"(?:at most|less than or equal to|[<>]=?|maximum(?: value)?(?: of| is)?:?)\D{0,20}(\d+)")
 _TOO_LITTLE = re.compile(r"higher max_|output limit was reached", re.IGNORECASE)
-"""Words of an error about reasoning that has used up the token limit."""
+"""Pattern of an error which says that reasoning has used up the token limit."""
 _TEMPLATE_TOKENS = 64
 """Upper estimate of the tokens that the chat template adds to a prompt."""
 _MIN_LIMIT = 256
-"""Minimum token limit of an answer if the prompt seems to fill the window, since the server counts exactly."""
+"""Minimum token limit to send if the prompt seems to fill the window, since the server counts more exactly."""
 MAX_TOP_LOGPROBS = 20
 _MAX_REFUSED_SCHEMAS = 3
 """Number of rejected schemas after which no schema is sent, if none was accepted."""
 FIRST_REASONING_BUDGET = 8192
-"""Tokens for reasoning, added to the limit of the answer after the first answer with reasoning."""
+"""Number of tokens added to the limit of an answer as soon as the model is known to reason."""
 MAX_REASONING_BUDGET = 131_072
 CONTRADICTIONS = 3
 """Number of consecutive contradicting requests after which a known capability is changed."""
@@ -99,13 +100,13 @@ class Capabilities:
 
     logprobs: Logprobs | None = None
     logprobs_status: int | None = None
-    """HTTP status of the rejection of log-probabilities."""
+    """HTTP status with which the server rejected log-probabilities."""
     top_logprobs: int = MAX_TOP_LOGPROBS
-    """Maximum number of likely tokens listed per position."""
+    """Maximum number of likely tokens that the server lists per position."""
     continues: bool | None = None
     """True if the model continues an assistant's message that ends the chat."""
     counts_cached: bool | None = None
-    """True if cached prompt tokens are counted; known only after a suspiciously low count."""
+    """True if the server's prompt counts include cached tokens; tested only after a suspiciously low count."""
     schema_support: SchemaSupport | None = None
     refused_schemas: tuple[str, ...] = ()
     """Digests of schemas that were rejected for their content."""
@@ -120,7 +121,7 @@ class Capabilities:
     is_reasoning_model: bool | None = None
     """True if the model was seen to produce reasoning tokens before the answer."""
     reasoning_budget: int = 0
-    """Tokens added to the limit of an answer for reasoning."""
+    """Number of tokens added to the limit of an answer for reasoning."""
     window: int | None = None
     """Maximum number of tokens of prompt and answer, if the server states it."""
     max_output: int | None = None
@@ -175,8 +176,8 @@ class LearnedCapabilities:
         Args:
             payload: Request body; its ``max_tokens`` is the limit of the answer without reasoning.
             without: Parameters to omit as a trial.
-            reasoning: Add the reasoning budget to the limit.
-            token_limit: Maximum limit of this payload.
+            reasoning: Whether to add the reasoning budget to the limit.
+            token_limit: Maximum token limit to send.
         """
         capabilities = self.capabilities
         omitted = {*capabilities.dropped, *without, "max_tokens"}
@@ -245,7 +246,7 @@ class LearnedCapabilities:
         return bool(new)
 
     def parse_room(self, sent: Mapping[str, Any], refusal: ErrorReply) -> int | None:
-        """Return the token count left for an answer, from an error about the context window; None for other errors."""
+        """Return the number of tokens left for an answer, from an error about the context window; else None."""
         window, prompt = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
         if window is None:
             return None
@@ -257,7 +258,7 @@ class LearnedCapabilities:
         return room if 0 < room < limit else None
 
     def note_answer(self, sent: Mapping[str, Any], reply: Reply, tried: Collection[str]) -> None:
-        """Learn from an answer: accepted parameters, rejected ones that were omitted, and reasoning."""
+        """Learn from an answer which parameters are accepted, which must be omitted, and whether the model reasons."""
         capabilities = self.capabilities
         changes: dict[str, Any] = {}
         for name in sent:
@@ -316,7 +317,10 @@ class LearnedCapabilities:
         return True
 
     def note_logprobs(self, status: Logprobs, http_status: int | None = None) -> None:
-        """Store how log-probabilities were handled; revoking ``given`` takes :data:`CONTRADICTIONS` requests."""
+        """Store how a request for log-probabilities was handled.
+
+        The status ``given`` is revoked only after :data:`CONTRADICTIONS` consecutive requests.
+        """
         if status == "given":
             self._contradictions.pop("logprobs", None)
         elif not self._confirm("logprobs", self.capabilities.logprobs == "given"):
@@ -361,7 +365,7 @@ class LearnedCapabilities:
             self._update(refused_schemas=digests)
 
     def note_item_limits(self, are_accepted: bool) -> None:
-        """Store whether schemas are sent with the maximum number of items of their lists."""
+        """Store whether the server accepts schemas with ``maxItems``."""
         if are_accepted != self.capabilities.limits_items:
             self._update(limits_items=are_accepted)
 
@@ -380,7 +384,10 @@ class LearnedCapabilities:
         return stored.get(self._server, {}).get(self._model)
 
     def _confirm(self, name: str, contrary: object) -> bool:
-        """Count a contradiction; return True if nothing contrary was known, or if it was the last one needed."""
+        """Count a contradiction of a capability; return whether to change the capability.
+
+        Without ``contrary`` knowledge it is changed at once, otherwise after :data:`CONTRADICTIONS` contradictions.
+        """
         self._contradictions[name] += 1
         return not contrary or self._contradictions[name] >= CONTRADICTIONS
 

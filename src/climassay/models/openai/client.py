@@ -63,7 +63,7 @@ class OpenAIModel:
     For options, an ``assistant_prefix`` is sent as the beginning of the assistant's message if the server continues
     such messages. Otherwise it is omitted (counted in :attr:`fallbacks`) and removed from completions that repeat it.
 
-    An answer to a truncated prompt fails (:func:`climassay.models.openai.prompt_length.is_shortened`).
+    A request fails if the server truncates its prompt (:func:`climassay.models.openai.prompt_length.is_shortened`).
 
     Args:
         name: Name of the model at the provider, with or without the provider's name and a colon.
@@ -136,7 +136,10 @@ class OpenAIModel:
         return self._learned.capabilities.window
 
     def ask_window(self) -> int | None:
-        """Request the context window from the server, in the ways of vLLM, llama.cpp, Ollama, OpenRouter and others."""
+        """Query the server for its context window and return it; None if it states none.
+
+        The endpoints are those of vLLM, llama.cpp, Ollama, OpenRouter and others.
+        """
 
         async def read_window(base_url: str) -> None:
             for address in (f"{base_url}/models", f"{base_url.removesuffix('/v1')}/api/ps"):
@@ -156,7 +159,7 @@ class OpenAIModel:
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`.
+        """Return a completion for each request, in order; see :class:`climassay.models.contract.Generator`.
 
         A schema is sent as ``response_format``, and the answer is validated. If the server rejects or ignores it, the
         schema is added to the prompt (counted in :attr:`fallbacks`). A truncated or invalid answer is requested again,
@@ -174,17 +177,18 @@ class OpenAIModel:
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests as :meth:`generate` does, with previews; see ``contract.StreamingGenerator``.
+        """Return completions as :meth:`generate` does, with previews; see ``contract.StreamingGenerator``.
 
-        Requests ask for a stream with token counts. A server that rejects either, or does not count the tokens of a
-        stream, gets requests without from then on. Requests with a schema are not streamed, since they may be retried.
+        Streams are requested with token counts. If a server rejects them, or does not count the tokens of a stream,
+        later answers are requested without streaming. Requests with a schema are not streamed, since they may be
+        retried.
         """
         return self._connection.map(self._conversation.complete, requests, on_result, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Score options; see :class:`climassay.models.contract.OptionScorer`.
+        """Return the scores of each request's options, in order; see :class:`climassay.models.contract.OptionScorer`.
 
         Method ``top_logprobs`` is used if the server lists likely tokens and the options have at least half of their
         probability; see :func:`climassay.models.openai.option_scores.score_options`. Otherwise the option that an
@@ -197,7 +201,7 @@ class OpenAIModel:
         return self._connection.map(self._conversation.score_options_of, requests, on_result)
 
     def cancel(self, threads: Collection[int]) -> None:
-        """Cancel the calls of some threads; see :class:`climassay.models.contract.ConcurrentModel`."""
+        """Cancel the calls that some threads wait for; see :class:`climassay.models.contract.ConcurrentModel`."""
         self._connection.cancel(threads)
 
     def close(self) -> None:
@@ -215,7 +219,8 @@ _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt":
 """Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
 _SEQUENCE_PROMPT = "Write the numbers from one to nine in words."
 _SEQUENCE_START, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
-"""Incomplete answer to that prompt, and a pattern of its continuation; a new message has no space before it."""
+"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The pattern needs the space with
+which a new message would not begin."""
 
 
 class Conversation:
@@ -272,7 +277,7 @@ class Conversation:
     async def _first_alone(self, kind: str, is_unknown: Callable[[], bool]) -> AsyncIterator[None]:
         """Run the first request of a kind alone, so that other requests can use what it learns.
 
-        Others wait until it has ended, but at most :data:`HEAD_START` seconds, since a model may think for minutes.
+        Others wait until it has ended, but at most :data:`HEAD_START` seconds, since a model may reason for minutes.
         """
         if (first := self._first_done.get(kind)) is not None or not is_unknown():
             if first is not None and is_unknown():
@@ -360,7 +365,7 @@ class Conversation:
         return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
 
     async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
-        """Score options by the likely tokens at the position of the answer, or by naming if these do not decide."""
+        """Score options by the likely tokens at the answer's position or, if these are not enough, by naming."""
         learned, usage = self._learned, Usage()
         is_known = learned.capabilities.logprobs == "given"
         continues = False
@@ -526,7 +531,7 @@ class Conversation:
 
         Args:
             payload: Request body without the model name.
-            reasoning: Raise the token limit if reasoning has used it up.
+            reasoning: Whether to raise the token limit if reasoning has used it up.
             show: Receives the partial text of a stream.
 
         Returns:
@@ -576,7 +581,7 @@ class Conversation:
 
 
 def chat_messages(messages: Sequence[Message], addition: str = "", *, prefix: str = "") -> list[dict[str, str]]:
-    """Return messages as sent to a server.
+    """Return messages in the format of the API.
 
     Args:
         messages: Chat messages.
@@ -610,7 +615,7 @@ def _scores_of_answer(outcome: RequestOutcome, request: OptionRequest, usage: Us
 
 
 def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
-    """Return an answer without prefix and stop text, and whether a stop text ended it."""
+    """Remove the assistant prefix and everything from the first stop text on; also return whether there was one."""
     text = _without_prefix(text, request.assistant_prefix)
     # Not every server takes stops; the result is the same with all.
     end = min((text.find(stop) for stop in request.sampling.stop if stop and stop in text), default=None)

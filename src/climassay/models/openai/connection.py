@@ -50,7 +50,8 @@ FATAL_STATUS_ADVICE = {
     403: "{key_note} The model may not be open to it.",
     404: "Check the model's name and the base URL {base_url}, which usually ends in /v1.",
 }
-"""Advice for a wrong key, address or model; fatal for all requests unless one has been answered."""
+"""Advice for a wrong key, address or model by HTTP status. The statuses are fatal for all requests unless a request has
+been answered."""
 NOT_IMPLEMENTED = 501
 """The only 5xx status that is never retried."""
 NO_SUCH_MODEL = re.compile(
@@ -61,17 +62,18 @@ MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
 """Number of invalid or incomplete answers under status 200 after which a request fails."""
 LONG_WAIT = 1.0
-"""Minimum pause in seconds, requested by an overloaded server, after which an attempt does not count as failed."""
+"""Minimum pause, in seconds, that an overloaded server must request for the attempt not to count as failed."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
 GATHER_SECONDS = 0.005
-"""Interval at which results are passed to the calling thread, since waking it for each costs more than the result."""
+"""Seconds in which results are gathered before they are passed to the calling thread together, since waking it is slow.
+"""
 
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 ShowText = Callable[[str], None]
-"""Receives the partial text of an answer; each text replaces the previous one."""
+"""Function that is called with the partial text of an answer; each text replaces the previous one."""
 STREAMING = ("stream", "stream_options")
 """Parameters that request a stream."""
 
@@ -82,7 +84,7 @@ class _ResultBundle(Generic[O]):
 
     results: list[tuple[int, O]]
     texts: dict[int, str]
-    """Previews by index, of items that may have results by now."""
+    """Partial texts by item index; an item may have its result by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,7 @@ class Connection:
         on_result: Callable[[int, O], None] | None,
         on_text: Callable[[int, str], None] | None = None,
     ) -> list[O]:
-        """Run asynchronous work on items, up to the ceiling concurrently, and return the results in order.
+        """Run asynchronous work on items, up to the maximum number concurrently, and return the results in order.
 
         Ctrl-C or an error of ``on_result`` cancels the running work; results that were complete by then are still
         passed to ``on_result``.
@@ -354,7 +356,7 @@ class Connection:
             results.put(failure)
 
     def _seconds_left(self, started: float | None) -> float:
-        """Return the seconds until the deadline of a request, from the time of its first attempt."""
+        """Return the seconds until a request's deadline; ``started`` is the time of its first attempt, if any."""
         return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
 
     async def _attempt(self, body: bytes, timeout: float, show: ShowText | None) -> Attempt:
@@ -412,7 +414,7 @@ class Connection:
         return Attempt(error=KEY_REPEATED, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
 
     async def _read_stream(self, response: "httpx2.Response", stream: StreamedReply, show: ShowText) -> bytes:
-        """Read a stream to its end, showing its growing text without the key or a beginning of it.
+        """Read a stream to its end, and show its text as it grows, without the key or the first characters of it.
 
         Returns:
             All bytes received.

@@ -24,7 +24,7 @@ VERSION = 1
 POLL_SECONDS = 30.0
 """Interval between status requests, unless the server asks for another."""
 FAILED = ("failed", "cancelled")
-"""States of a job that ended without a model."""
+"""Final statuses of a job without a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FineTuningState:
 
     base_url: str
     base_model: str
-    """Name at the server, without ``openai:``."""
+    """Name of the model to fine-tune, without ``openai:``."""
     data_sha256: str
     """Hash of training data, validation data and settings."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class FineTuningState:
     error: str | None = None
     """Error message of a failed job."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Additional data of the caller, for example a threshold."""
+    """Additional data that the caller stores with the job, for example a threshold."""
 
     @property
     def model_name(self) -> str:
@@ -175,7 +175,7 @@ class _FineTuningJob:
         self._client: Any = None
 
     def upload(self, training: bytes, validation: bytes | None) -> None:
-        """Upload the data, each file once."""
+        """Upload the files that have not been uploaded, unless there is a job already."""
         self._store(self.state)
         if self.state.job_id is not None:
             return
@@ -206,7 +206,11 @@ class _FineTuningJob:
         self._update(job)
 
     def wait(self, poll_seconds: float) -> FineTuningState:
-        """Poll the job until it has ended."""
+        """Poll the job until it has ended, and return its final state.
+
+        Raises:
+            ModelError: The job has failed, or the server rejects the request.
+        """
         while True:
             job, requested_wait = self._request(lambda jobs: jobs.retrieve(self.state.job_id), "jobs")
             self._update(job)
@@ -225,7 +229,7 @@ class _FineTuningJob:
             self._client.close()
 
     def _find_lost_job(self) -> Any | None:
-        """Return a job with our uploaded file, or None."""
+        """Return a job at the server for our training file; None if there is none."""
         try:
             result, _ = self._request(lambda jobs: jobs.list(limit=100), "jobs")
         except ModelError:
@@ -254,7 +258,7 @@ class _FineTuningJob:
                 self._on_status(state)
 
     def _request(self, send: Callable[[Any], Any], resource: str) -> tuple[Any, float | None]:
-        """Return the reply and the requested wait, retrying as the policy allows."""
+        """Send a request, retrying as the policy allows; return the reply, and the seconds to wait that it states."""
         from openai import APIConnectionError, APIStatusError, OpenAIError
 
         policy, error = self._policy, ""

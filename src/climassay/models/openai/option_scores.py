@@ -27,7 +27,7 @@ MAX_TOKENS = 16
 
 
 class Prefix(NamedTuple):
-    """Generated tokens so far."""
+    """Generated tokens up to a position, and the options that they may begin."""
 
     text: str
     logprob: float
@@ -134,7 +134,10 @@ def tokens_to_distinguish(options: Sequence[str]) -> int:
 
 
 def _option_logprobs_at(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
-    """Return (option index, log-probability) of the listed tokens; None if too much probability is ambiguous."""
+    """Return (option index, log-probability) of each listed token that begins exactly one option.
+
+    Return None if another token with at least :data:`NEGLIGIBLE` probability begins several.
+    """
     results = []
     for token, logprob in _listed_tokens(position):
         if not _bare(prefix.text + token):
@@ -155,7 +158,7 @@ def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
 
 
 def _options_begun_by(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
-    """Return the indices of options that a text equals or begins; whole words take precedence."""
+    """Return the indices of options that begin with a text; if some continue with another word, only of these."""
     stripped = _bare(text)
     if not stripped:
         return tuple(candidates)
@@ -179,7 +182,7 @@ def _isolated_pattern(option: str) -> str:
 
 
 def _only_option(named: Collection[int], options: Sequence[str]) -> int | None:
-    """Return the index of the only option named; other named options must be parts of it."""
+    """Return the index of the longest named option if it contains all other named options, otherwise None."""
     if not named:
         return None
     longest = max(named, key=lambda index: len(options[index]))

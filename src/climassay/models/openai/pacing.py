@@ -19,12 +19,12 @@ class Clock:
     """Time source and random numbers of a client; replaced in tests."""
 
     now: Callable[[], float] = time.monotonic
-    """Monotonic time in seconds."""
+    """Function that returns monotonic time in seconds."""
     wall: Callable[[], float] = time.time
     """Function that returns the seconds since 1970-01-01 UTC."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = random.random
-    """Uniform random number in [0, 1), for jitter."""
+    """Function that returns a uniform random number in [0, 1), for jitter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class RetryPolicy:
     deadline: float = 1200.0
     """Maximum time from the first attempt until the request fails, including pauses."""
     attempt_timeout: float | None = None
-    """Maximum time of one attempt; None waits until the deadline, so that slow answers are not discarded and paid
+    """Maximum time of one attempt; None waits until the deadline, so that slow answers are not discarded and paid for
     twice."""
     max_attempts: int = 12
     base: float = 0.5
@@ -96,9 +96,9 @@ class Slot:
 class AdaptiveLimit:
     """Limit of concurrent requests with additive increase and multiplicative decrease.
 
-    The limit starts at 32 (or the ceiling) and grows by one with every success (slow start: it doubles each round
-    trip) until the first overload; then it grows by one per round trip. Overload (429, 503, 529, a time-out) halves it,
-    once for all requests in flight at that time. A ``Retry-After`` pauses all requests.
+    The limit starts at 32 (or the maximum) and grows by one with every success (slow start: it doubles each round trip)
+    until the first overload; then it grows by one per round trip. Overload (429, 503, 529, a time-out) halves it, once
+    for all requests in flight at that time. A ``Retry-After`` pauses all requests.
 
     Used from one event loop only.
 

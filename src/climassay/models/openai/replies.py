@@ -77,7 +77,7 @@ class Reply:
     positions: tuple[Position, ...] = ()
     """Generated tokens with log-probabilities; empty without log-probabilities."""
     withheld: str | None = None
-    """Reason for a missing text (content filter, refusal), otherwise None."""
+    """Reason why the server withheld the text (content filter, refusal); None if it did not."""
     thoughts: str = ""
     """Reasoning before the answer, as far as the server sends it."""
     read_tokens: int = 0
@@ -232,7 +232,7 @@ def _read_reply(data: Any) -> Reply:
 
 
 def _whole_characters(answer: str) -> str:
-    """Return an answer without halves of characters, with a warning if the other half of one is missing."""
+    """Join the halves of characters (surrogates) in an answer; warn about a half without its other half."""
     joined = join_surrogates(answer)
     if joined.count("\ufffd") > answer.count("\ufffd"):
         warnings.warn("A server sent half a character in an answer: it is kept as U+FFFD.", stacklevel=2)
@@ -439,7 +439,7 @@ class _ContentTexts(NamedTuple):
 
 
 def _texts_of(content: Any) -> _ContentTexts:
-    """Join the texts of a content, separating reasoning parts (Mistral, Anthropic, Gemini)."""
+    """Return text and reasoning of a message's content, which Mistral, Anthropic and Gemini divide into parts."""
     if content is None:
         return _ContentTexts("", "")
     if isinstance(content, str):

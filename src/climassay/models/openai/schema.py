@@ -82,7 +82,7 @@ def strict_schema(schema: Mapping[str, Any], *, limits_items: bool = False) -> d
 
 
 def schema_instruction(schema: Mapping[str, Any], problem: str | None) -> str:
-    """Return instructions with a schema for the prompt, including the fault of the last answer."""
+    """Return instructions for the prompt to answer under a schema; ``problem`` is the fault of the last answer."""
     shape = json.dumps(strict_schema(_rooted(schema)), ensure_ascii=False)
     text = (
         "Answer with one JSON object and nothing else: no words before or after it and no code block. "
