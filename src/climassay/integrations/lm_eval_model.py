@@ -88,9 +88,9 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     def _ask(self, model: RecordedModel, max_gen_toks: int) -> None:
         super().__init__()
         self._model, self._max_gen_toks, self._name = model, max_gen_toks, model.name
-        self._served = not hasattr(contract.unwrapped(model), "prompts")
+        self._served = not hasattr(contract.unwrap_model(model), "prompts")
         if not self._served:
-            self.tokenizer = contract.unwrapped(model).prompts.tokenizer
+            self.tokenizer = contract.unwrap_model(model).prompts.tokenizer
         self._closing = ExitStack()
         self._progress: ExperimentCallbacks | None = None
         self.keeps_failures = False

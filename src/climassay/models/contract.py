@@ -102,8 +102,8 @@ class Usage:
     @property
     def tokens(self) -> str:
         """Token counts as text, for example ``508 prompt and 1,512 completion tokens (1,500 of them thought)``."""
-        thought = f" ({self.reasoning_tokens:,} of them thought)" if self.reasoning_tokens else ""
-        return f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens{thought}"
+        reasoning_note = f" ({self.reasoning_tokens:,} of them thought)" if self.reasoning_tokens else ""
+        return f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens{reasoning_note}"
 
     def __add__(self, other: "Usage") -> "Usage":
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
@@ -225,8 +225,8 @@ class Work:
     tokens: int
     """Number of tokens computed; a cached token counts once."""
 
-    def __sub__(self, before: "Work") -> "Work":
-        return Work(self.passes - before.passes, self.tokens - before.tokens)
+    def __sub__(self, earlier_work: "Work") -> "Work":
+        return Work(self.passes - earlier_work.passes, self.tokens - earlier_work.tokens)
 
 
 MIN_OPTION_MASS = 0.5
@@ -435,16 +435,16 @@ class ConcurrentModel(Generator, Protocol):
         """
 
 
-def unwrapped(model: Any) -> Any:
+def unwrap_model(model: Any) -> Any:
     """Return the innermost model, without wrappers such as the record cache."""
-    while (inner := getattr(model, "wrapped", None)) is not None:
-        model = inner
+    while (wrapped_model := getattr(model, "wrapped", None)) is not None:
+        model = wrapped_model
     return model
 
 
 def stated_window(model: Generator) -> int | None:
     """Return the context length in tokens that a model, or the model in a wrapper, states; None if it states none."""
-    window: int | None = getattr(unwrapped(model), "window", None)
+    window: int | None = getattr(unwrap_model(model), "window", None)
     return window
 
 
@@ -489,10 +489,10 @@ def content_free_correction(
     """
     if not placeholders:
         raise InputError("A content-free correction needs at least one text that says nothing, for example N/A.")
-    return correction_of(scorer.option_logprobs([build_request(text) for text in placeholders]))
+    return compute_correction(scorer.option_logprobs([build_request(text) for text in placeholders]))
 
 
-def correction_of(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
+def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
     """Return the correction from the scores of prompts without content; see :func:`content_free_correction`.
 
     Raises:
@@ -500,14 +500,14 @@ def correction_of(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
     """
     if any(score.is_named for score in scores):
         return None
-    answered = [score.logprobs for score in scores if score.error is None]
-    if not answered:
+    logprobs_by_placeholder = [score.logprobs for score in scores if score.error is None]
+    if not logprobs_by_placeholder:
         raise ModelError(f"The content-free prompts could not be answered: {scores[0].error}")
-    return mean_log_probabilities(answered)
+    return mean_log_probabilities(logprobs_by_placeholder)
 
 
 def option_probabilities(
-    scores: OptionScores, blank: "OptionScores | Sequence[float] | None" = None
+    scores: OptionScores, correction: "OptionScores | Sequence[float] | None" = None
 ) -> tuple[float, ...]:
     """Return the probabilities of a request's options, corrected for the model's preference without content.
 
@@ -515,7 +515,7 @@ def option_probabilities(
 
     Args:
         scores: Scores of the request.
-        blank: Scores or log-probabilities of the same options for a prompt without content; None for no correction.
+        correction: Scores or log-probabilities of the same options for a prompt without content; None for none.
 
     Returns:
         One probability per option, summing to 1.
@@ -525,15 +525,15 @@ def option_probabilities(
     """
     if scores.error is not None:
         raise ModelError(scores.error)
-    if scores.is_named or blank is None:
+    if scores.is_named or correction is None:
         return calibrate(scores.logprobs)
-    if not isinstance(blank, OptionScores):
-        return calibrate(scores.logprobs, blank)
-    if blank.is_named:
+    if not isinstance(correction, OptionScores):
+        return calibrate(scores.logprobs, correction)
+    if correction.is_named:
         return calibrate(scores.logprobs)
-    if blank.error is not None:
-        raise ModelError(blank.error)
-    return calibrate(scores.logprobs, blank.logprobs)
+    if correction.error is not None:
+        raise ModelError(correction.error)
+    return calibrate(scores.logprobs, correction.logprobs)
 
 
 def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, ...]:
@@ -570,11 +570,13 @@ def calibrate(logprobs: Sequence[float], correction: Sequence[float] | None = No
     """
     if correction is not None and len(correction) != len(logprobs):
         raise InputError(f"{len(logprobs)} options cannot be corrected by {len(correction)} content-free scores.")
-    shifted = [score - base for score, base in zip(logprobs, correction or [0.0] * len(logprobs), strict=True)]
-    if not shifted or not all(map(math.isfinite, shifted)):
+    corrected_logprobs = [
+        score - base_logprob for score, base_logprob in zip(logprobs, correction or [0.0] * len(logprobs), strict=True)
+    ]
+    if not corrected_logprobs or not all(map(math.isfinite, corrected_logprobs)):
         raise InputError("Probabilities need at least one option, and scores that are finite numbers.")
     # Subtracting the largest keeps exp() within range whatever the scores are.
-    largest = max(shifted)
-    weights = [math.exp(score - largest) for score in shifted]
+    max_logprob = max(corrected_logprobs)
+    weights = [math.exp(score - max_logprob) for score in corrected_logprobs]
     total = sum(weights)
     return tuple(weight / total for weight in weights)

@@ -75,8 +75,12 @@ class BertShape:
             ModelError: The model is not a BERT with GELU and absolute positions.
         """
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        kind = (config.get("model_type"), config.get("hidden_act"), config.get("position_embedding_type", "absolute"))
-        if kind != ("bert", "gelu", "absolute"):
+        architecture = (
+            config.get("model_type"),
+            config.get("hidden_act"),
+            config.get("position_embedding_type", "absolute"),
+        )
+        if architecture != ("bert", "gelu", "absolute"):
             raise ModelError(
                 f"The model in {folder} is not a BERT with GELU and absolute positions: use it through torch."
             )
@@ -162,19 +166,19 @@ class _Graph:
 
     def block(self, states: str, prefix: str) -> str:
         """Add a transformer layer."""
-        parts = [f"{prefix}attention.self.{name}" for name in ("query", "key", "value")]
-        weight = np.concatenate([self.weights[f"{part}.weight"] for part in parts])
-        bias = np.concatenate([self.weights[f"{part}.bias"] for part in parts])
-        joined = self.linear(states, weight, bias, f"{prefix}qkv")
+        prefixes = [f"{prefix}attention.self.{name}" for name in ("query", "key", "value")]
+        weight = np.concatenate([self.weights[f"{part}.weight"] for part in prefixes])
+        bias = np.concatenate([self.weights[f"{part}.bias"] for part in prefixes])
+        qkv = self.linear(states, weight, bias, f"{prefix}qkv")
         sizes = self.constant("qkv_sizes", np.array([self.shape.width] * 3))
         heads = [f"{prefix}q", f"{prefix}k", f"{prefix}v"]
-        self.node("Split", [joined, sizes], heads, axis=2)
-        mixed = self.node("MultiHeadAttention", heads, f"{prefix}mixed", _CONTRIB, num_heads=self.shape.heads)
-        attended = self.dense(mixed, f"{prefix}attention.output.dense")
+        self.node("Split", [qkv, sizes], heads, axis=2)
+        attention = self.node("MultiHeadAttention", heads, f"{prefix}mixed", _CONTRIB, num_heads=self.shape.heads)
+        attended = self.dense(attention, f"{prefix}attention.output.dense")
         states = self.residual(attended, states, f"{prefix}attention.output.LayerNorm")
-        inner = self.dense(states, f"{prefix}intermediate.dense")
-        inner = self.node("Gelu", [inner], f"{inner}_gelu", _CONTRIB)
-        return self.residual(self.dense(inner, f"{prefix}output.dense"), states, f"{prefix}output.LayerNorm")
+        activations = self.dense(states, f"{prefix}intermediate.dense")
+        activations = self.node("Gelu", [activations], f"{activations}_gelu", _CONTRIB)
+        return self.residual(self.dense(activations, f"{prefix}output.dense"), states, f"{prefix}output.LayerNorm")
 
     def residual(self, change: str, states: str, name: str) -> str:
         return self.norm(self.node("Add", [change, states], f"{name}_sum"), name)
@@ -194,10 +198,10 @@ class _Graph:
         if self.precision == "float32":
             product = self.node("MatMul", [states, self.constant(f"{name}_matrix", matrix)], f"{name}_product")
             return self.node("Add", [product, shift], f"{name}_out")
-        scale = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _MAX_WEIGHT
-        levels = self.constant(f"{name}_levels", np.round(matrix / scale).astype(np.int8))
-        scales = self.constant(f"{name}_scales", scale.astype(np.float32))
-        inputs = [states, levels, scales, "", shift]
+        column_scales = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _MAX_WEIGHT
+        quantised = self.constant(f"{name}_levels", np.round(matrix / column_scales).astype(np.int8))
+        scales = self.constant(f"{name}_scales", column_scales.astype(np.float32))
+        inputs = [states, quantised, scales, "", shift]
         return self.node("DynamicQuantizeMatMul", inputs, f"{name}_out", _CONTRIB)
 
 
@@ -239,26 +243,28 @@ class BertEncoder:
             return vectors
         session = self._session
         with ThreadPoolExecutor(min(self._threads, len(texts))) as pool:
-            done = 0
+            n_encoded = 0
             for start in range(0, len(texts), _TEXT_BLOCK):
-                block = list(texts[start : start + _TEXT_BLOCK])
-                tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(block, add_special_tokens=False)]
-                for vector in pool.map(lambda ids: self._vector(session, ids), tokens):
-                    vectors[done] = vector
-                    done += 1
+                text_block = list(texts[start : start + _TEXT_BLOCK])
+                tokens = [
+                    encoding.ids for encoding in self._tokenizer.encode_batch(text_block, add_special_tokens=False)
+                ]
+                for vector in pool.map(lambda ids: self._encode_tokens(session, ids), tokens):
+                    vectors[n_encoded] = vector
+                    n_encoded += 1
                     if on_progress is not None:
                         on_progress(1)
         return vectors
 
-    def _vector(self, session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
+    def _encode_tokens(self, session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
         """Return the unit vector of a tokenised text of any length."""
         start, end = self._special_tokens
-        total = np.zeros(self.width, dtype=np.float32)
+        weighted_sum = np.zeros(self.width, dtype=np.float32)
         for window in windows(ids, WINDOW_TOKENS - 2):
             (vector,) = session.run(None, {"ids": np.array([[start, *window, end]], dtype=np.int32)})
             # An empty text has no token to weigh it with, but a vector all the same.
-            total += vector[0] * max(len(window), 1)
-        return total / np.linalg.norm(total)
+            weighted_sum += vector[0] * max(len(window), 1)
+        return weighted_sum / np.linalg.norm(weighted_sum)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -290,7 +296,7 @@ class BertEncoder:
         options.log_severity_level = 3
         # The extended optimisations would fuse the layer norms back into the slow operator.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        graph = self._graph_file()
+        graph = self._find_graph_file()
         try:
             return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -300,7 +306,7 @@ class BertEncoder:
                 "run the command again, it will be created again."
             ) from error
 
-    def _graph_file(self) -> Path:
+    def _find_graph_file(self) -> Path:
         """Return the path of the cached graph, building it if missing or damaged; safe for concurrent processes."""
         file = cache_folder() / "encoders" / f"{self.fingerprint[:32]}-{self._precision}.onnx"
         receipt = file.with_suffix(".sha256")
@@ -403,9 +409,9 @@ class SentenceTransformerEncoder:
     ) -> NDArray[np.float32]:
         """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
-        encode = self._model.encode_query if role == "query" else self._model.encode_document
-        for batch in token_batches(self._lengths(texts), TOKEN_BUDGET):
-            vectors[batch] = encode(
+        encode_batch = self._model.encode_query if role == "query" else self._model.encode_document
+        for batch in token_batches(self._count_tokens(texts), TOKEN_BUDGET):
+            vectors[batch] = encode_batch(
                 [texts[index] for index in batch],
                 batch_size=len(batch),
                 normalize_embeddings=True,
@@ -416,13 +422,13 @@ class SentenceTransformerEncoder:
                 on_progress(len(batch))
         return vectors
 
-    def _lengths(self, texts: Sequence[str]) -> list[int]:
+    def _count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return each text's number of tokens after truncation, estimated from its length for unusual tokenizers."""
-        limit = self._model.max_seq_length or 512
+        max_length = self._model.max_seq_length or 512
         try:
-            ids = self._model.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+            ids = self._model.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
         except (AttributeError, KeyError, TypeError):
-            return [min(limit, 2 + len(text) // 4) for text in texts]
+            return [min(max_length, 2 + len(text) // 4) for text in texts]
         return [len(row) for row in ids]
 
     @cached_property
@@ -490,14 +496,16 @@ def cached_vectors(
     file = cache_folder() / folder / f"{encoder.fingerprint[:32]}.npz"
     keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     vectors_by_key = _read_vectors(file, encoder.width)
-    missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in vectors_by_key}.items())
+    missing_texts = list(
+        {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors_by_key}.items()
+    )
     if on_progress:
-        on_progress(len(texts) - len(missing))
+        on_progress(len(texts) - len(missing_texts))
     # Texts of about one length share batches, which are padded to their longest.
-    missing.sort(key=lambda entry: len(entry[1]))
-    while missing:
-        count = max(_MIN_CHUNK, len(vectors_by_key) // _CHUNK_DIVISOR)
-        chunk, missing = missing[:count], missing[count:]
+    missing_texts.sort(key=lambda entry: len(entry[1]))
+    while missing_texts:
+        chunk_size = max(_MIN_CHUNK, len(vectors_by_key) // _CHUNK_DIVISOR)
+        chunk, missing_texts = missing_texts[:chunk_size], missing_texts[chunk_size:]
         vectors = encoder.encode([text for _, text in chunk], on_progress=on_progress)
         vectors_by_key |= dict(zip((key for key, _ in chunk), vectors, strict=True))
         _write_vectors(file, vectors_by_key)
@@ -560,14 +568,16 @@ class CachedEncoder:
                 if (vector := self._vectors.get(key)) is not None:
                     self._vectors.move_to_end(key)
                     results[text] = vector
-        missing = [text for text in keys if text not in results]
-        if on_progress is not None and len(texts) > len(missing):
-            on_progress(len(texts) - len(missing))
-        if missing:
-            results |= zip(missing, self.wrapped.encode(missing, role=role, on_progress=on_progress), strict=True)
+        missing_texts = [text for text in keys if text not in results]
+        if on_progress is not None and len(texts) > len(missing_texts):
+            on_progress(len(texts) - len(missing_texts))
+        if missing_texts:
+            results |= zip(
+                missing_texts, self.wrapped.encode(missing_texts, role=role, on_progress=on_progress), strict=True
+            )
             with self._lock:
                 # Copies: a row alone would keep the array that it is a row of.
-                self._vectors.update((keys[text], results[text].copy()) for text in missing)
+                self._vectors.update((keys[text], results[text].copy()) for text in missing_texts)
                 while len(self._vectors) > self._max_texts:
                     self._vectors.popitem(last=False)
         return np.stack([results[text] for text in texts]) if texts else np.zeros((0, self.width), dtype=np.float32)

@@ -48,7 +48,7 @@ class _RequestQueue:
     def stop(self) -> None:
         """Cancel the running call and refuse further requests."""
         self._stopped = True
-        model, thread = contract.unwrapped(self._model), self._thread
+        model, thread = contract.unwrap_model(self._model), self._thread
         if isinstance(model, contract.ConcurrentModel) and thread is not None:
             model.cancel([thread])
 

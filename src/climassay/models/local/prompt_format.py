@@ -106,8 +106,8 @@ class PromptFormat:
             rendered = self._apply_template(turns) if self.has_template else ""
         except ModelError:
             rendered = ""
-        added = self.tokenizer.added_tokens_decoder.values()
-        marks = {token.content for token in added if token.special or re.fullmatch(_MARKUP, token.content)}
+        added_tokens = self.tokenizer.added_tokens_decoder.values()
+        marks = {token.content for token in added_tokens if token.special or re.fullmatch(_MARKUP, token.content)}
         marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, rendered))
         # The longest first: of two that begin alike the tokenizer takes the longer one, too.
         patterns = [
@@ -120,15 +120,15 @@ class PromptFormat:
     def _apply_template(self, chat: list[dict[str, str]]) -> str:
         """Apply the template; if it has no system role, prepend the system message to the first user message."""
         try:
-            return self._template_text(chat)
+            return self._render_template(chat)
         except ModelError:
             roles = [turn["role"] for turn in chat[:2]]
             if roles != ["system", "user"]:
                 raise
-            merged = {"role": "user", "content": f"{chat[0]['content']}\n\n{chat[1]['content']}"}
-            return self._template_text([merged, *chat[2:]])
+            merged_turn = {"role": "user", "content": f"{chat[0]['content']}\n\n{chat[1]['content']}"}
+            return self._render_template([merged_turn, *chat[2:]])
 
-    def _template_text(self, chat: list[dict[str, str]]) -> str:
+    def _render_template(self, chat: list[dict[str, str]]) -> str:
         from jinja2.exceptions import TemplateError
 
         # Reasoning is disabled, so that the answer or option follows the prompt immediately.

@@ -98,14 +98,14 @@ class SequenceReader:
         if not sequences:
             return
         if not self.shares:
-            yield from self._read_plainly(sequences, logit_positions, states, layers)
+            yield from self._read_each(sequences, logit_positions, states, layers)
             return
         first_position = min(min(positions) for positions in (*logit_positions, *(states or ())) if positions)
         tree = PrefixTree(sequences, cached=self.cache.tokens[:first_position])
         logits_by_sequence = [frozenset(positions) for positions in logit_positions]
         states_by_sequence = None if states is None else [frozenset(positions) for positions in states]
         pack, max_run = token_budget or self.pack, min(token_budget or _MAX_RUN, _MAX_RUN)
-        for step in tree.steps(pack=pack, max_run=max_run):
+        for step in tree.steps(max_pack=pack, max_run=max_run):
             indices, token_positions = _positions_in_step(step, logits_by_sequence)
             state_indices, state_token_positions = (
                 ([], []) if states_by_sequence is None else _positions_in_step(step, states_by_sequence)
@@ -113,7 +113,7 @@ class SequenceReader:
             self.cache.truncate(step.n_cached)
             state_request = StateRequest(state_indices, layers) if state_token_positions else None
             output = self.network.step(step, self.cache, indices, state_request)
-            self._count(step.size)
+            self._add_work(step.size)
             if len(step.segments) == 1:
                 self.cache.tokens += step.segments[0].tokens
             if token_positions or state_token_positions:
@@ -121,7 +121,7 @@ class SequenceReader:
                     tuple(token_positions), output.logits, tuple(state_token_positions), output.states, step
                 )
 
-    def _read_plainly(
+    def _read_each(
         self,
         sequences: Sequence[Sequence[int]],
         logit_positions: Sequence[Sequence[int]],
@@ -130,17 +130,17 @@ class SequenceReader:
     ) -> Iterator[StepReading]:
         for index, (tokens, positions) in enumerate(zip(sequences, logit_positions, strict=True)):
             state_positions = () if states is None else states[index]
-            output = self.network.compute_plainly(
+            output = self.network.compute_sequence(
                 tokens, positions, StateRequest(state_positions, layers) if state_positions else None
             )
-            self._count(len(tokens))
+            self._add_work(len(tokens))
             token_positions, state_token_positions = (
-                tuple(TokenPosition(index, position, row) for row, position in enumerate(requested))
-                for requested in (positions, state_positions)
+                tuple(TokenPosition(index, position, row) for row, position in enumerate(requested_positions))
+                for requested_positions in (positions, state_positions)
             )
             yield StepReading(token_positions, output.logits, state_token_positions, output.states, None)
 
-    def _count(self, tokens: int) -> None:
+    def _add_work(self, tokens: int) -> None:
         self.work = Work(self.work.passes + 1, self.work.tokens + tokens)
 
 
@@ -176,7 +176,7 @@ def _shared_equals_plain(network: Network) -> bool:
             for token_position in reading.positions:
                 shared_logits[token_position.sequence] = reading.logits[token_position.row].cpu()
         plain_logits = torch.cat(
-            [network.compute_plainly(tokens, [len(tokens) - 1]).logits.cpu() for tokens in sequences]
+            [network.compute_sequence(tokens, [len(tokens) - 1]).logits.cpu() for tokens in sequences]
         )
     except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
         return False
@@ -192,8 +192,8 @@ def same_distributions(first: Tensor, second: Tensor, dtype: torch.dtype) -> boo
 def cache_columns(step: ForwardStep, segment: Segment) -> list[int]:
     """Return the columns of the path cache that hold a segment and its ancestors after a step, in order."""
     starts = [step.n_cached]
-    for earlier in step.segments:
-        starts.append(starts[-1] + len(earlier.tokens))
+    for step_segment in step.segments:
+        starts.append(starts[-1] + len(step_segment.tokens))
     runs: list[range] = []
     index: int | None = step.segments.index(segment)
     while index is not None:
