@@ -83,8 +83,8 @@ class ModelOptions(ModelAccess):
 
     def with_defaults(self, defaults: "ModelOptions") -> Self:
         """Return a copy in which options that are None have the values of ``defaults``."""
-        missing = [field.name for field in fields(ModelOptions) if getattr(self, field.name) is None]
-        return replace(self, **{name: getattr(defaults, name) for name in missing})
+        unset_options = [field.name for field in fields(ModelOptions) if getattr(self, field.name) is None]
+        return replace(self, **{name: getattr(defaults, name) for name in unset_options})
 
     def fitting(self, name: str) -> Self:
         """Return the options that apply to a model.

@@ -89,7 +89,7 @@ class Server:
         """Return a text with the key redacted."""
         return without_key(text.encode("utf-8", "surrogatepass"), self.key).decode("utf-8", "surrogatepass")
 
-    def keep_needed(self, headers: MutableMapping[str, str]) -> None:
+    def filter_headers(self, headers: MutableMapping[str, str]) -> None:
         """Remove headers that the environment sets for OpenAI, if the server belongs to another provider."""
         if self.openai:
             return
@@ -200,9 +200,9 @@ def providers() -> Mapping[str, Provider]:
             "remove that permission (chmod o-w)."
         )
     data = load_toml(path)
-    unknown = next((name for name in data if name != "providers"), None)
-    if unknown is not None:
-        raise InputError(f"{path} has no entry {unknown!r}; there are tables [providers.NAME].")
+    unknown_entry = next((name for name in data if name != "providers"), None)
+    if unknown_entry is not None:
+        raise InputError(f"{path} has no entry {unknown_entry!r}; there are tables [providers.NAME].")
     tables = data.get("providers", {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
         raise InputError(f"{path}: providers are tables that begin with [providers.NAME].")

@@ -81,7 +81,7 @@ def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float
         return None
 
 
-START = 32
+INITIAL_LIMIT = 32
 """Number of concurrent requests to an unknown server."""
 
 
@@ -107,9 +107,9 @@ class AdaptiveLimit:
         networks", Computer Networks and ISDN Systems 17 (1989).
     """
 
-    def __init__(self, ceiling: int, clock: Clock) -> None:
-        self.ceiling = ceiling
-        self.limit = float(min(START, ceiling))
+    def __init__(self, maximum: int, clock: Clock) -> None:
+        self.maximum = maximum
+        self.limit = float(min(INITIAL_LIMIT, maximum))
         self.in_flight = 0
         self.paused_until = 0.0
         self._clock = clock
@@ -137,15 +137,15 @@ class AdaptiveLimit:
                         self._wake(1)
                     raise
 
-    def release(self, slot: Slot, *, succeeded: bool, overloaded: bool) -> None:
+    def release(self, slot: Slot, *, has_succeeded: bool, is_overloaded: bool) -> None:
         """Release a slot and adapt the limit to the result."""
         self.in_flight -= 1
-        if overloaded and slot.generation == self._generation:
+        if is_overloaded and slot.generation == self._generation:
             self._generation += 1
             self.limit = max(1.0, self.limit / 2)
-        elif succeeded:
+        elif has_succeeded:
             step = 1.0 if self._generation == 0 else 1.0 / self.limit
-            self.limit = min(float(self.ceiling), self.limit + step)
+            self.limit = min(float(self.maximum), self.limit + step)
         self._wake(int(self.limit) - self.in_flight)
 
     def pause(self, seconds: float) -> None:
