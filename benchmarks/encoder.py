@@ -30,7 +30,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from climassay.corpus.documents import split_passages
-from climassay.corpus.gold_texts import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled, words_of
+from climassay.corpus.gold_texts import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_gold_questions, split_words
 from climassay.corpus.readers.file_types import read
 from climassay.models.bundled import bundled_path, encoder_fingerprint
 from climassay.models.encoders import WINDOW_TOKENS, BertEncoder, token_batches
@@ -123,16 +123,16 @@ def passages_and_questions(data: Path) -> tuple[list[str], list[LabelledQuestion
         rows = list(csv.DictReader(file))
     texts += sorted({row["abstract"] for row in rows})
     questions = [LabelledQuestion(row["question_en_origin"], row["abstract"]) for row in rows]
-    return texts, questions + [question for path in question_paths() for question in read_labelled(path)]
+    return texts, questions + [question for path in question_paths() for question in read_gold_questions(path)[0]]
 
 
 def relevant(texts: Sequence[str], questions: Sequence[LabelledQuestion]) -> list[list[int]]:
     """For each question the passages that hold its gold text; of a gold text that was cut in two, the larger part."""
-    words = [words_of(text) for text in texts]
+    words = [split_words(text) for text in texts]
     found = []
     for question in questions:
         gold = GoldText.from_text(question.passage)
-        shares = np.array([len(gold.covered(row)) / len(gold.words) for row in words])
+        shares = np.array([len(gold.find_shared_words(row)) / len(gold.words) for row in words])
         found.append(np.flatnonzero(shares >= min(MIN_GOLD_SHARE, shares.max())).tolist())
     return found
 

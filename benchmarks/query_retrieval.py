@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.corpus import Block, Collection, Document
-from climassay.corpus.search import fuse
+from climassay.corpus.search import fuse_rankings
 from climassay.models.encoders import load_encoder
 from climassay.statistics import bootstrap_interval
 
@@ -119,7 +119,7 @@ def measure(
         list(dict.fromkeys(int(hit.passage.document_id[1:]) for hit in hits))
         for hits in collection.search_many([question, *queries], k=50)
     ]
-    fused = [int(item) for item in fuse(*[[str(one) for one in some] for some in found])]
+    fused = [int(item) for item in fuse_rankings(*[[str(one) for one in some] for some in found])]
     for most in SHOWN:
         for name, ranked in (("question", found[0]), ("question and queries", fused)):
             shown = ranked[:most]

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from climassay.corpus.collection import Collection
-from climassay.corpus.gold_texts import read_labelled
+from climassay.corpus.gold_texts import read_gold_questions
 from climassay.corpus.readers.file_types import read
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder
@@ -111,7 +111,7 @@ def measure(folder: Path) -> list[Group]:
     for name in book_names():
         books[name] = Collection.create(folder, name, encoder)
         books[name].add(read(book_path(name)).documents)
-    asked = {path.stem: [question.question for question in read_labelled(path)] for path in question_paths()}
+    asked = {path.stem: [question.question for question in read_gold_questions(path)[0]] for path in question_paths()}
     others = [(book, name) for book in asked for name in books if name not in (book, *CONTRARIAN_BOOKS)]
     groups = [
         Group("climate, right book", sum((nearest(books[book], asked[book]) for book in asked), ())),

@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus import Collection, QuestionColumns, read_judged
-from climassay.corpus.gold_texts import GoldText, judge, words_of
+from climassay.corpus import Collection, QuestionColumns, read_gold_questions
+from climassay.corpus.gold_texts import GoldText, find_relevant_passages, split_words
 from climassay.corpus.retrieval_evaluation import ndcg
 from climassay.learning import fit_linear, group_folds
 from climassay.statistics import bootstrap_interval
@@ -49,10 +49,12 @@ def read_set(workspace: Workspace, told: str) -> list[Candidates]:
     name, file, passage, relevance, group = told.split(",")
     name, _, within = name.partition("+")
     question = "question_en_origin" if "pira" in file else None
-    pairs, _ = read_judged(Path(file), QuestionColumns(question, passage or None, relevance or None, group or None))
+    pairs, _ = read_gold_questions(
+        Path(file), QuestionColumns(question, passage or None, relevance or None, group or None)
+    )
     collection = Collection.open(workspace, name)
-    passages = {one.id: one for one in collection.each_passage()}
-    judged = judge(
+    passages = {one.id: one for one in collection.iterate_passages()}
+    judged = find_relevant_passages(
         [GoldText.from_text(pair.passage) for pair in pairs], [pair.relevance for pair in pairs], passages.values()
     )
     relevant: dict[tuple[str, str], dict[str, float]] = {}
@@ -73,11 +75,11 @@ def candidates(
     [hits] = collection.search_many([question], k=CANDIDATES, report=report)
     [by_words] = collection.search_many([question], k=1000, mode="bm25", report=report)
     words = {hit.passage.id: hit.score for hit in by_words}
-    asked = set(words_of(question))
+    asked = set(split_words(question))
     rows = np.array(
         [
             (hit.cosine or 0.0, words.get(hit.passage.id, 0.0), hit.score,
-             len(asked & set(words_of(hit.passage.text))) / len(asked), np.log(len(hit.passage.text)))
+             len(asked & set(split_words(hit.passage.text))) / len(asked), np.log(len(hit.passage.text)))
             for hit in hits
         ]
     )  # fmt: skip

@@ -38,10 +38,10 @@ import numpy as np
 from climassay.corpus.collection import Collection
 from climassay.corpus.collection_storage import to_matrix
 from climassay.corpus.documents import Block, Document
-from climassay.corpus.gold_texts import GoldText, LabelledQuestion, locate, read_labelled, words_of
+from climassay.corpus.gold_texts import GoldText, LabelledQuestion, locate_gold_texts, read_gold_questions, split_words
 from climassay.corpus.readers.file_types import read
 from climassay.corpus.retrieval_evaluation import RetrievalReport, evaluate_retrieval
-from climassay.corpus.search import SEARCH_MODES, Searcher, one_thread
+from climassay.corpus.search import SEARCH_MODES, Searcher, limit_to_one_thread
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths
 from climassay.reporting.tables import as_markdown
@@ -104,9 +104,9 @@ def statements(collection: Collection, data: Path, count: int) -> list[LabelledQ
     """Statements of ClimateX that stand in the collection as they are."""
     with (data / "climatex_train.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    texts = sorted({row["statement"] for row in rows if len(words_of(row["statement"])) >= 8})
+    texts = sorted({row["statement"] for row in rows if len(split_words(row["statement"])) >= 8})
     chosen = random.Random(SEED).sample(texts, min(2 * count, len(texts)))
-    there = locate([GoldText.from_text(text) for text in chosen], collection.texts())
+    there = locate_gold_texts([GoldText.from_text(text) for text in chosen], collection.texts())
     kept = [text for text, located in zip(chosen, there, strict=True) if located][:count]
     return [LabelledQuestion(text, text, f"climatex-{number}") for number, text in enumerate(kept)]
 
@@ -120,7 +120,7 @@ def question_sets(collection: Collection, data: Path, count: int) -> dict[str, l
         "statements": statements(collection, data, count),
         "questions": pira("question_en_origin"),
         "paraphrases": pira("question_en_paraphase"),
-        "primer": [question for path in question_paths() for question in read_labelled(path)],
+        "primer": [question for path in question_paths() for question in read_gold_questions(path)[0]],
     }
 
 
@@ -173,7 +173,7 @@ def vector_searches(collection: Collection, queries: Sequence[str]) -> list[Vect
 
 
 def in_memory(matrix: Any, vector: Any) -> Any:
-    with one_thread():
+    with limit_to_one_thread():
         return np.argpartition(matrix @ vector, -10)[-10:]
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from climassay.corpus import Collection, read
 from climassay.corpus.documents import Hit
-from climassay.corpus.gold_texts import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_labelled
+from climassay.corpus.gold_texts import MIN_GOLD_SHARE, GoldText, LabelledQuestion, read_gold_questions
 from climassay.grounding.answer import CollectionGroup
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_names, book_path, question_paths
@@ -34,7 +34,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    questions = [question for path in question_paths() for question in read_labelled(path)]
+    questions = [question for path in question_paths() for question in read_gold_questions(path)[0]]
     encoder = load_encoder()
     with tempfile.TemporaryDirectory() as folder:
         whole = Collection.create(Path(folder), "whole", encoder)
@@ -79,7 +79,7 @@ def measured(
     columns["passages of other books"] = []
     for question in questions:
         hits, gold = search(question.question), GoldText.from_text(question.passage)
-        rank = gold.rank_in(hits, MIN_GOLD_SHARE)
+        rank = gold.find_rank(hits, MIN_GOLD_SHARE)
         for k in DEPTHS:
             columns[f"recall@{k}"].append(float(rank is not None and rank <= k))
         columns["passages shown"].append(float(len(hits)))

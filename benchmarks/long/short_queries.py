@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from climassay.corpus import Collection, Hit, Passage, read
-from climassay.corpus.search import weighted_sum
+from climassay.corpus.search import add_weighted_scores
 from climassay.models.encoders import load_encoder
 from climassay.reporting.tables import Table, as_markdown
 from climassay.statistics import wilson_interval
@@ -168,7 +168,7 @@ def heading_queries(passages: Iterable[Passage]) -> list[str]:
 
 def queries(collection: Collection, with_headings: bool) -> Iterator[Query]:
     listed = json.loads(QUERIES.read_text(encoding="utf-8"))
-    passages = list(collection.each_passage())
+    passages = list(collection.iterate_passages())
     texts = Texts.of(passages)
     terms = {("term", term): [term, *others] for term, others in listed["terms"].items()}
     headings = {("heading", one): [one] for one in heading_queries(passages)} if with_headings else {}
@@ -201,7 +201,7 @@ def by_cosine(collection: Collection, texts: Sequence[str]) -> list[list[Hit]]:
     for dense, lexical in zip(near, words, strict=True):
         hits = {hit.passage.id: hit for hit in (*lexical, *dense)}
         cosines = {item: hit.cosine or 0.0 for item, hit in hits.items()}
-        scores = weighted_sum(cosines, {hit.passage.id: hit.score for hit in lexical}, 0.3)
+        scores = add_weighted_scores(cosines, {hit.passage.id: hit.score for hit in lexical}, 0.3)
         results.append([hits[item] for item in scores if cosines[item] >= 0.4][:5])
     return results
 

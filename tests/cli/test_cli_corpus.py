@@ -24,7 +24,7 @@ def test_what_was_left_out_is_said(corpus, tmp_path):
     )
     out = done(corpus("add", "ice", page))
     assert all(words in out for words in ("left out", "1 reference", "1 navigation block", "1 note mark"))
-    [parts] = json_of(corpus("add", "ice", page, "--json"))["left_out"].values()
+    [parts] = json_of(corpus("add", "ice", page, "--json"))["omitted_parts"].values()
     assert {part["kind"]: part["count"] for part in parts} == {"references": 1, "navigation blocks": 1, "note marks": 1}
 
 

@@ -96,14 +96,14 @@ def test_adding_twice_changes_nothing(tmp_path, encoder, book):
 
 def test_what_was_left_out_of_documents_is_reported(collection):
     references = (OmittedParts("references", 12, (7, 8, 9)), OmittedParts("tables", 1, (3,)))
-    listed, plain = document(1, "Sea level rose.", left_out=references), document(2, "Ice melts.")
+    listed, plain = document(1, "Sea level rose.", omitted_parts=references), document(2, "Ice melts.")
     report = collection.add([listed, plain])
-    assert report.left_out == {listed.id: references}
+    assert report.omitted_parts == {listed.id: references}
     [line] = [line for line in report.lines() if line.startswith("left out")]
     assert all(words in line for words in (listed.title, "12 references (pages 7 to 9)", "1 table (page 3)"))
-    assert report.to_dict()["left_out"][listed.id][0] == {"kind": "references", "count": 12, "pages": [7, 8, 9]}
-    assert {row["id"]: bool(row["left_out"]) for row in report.rows()} == {listed.id: True, plain.id: False}
-    assert collection.add([listed]).left_out == {listed.id: references}
+    assert report.to_dict()["omitted_parts"][listed.id][0] == {"kind": "references", "count": 12, "pages": [7, 8, 9]}
+    assert {row["id"]: bool(row["omitted_parts"]) for row in report.rows()} == {listed.id: True, plain.id: False}
+    assert collection.add([listed]).omitted_parts == {listed.id: references}
 
 
 def test_a_changed_document_is_another_one_and_is_told(collection):
@@ -254,7 +254,10 @@ def test_passages_of_a_document_by_their_places(collection):
     assert [passage.id for passage in collection.passages_at("d1", range(1, 3))] == ["d1-1", "d1-2"]
     assert [passage.id for passage in collection.passages_at("d1", range(4, 99))] == ["d1-4"]
     assert collection.passages_at("d1", range(5, 9)) == collection.passages_at("d' OR 'a'='a", range(9)) == []
-    assert {passage.id for passage in collection.each_passage(batch=2)} == {*(f"d1-{n}" for n in range(5)), "d2-0"}
+    assert {passage.id for passage in collection.iterate_passages(batch_size=2)} == {
+        *(f"d1-{n}" for n in range(5)),
+        "d2-0",
+    }
 
 
 def test_the_version_changes_with_the_content_only(tmp_path, collection, encoder):

@@ -93,7 +93,7 @@ def test_a_search_for_words_takes_small_additions_into_the_index(large):
 
 
 def test_who_reads_passage_by_passage_is_not_disturbed(large):
-    reader = large.each_passage(batch=16)
+    reader = large.iterate_passages(batch_size=16)
     read = [next(reader).id]
     large.add([random_document(400, 60, words=30)])
     large.compact()

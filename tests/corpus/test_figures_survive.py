@@ -150,4 +150,4 @@ def test_figures_come_back_in_their_order(manner: str, document: list[Part]) -> 
     result = READERS[kind].read(write(document), f"figures.{kind}", ReadOptions())
     (read,) = result.documents if isinstance(result, ReadResult) else (result,)
     assert [figure for block in read.blocks for figure in FIGURE.findall(block.text)] == figures_of(document)
-    assert not read.left_out
+    assert not read.omitted_parts

@@ -136,7 +136,7 @@ def test_a_collection_of_an_earlier_version_is_read_and_gets_the_missing_column(
     old = Collection.open(workspace, "seas", TopicEncoder())
     assert [one.author for one in old.documents()] == [None]
     assert old.search("glacier", k=1)[0].passage.author is None
-    assert all(passage.author is None for passage in old.each_passage())
+    assert all(passage.author is None for passage in old.iterate_passages())
     old.add([replace(read(seas).documents[0], id="f" * 16, title="Other", source="other.pdf", author="A. Diver")])
     assert sorted(str(one.author) for one in old.documents()) == ["A. Diver", "None"]
     assert old.edit("Seas", author="B. Diver").author == "B. Diver"

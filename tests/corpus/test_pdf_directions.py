@@ -68,7 +68,7 @@ def test_a_label_in_another_direction_is_counted_and_a_text_is_read() -> None:
     label = Text(100, 100, "Change of the extent", 8, angle=90)
     found = document(build_pdf([[*column(TEXT, 50, 700, 480), label]]))
     assert [block.text for block in found.blocks] == [TEXT]
-    assert [(left.kind, left.count, left.pages) for left in found.left_out] == [
+    assert [(left.kind, left.count, left.pages) for left in found.omitted_parts] == [
         ("lines written in another direction", 1, (1,))
     ]
     beside = [line._replace(angle=90) for line in column(f"{SECOND} {SECOND} {SECOND}", 50, 200, 600)]

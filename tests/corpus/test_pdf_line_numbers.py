@@ -68,7 +68,7 @@ def document(data: bytes) -> Document:
 
 
 def n_left_out(document: Document) -> int:
-    return sum(left.count for left in document.left_out if left.kind == "line numbers")
+    return sum(left.count for left in document.omitted_parts if left.kind == "line numbers")
 
 
 MANNERS: dict[str, Callable[[], list[Page]]] = {
@@ -99,7 +99,9 @@ def test_line_numbers_go_and_the_numbers_of_the_text_stay(manner: str) -> None:
     n_repeated = sum(line.text.startswith("Mean") for page in pages for line in page)
     assert [block.text for block in found.blocks] == [*PARAGRAPHS] * n_repeated
     assert n_left_out(found) == sum(line.text.isdigit() for page in pages for line in page)
-    assert [left.pages for left in found.left_out if left.kind == "line numbers"] == [tuple(range(1, len(pages) + 1))]
+    assert [left.pages for left in found.omitted_parts if left.kind == "line numbers"] == [
+        tuple(range(1, len(pages) + 1))
+    ]
 
 
 @pytest.mark.parametrize("manner", ["left of each column", "between and right", "outside", "row by row"])

@@ -67,7 +67,7 @@ def test_rows_name_their_columns_and_empty_cells_move_none(one_object: bool) -> 
         AFTER,
     ]
     assert {block.headings for block in found.blocks[1:4]} == {("Table 2: Emissions by sector in Mt",)}
-    assert not found.left_out
+    assert not found.omitted_parts
 
 
 def test_words_name_columns_and_a_header_of_two_rows_is_joined() -> None:
@@ -163,4 +163,4 @@ def test_tables_that_are_not_wanted_are_counted() -> None:
     rows = [("Gas", "Mt", "Share"), ("CO2", "320", "81%"), ("CH4", "41", "10%")]
     found = document(around(table(rows, (50, 200, 300))), tables=False)
     assert texts(found) == [BEFORE, AFTER]
-    assert [(left.kind, left.count, left.pages) for left in found.left_out] == [("tables", 1, (1,))]
+    assert [(left.kind, left.count, left.pages) for left in found.omitted_parts] == [("tables", 1, (1,))]

@@ -70,19 +70,19 @@ class TestPlainText:
             ("Third page text.", 3, None),
             ("Fourth page text.", 4, None),
         ]
-        assert document.left_out == (OmittedParts("running lines", 8, (1, 2, 3, 4)),)
+        assert document.omitted_parts == (OmittedParts("running lines", 8, (1, 2, 3, 4)),)
 
     def test_numbers_alone_and_contents_go(self, tmp_path: Path) -> None:
         text = "Contents\n\nI. Ice ............... 4\n\n17\n\n(a)\n\nIce melts when it is warm.\n"
         (document,) = read(write(tmp_path, "t.txt", text.encode())).documents
         assert [block.text for block in document.blocks] == ["Contents", "Ice melts when it is warm."]
-        assert {entry.kind: entry.count for entry in document.left_out} == {"contents lines": 1, "stray marks": 2}
+        assert {entry.kind: entry.count for entry in document.omitted_parts} == {"contents lines": 1, "stray marks": 2}
 
     def test_rows_of_figures_and_leaders_before_figures_stay(self, tmp_path: Path) -> None:
         text = "Methane\n\n1990 320 41\n\n−2.5\n\n45%\n\nCO2 ........ 410.5 ppm in air\n"
         (document,) = read(write(tmp_path, "t.txt", text.encode())).documents
         assert [block.text for block in document.blocks] == text.strip().split("\n\n")
-        assert document.left_out == ()
+        assert document.omitted_parts == ()
 
     @pytest.mark.parametrize(
         ("data", "reason"),
@@ -328,7 +328,7 @@ def test_documents_come_back_as_they_were_read(tmp_path: Path) -> None:
 def test_what_was_left_out_comes_back_with_the_documents(tmp_path: Path) -> None:
     page = place(tmp_path, "p.html", b"<nav>Home</nav><p>Ice melts at 10<sup>2</sup> places.<sup>1</sup></p>")
     [document] = read_sandboxed(page, ReadOptions(), source="p.html").documents
-    assert document.left_out == (OmittedParts("navigation blocks", 1), OmittedParts("note marks", 1))
+    assert document.omitted_parts == (OmittedParts("navigation blocks", 1), OmittedParts("note marks", 1))
 
 
 def test_pages_are_told_and_what_the_listener_raises_ends_the_reading(tmp_path: Path) -> None:

@@ -100,9 +100,9 @@ class TestRaisedFigures:
 
     def test_headings_and_captions_are_read_by_the_same_rules(self) -> None:
         markup = "<h2>Budget<sup>3</sup> in 10<sup>6</sup> t</h2><p>Text.</p>"
-        blocks, left_out = read_html_text(markup, "page.html")
+        blocks, omitted_parts = read_html_text(markup, "page.html")
         assert blocks[0].headings == ("Budget in 10⁶ t",)
-        assert left_out == (OmittedParts("note marks", 1),)
+        assert omitted_parts == (OmittedParts("note marks", 1),)
 
     @pytest.mark.parametrize(
         ("math", "text"),

@@ -221,9 +221,9 @@ class TestMarkdown:
 
     def test_what_is_left_out_is_counted(self) -> None:
         text = "A[^1] ![b](c.png)\n\n```\nx = 1\n```\n\n<table><tr><td>1<sup>a</sup><td>2</table>\n\n[^1]: Note."
-        blocks, left_out = read_markdown_text(text, "x.md")
+        blocks, omitted_parts = read_markdown_text(text, "x.md")
         assert [block.text for block in blocks] == ["A", "1 | 2", "Note."]
-        assert {entry.kind: entry.count for entry in left_out} == {"code blocks": 1, "figures": 1, "note marks": 2}
+        assert {entry.kind: entry.count for entry in omitted_parts} == {"code blocks": 1, "figures": 1, "note marks": 2}
 
     @pytest.mark.parametrize(
         ("markdown", "text"),
@@ -343,7 +343,7 @@ class TestEpub:
         notes = f"<html><body><p>Ice is old.<sup>1</sup></p>{listed}</body></html>"
         data = build_epub(**dict.fromkeys(("OEBPS/text/one page.xhtml", "OEBPS/text/two.xhtml"), notes))
         document = read_bytes(tmp_path, "x.epub", data).documents[0]
-        assert {entry.kind: entry.count for entry in document.left_out} == {"references": 2, "note marks": 2}
+        assert {entry.kind: entry.count for entry in document.omitted_parts} == {"references": 2, "note marks": 2}
 
     def test_obfuscated_fonts_do_no_harm(self, tmp_path: Path) -> None:
         data = build_epub(**{"META-INF/encryption.xml": ENCRYPTED.format("OEBPS/font.otf")})

@@ -234,7 +234,7 @@ class TestCleaning:
         ending = [Text(50, 700, "4. Outlook for the century", 14, "F2")]
         pages = [running(n) + page for n, page in enumerate([contents, figure, references, ending], start=11)]
         document = only_document(read_bytes(tmp_path, build_pdf(pages)))
-        assert {left.kind: (left.count, left.pages) for left in document.left_out} == {
+        assert {left.kind: (left.count, left.pages) for left in document.omitted_parts} == {
             "running heads and page numbers": (8, (1, 2, 3, 4)),
             "lines of contents": (9, (1,)),
             "labels and other short lines": (1, (2,)),
@@ -265,7 +265,7 @@ class TestCleaning:
             "About 1/3 of it, 2 1/2 years, and R² of 0.84 were found for 3 x 10⁻¹² m² s⁻¹ in 1979, which "
             "cost $320 or 450 euros in the year 2019."
         )
-        assert {left.kind: left.count for left in document.left_out} == {"note marks": 5}
+        assert {left.kind: left.count for left in document.omitted_parts} == {"note marks": 5}
 
     def test_contents_and_references_go(self, tmp_path: Path) -> None:
         contents = [Text(50, 700, "Contents", 14, "F2")]
@@ -315,7 +315,7 @@ class TestBadFiles:
         result = read_bytes(tmp_path, build_pdf([column(OTHER, 50, 700, 480), [], []], image_pages=[1, 2]))
         assert texts(result.documents[0]) == [OTHER]
         assert [skipped.reason for skipped in result.skipped] == ["There are only images on 2 of 3 pages: pages 2, 3."]
-        assert result.documents[0].left_out == (OmittedParts("pages of images", 2, (2, 3)),)
+        assert result.documents[0].omitted_parts == (OmittedParts("pages of images", 2, (2, 3)),)
 
     def test_another_kind_of_file(self, tmp_path: Path) -> None:
         assert "is not a PDF file; by its content it is a web page" in self.reason(

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from climassay.corpus import Block, Document, OmittedParts, ReadOptions, read
-from climassay.corpus.documents import merge_left_out
-from climassay.corpus.readers.references import is_references_heading, leave_out_references, looks_like_entry
+from climassay.corpus.documents import merge_omitted_parts
+from climassay.corpus.readers.references import is_references_heading, looks_like_entry, omit_references
 
 ENTRIES = [
     "Doudna, J. and Charpentier, E. The new frontier of genome engineering. Science 346, 1258096 (2014).",
@@ -91,10 +91,10 @@ def test_lists_are_left_out_of_files_and_counted(tmp_path: Path, name: str, head
     (document,) = read(path).documents
     texts = [block.text for block in document.blocks]
     assert [text for text in texts if text != "Abstract" and text != "Annex"] == [ABSTRACT, AFTERWORD]
-    assert document.left_out == (OmittedParts("references", 3),)
+    assert document.omitted_parts == (OmittedParts("references", 3),)
     (whole,) = read(path, ReadOptions(references=True)).documents
     assert sum("geoengineering" in block.text for block in whole.blocks) == 1
-    assert not whole.left_out
+    assert not whole.omitted_parts
 
 
 def blocks(*texts: str, heading: str = "", page: int | None = None) -> list[Block]:
@@ -103,18 +103,18 @@ def blocks(*texts: str, heading: str = "", page: int | None = None) -> list[Bloc
 
 def test_a_paragraph_that_is_a_title_begins_a_list() -> None:
     listed = blocks(ABSTRACT, "References", ENTRIES[0], "^ Ministry of Ice.", ENTRIES[1], "Annex", AFTERWORD)
-    left, counted = leave_out_references(listed)
+    left, counted = omit_references(listed)
     assert [block.text for block in left] == [ABSTRACT, "Annex", AFTERWORD]
     assert counted == (OmittedParts("references", 3),)
 
 
 def test_a_link_to_the_references_begins_no_list() -> None:
     page = blocks("References", ABSTRACT, AFTERWORD, ABSTRACT, AFTERWORD, *ENTRIES[:2])
-    assert leave_out_references(page) == (page, ())
+    assert omit_references(page) == (page, ())
 
 
 def test_two_entries_without_a_heading_are_no_list() -> None:
-    assert leave_out_references(blocks(ABSTRACT, *ENTRIES[:2]))[1] == ()
+    assert omit_references(blocks(ABSTRACT, *ENTRIES[:2]))[1] == ()
 
 
 def test_entries_of_unknown_style_under_a_heading_go_and_prose_after_them_stays() -> None:
@@ -122,7 +122,7 @@ def test_entries_of_unknown_style_under_a_heading_go_and_prose_after_them_stays(
         "^ “Population clock”. Statistics New Zealand. Retrieved 14 April 2016.",
         "Baum, L. Frank, The Wizard of Oz.",
     ]
-    left, counted = leave_out_references(blocks(*odd, AFTERWORD, heading="References", page=9))
+    left, counted = omit_references(blocks(*odd, AFTERWORD, heading="References", page=9))
     assert [block.text for block in left] == [AFTERWORD]
     assert counted == (OmittedParts("references", 2, (9,)),)
 
@@ -131,11 +131,11 @@ def test_a_section_that_only_shares_the_name_stays() -> None:
     culture = blocks(
         "Māori adopted writing in 1815, and 12–15 novels of theirs appeared in 1970.", heading="Literature"
     )
-    assert leave_out_references(culture) == (culture, ())
+    assert omit_references(culture) == (culture, ())
 
 
 def test_counts_of_several_readers_are_one_entry_a_kind() -> None:
-    merged = merge_left_out(
+    merged = merge_omitted_parts(
         [[OmittedParts("references", 2, (9,)), OmittedParts("figures", 0)], [OmittedParts("references", 1, (3, 4))]]
     )
     assert merged == (OmittedParts("references", 3, (3, 4, 9)),)
@@ -146,4 +146,4 @@ def test_counts_of_several_readers_are_one_entry_a_kind() -> None:
 
 def test_what_is_left_out_is_no_part_of_a_document_s_identity() -> None:
     plain = Document("d", "Ice", "x.html", (Block("Text."),))
-    assert plain == Document("d", "Ice", "x.html", (Block("Text."),), left_out=(OmittedParts("figures", 1),))
+    assert plain == Document("d", "Ice", "x.html", (Block("Text."),), omitted_parts=(OmittedParts("figures", 1),))

@@ -3,7 +3,7 @@
 import pytest
 
 from climassay.corpus import Block, Collection, Document, RelevanceRule
-from climassay.corpus.relevance import QueryWords, heading_share
+from climassay.corpus.relevance import QueryWords, compute_heading_share
 from climassay.models.encoders import load_encoder
 from topic_encoder import TopicEncoder
 
@@ -106,8 +106,8 @@ def test_without_a_rule_everything_is_relevant(tmp_path):
 
 def test_short_queries_and_sentences_have_limits_of_their_own():
     rule = RelevanceRule(0.4, 0.5)
-    assert rule.min_cosine_of("ocean heat") == 0.5
-    assert rule.min_cosine_of("How much heat does the ocean take up?") == 0.4
+    assert rule.min_cosine_for("ocean heat") == 0.5
+    assert rule.min_cosine_for("How much heat does the ocean take up?") == 0.4
 
 
 def test_the_best_titled_passage_comes_first(tmp_path):
@@ -138,11 +138,11 @@ def test_the_best_titled_passage_comes_first(tmp_path):
     ],
 )
 def test_share_of_a_heading(query, headings, share):
-    assert heading_share(query, headings) == pytest.approx(share)
+    assert compute_heading_share(query, headings) == pytest.approx(share)
 
 
 def test_words_of_content_are_those_that_tell_what_is_asked_about():
-    assert set(QueryWords("What does the report say about net-zero CO₂?").spelled) == {"net", "zero", "co2"}
-    assert set(QueryWords("What does it mean?").spelled) == {"mean"}
-    assert not QueryWords("what is it").decide
-    assert not QueryWords("permafrost thaw methane emissions arctic rivers").decide
+    assert set(QueryWords("What does the report say about net-zero CO₂?").spelling_by_stem) == {"net", "zero", "co2"}
+    assert set(QueryWords("What does it mean?").spelling_by_stem) == {"mean"}
+    assert not QueryWords("what is it").is_short
+    assert not QueryWords("permafrost thaw methane emissions arctic rivers").is_short

@@ -14,10 +14,9 @@ from climassay.corpus import (
     QuestionColumns,
     evaluate_retrieval,
     read,
-    read_judged,
-    read_labelled,
+    read_gold_questions,
 )
-from climassay.corpus.gold_texts import GoldText, judge, locate, words_of
+from climassay.corpus.gold_texts import GoldText, find_relevant_passages, locate_gold_texts, split_words
 from climassay.corpus.retrieval_evaluation import ndcg
 from climassay.corpus.search import SEARCH_MODES
 from climassay.errors import InputError
@@ -35,8 +34,8 @@ def hit(rank: int, text: str, document: str = "d", position: int = 0) -> Hit:
 
 def test_words_know_no_case_punctuation_or_typography():
     expected = ("co2", "rises", "by", "2", "5", "w", "m", "2")
-    assert words_of("CO₂ rises—by 2.5\u00a0W m⁻²!") == expected
-    assert words_of("co2 RISES, by 2.5 W m-2") == expected
+    assert split_words("CO₂ rises—by 2.5\u00a0W m⁻²!") == expected
+    assert split_words("co2 RISES, by 2.5 W m-2") == expected
 
 
 @pytest.mark.parametrize(
@@ -51,23 +50,23 @@ def test_words_know_no_case_punctuation_or_typography():
     ],
 )
 def test_most_words_in_order_are_needed(text, found):
-    assert (GoldText.from_text(TEN).rank_in([hit(1, text)]) == 1) is found
+    assert (GoldText.from_text(TEN).find_rank([hit(1, text)]) == 1) is found
 
 
 def test_a_gold_text_that_was_cut_needs_both_halves():
     first, second = hit(1, "x x one two three four five", position=3), hit(2, "six seven eight nine ten y", position=4)
-    assert GoldText.from_text(TEN).rank_in([first]) is None
-    assert GoldText.from_text(TEN).rank_in([first, second]) == 2
+    assert GoldText.from_text(TEN).find_rank([first]) is None
+    assert GoldText.from_text(TEN).find_rank([first, second]) == 2
     assert (
-        GoldText.from_text(TEN).rank_in(
+        GoldText.from_text(TEN).find_rank(
             [hit(1, second.passage.text, position=4), hit(2, first.passage.text, position=3)]
         )
         == 2
     )
     apart = hit(2, second.passage.text, position=5)
-    assert GoldText.from_text(TEN).rank_in([first, apart]) is None
+    assert GoldText.from_text(TEN).find_rank([first, apart]) is None
     elsewhere = hit(2, second.passage.text, document="other", position=4)
-    assert GoldText.from_text(TEN).rank_in([first, elsewhere]) is None
+    assert GoldText.from_text(TEN).find_rank([first, elsewhere]) is None
 
 
 def test_locating():
@@ -76,8 +75,8 @@ def test_locating():
         GoldText.from_text("one two"),
         GoldText.from_text("alpha beta gamma"),
     ]
-    assert locate(golds, [["nothing"], [f"so {TEN} on", "alpha beta"]]) == [True, True, False]
-    assert locate([GoldText.from_text("ice melts")], [["nice melts", "ice"]]) == [False]
+    assert locate_gold_texts(golds, [["nothing"], [f"so {TEN} on", "alpha beta"]]) == [True, True, False]
+    assert locate_gold_texts([GoldText.from_text("ice melts")], [["nice melts", "ice"]]) == [False]
 
 
 class Ranked:
@@ -100,7 +99,7 @@ class Ranked:
     def texts(self):
         return [self._golds]
 
-    def each_passage(self):
+    def iterate_passages(self):
         return [found.passage for hits in self._lists.values() for found in hits]
 
     def search_many(self, queries, *, k, mode, report=None):
@@ -161,7 +160,9 @@ def test_passages_are_judged_by_what_they_hold_and_by_what_holds_them():
         *("and ice melts in the shade", f"{TEN} ice melts in the sun", "four five six seven of many other words here"),
         "one two three",
     ]
-    judged = judge(golds, [3, 1], [hit(1, text, str(number)).passage for number, text in enumerate(texts)])
+    judged = find_relevant_passages(
+        golds, [3, 1], [hit(1, text, str(number)).passage for number, text in enumerate(texts)]
+    )
     assert judged == [{"0-0": 3, "1-0": 3, "2-0": 3, "4-0": 3}, {"3-0": 1, "4-0": 1}]
 
 
@@ -190,7 +191,7 @@ def test_grades_and_reports_through_the_command(climassay, tmp_path):
     asked = ["corpus evaluate graded", file, "--column", "question=asked", "--column", "passage=text", *place]
     asked += ["--column", "relevance=grade", "--column", "group=report", "-m", "bm25", "-m", "dense", "-k", 1, "-k", 10]
     found = json.loads(done(climassay(*asked, "--within-group", "--json")))
-    assert (found["n"], found["golds"], found["groups"], found["left_out"], found["passages"]) == (2, 3, 2, 3, 6)
+    assert (found["n"], found["golds"], found["groups"], found["n_omitted_rows"], found["passages"]) == (2, 3, 2, 3, 6)
     bm25 = found["modes"][0]
     assert bm25["ranks"][:2] == [1, 2]
     assert bm25["ranks"][2] in (1, 2)  # of two passages of the other report
@@ -217,7 +218,7 @@ def test_grades_and_reports_through_the_command(climassay, tmp_path):
 def test_columns_that_cannot_be_used(tmp_path, columns, words):
     named = QuestionColumns(**{"question": "asked", "passage": "text", **columns})
     with pytest.raises(InputError, match=words):
-        read_judged(graded_set(tmp_path), named)
+        read_gold_questions(graded_set(tmp_path), named)
 
 
 def test_a_group_alone_and_a_missing_group_are_told(collection, gold_set):
@@ -238,7 +239,7 @@ def collection(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def gold_set():
-    return [question for path in question_paths() for question in read_labelled(path)]
+    return [question for path in question_paths() for question in read_gold_questions(path)[0]]
 
 
 @pytest.mark.model
@@ -307,7 +308,7 @@ EXPECTED = LabelledQuestion("What melts?", "The ice melts in the sun.", "a", "ic
 )
 def test_reading_labelled_questions(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    assert read_labelled(tmp_path / name) == [EXPECTED]
+    assert read_gold_questions(tmp_path / name)[0] == [EXPECTED]
 
 
 @pytest.mark.parametrize(
@@ -327,4 +328,4 @@ def test_reading_labelled_questions(tmp_path, name, content):
 def test_question_files_that_cannot_be_used(tmp_path, content, words):
     (tmp_path / "bad").write_bytes(content)
     with pytest.raises(InputError, match=words):
-        read_labelled(tmp_path / "bad")
+        read_gold_questions(tmp_path / "bad")[0]

@@ -5,7 +5,7 @@ import pytest
 
 from climassay.corpus import Block, Collection, Document, read, split_passages
 from climassay.corpus.collection_storage import PendingPassage, to_table
-from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, fuse, weighted_sum
+from climassay.corpus.search import CANDIDATES, SEARCH_MODES, Searcher, add_weighted_scores, fuse_rankings
 from climassay.errors import InputError
 from climassay.models.encoders import load_encoder
 from climassay.primer import book_path
@@ -119,16 +119,16 @@ def test_rrf_is_the_sum_of_reciprocal_ranks(collection):
 
 
 def test_fusion_by_hand():
-    assert fuse(["a", "b"], ["b", "c"]) == {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62}
-    assert list(fuse(["b", "a"], ["a", "b"])) == ["a", "b"]
-    assert fuse([], []) == {}
+    assert fuse_rankings(["a", "b"], ["b", "c"]) == {"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62}
+    assert list(fuse_rankings(["b", "a"], ["a", "b"])) == ["a", "b"]
+    assert fuse_rankings([], []) == {}
 
 
 def test_weighted_sum_by_hand():
     cosines, words = {"a": 0.8, "b": 0.4, "c": -0.2}, {"b": 10.0, "c": 5.0}
-    assert weighted_sum(cosines, words, 0.25) == {"b": 0.25 * 0.5 + 0.75, "c": 0.375, "a": 0.25}
-    assert weighted_sum({"a": 0.5}, {}, 0.3) == {"a": 0.3}
-    assert weighted_sum({"a": -0.5, "b": -0.1}, {"b": 2.0}, 0.3) == {"b": 0.7, "a": 0.0}
+    assert add_weighted_scores(cosines, words, 0.25) == {"b": 0.25 * 0.5 + 0.75, "c": 0.375, "a": 0.25}
+    assert add_weighted_scores({"a": 0.5}, {}, 0.3) == {"a": 0.3}
+    assert add_weighted_scores({"a": -0.5, "b": -0.1}, {"b": 2.0}, 0.3) == {"b": 0.7, "a": 0.0}
 
 
 def test_hybrid_is_the_weighted_sum_of_true_cosines_and_bm25(collection, encoder, rows):

@@ -22,8 +22,8 @@ def texts(*body: str, **parts) -> list[str]:
     return [block.text for block in document(*body, **parts).blocks]
 
 
-def left_out(*body: str, **parts) -> dict[str, int]:
-    return {one.kind: one.count for one in document(p("Some text."), *body, **parts).left_out}
+def omitted_parts(*body: str, **parts) -> dict[str, int]:
+    return {one.kind: one.count for one in document(p("Some text."), *body, **parts).omitted_parts}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_equations_become_text_with_their_figures(equation: str, text: str) -> N
 
 def test_equations_that_cannot_be_read_are_counted() -> None:
     picture = '<w:r><w:object><v:shape/><o:OLEObject ProgID="Equation.DSMT4"/></w:object></w:r>'
-    assert left_out(p(picture), p(field("EQ \\f(1,2)", ""))) == {
+    assert omitted_parts(p(picture), p(field("EQ \\f(1,2)", ""))) == {
         "equations stored as pictures": 1,
         "equations stored as fields": 1,
     }
@@ -149,7 +149,7 @@ def test_what_readers_do_not_see_is_left_out_and_counted() -> None:
     )
     parts = {"styles": hidden + style("T", "toc 1"), "header1": p("Draft 9"), "comments": p("Comment 10")}
     assert texts(*body, **parts) == ["Seen 3.", "Seen 5.", "Seen 7."]
-    assert left_out(*body, **parts) == {
+    assert omitted_parts(*body, **parts) == {
         "hidden paragraphs": 2,
         "tracked deletions": 1,
         "entries of the table of contents": 1,
@@ -228,7 +228,7 @@ def test_pictures_elsewhere_are_never_opened(monkeypatch: pytest.MonkeyPatch) ->
         '<pic:pic><pic:blipFill><a:blip q:link="x"/></pic:blipFill></pic:pic></a:graphicData></a:graphic></wp:inline>'
         "</w:drawing></w:r>"
     )
-    assert left_out(p(blip)) == {"pictures": 1}
+    assert omitted_parts(p(blip)) == {"pictures": 1}
 
 
 def test_tables_within_each_other_are_read_or_refused_in_one_sentence(tmp_path: Path) -> None:

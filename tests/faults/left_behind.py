@@ -93,16 +93,18 @@ def passages_of(workspace: Path) -> dict[str, list[str]]:
         return {}
     place = Workspace.open(workspace)
     names = CollectionStore.at(place).names()
-    return {name: sorted(one.id + one.text for one in Collection.open(place, name).each_passage()) for name in names}
+    return {
+        name: sorted(one.id + one.text for one in Collection.open(place, name).iterate_passages()) for name in names
+    }
 
 
 def stored_answers(workspace: Path) -> int:
-    """Answers that the records hold."""
+    """Answers of the server that the records hold, with those that only showed what the server can do."""
     file = workspace / "records.sqlite"
     if not file.exists():
         return 0
     try:
         with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as records:
-            return records.execute("SELECT count(DISTINCT request) FROM answers WHERE error IS NULL").fetchone()[0]
+            return records.execute("SELECT coalesce(sum(attempts), 0) FROM answers WHERE error IS NULL").fetchone()[0]
     except sqlite3.OperationalError:  # the tables are being made
         return 0

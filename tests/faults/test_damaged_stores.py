@@ -73,7 +73,7 @@ def collection_uses(folder):
         "words": lambda: sorted(hit.passage.id for hit in opened().search("ice", k=20, mode="bm25")),
         "meaning": lambda: sorted(hit.passage.id for hit in opened().search("ice", k=20, mode="dense")),
         "passage": lambda: opened().passage("d1-0").text,
-        "all": lambda: sorted(one.id for one in opened().each_passage()),
+        "all": lambda: sorted(one.id for one in opened().iterate_passages()),
         "list": lambda: [one.passages for one in list_collections(folder)],
     }
 

@@ -86,7 +86,7 @@ def test_each_file_has_its_own_fate(place, client_of):
     ]
     assert "broken.pdf is damaged or truncated" in page
     assert job.result["refused"] == 2
-    assert not any("alert" in passage.text for passage in Collection.open(place.workspace, "seas").each_passage())
+    assert not any("alert" in passage.text for passage in Collection.open(place.workspace, "seas").iterate_passages())
 
 
 def test_the_page_says_what_was_left_out(place, client_of):

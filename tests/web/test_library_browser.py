@@ -84,7 +84,7 @@ def test_from_a_passage_to_the_printed_page_with_the_words_marked(running_server
     made = Collection.create(running_server.place.workspace, "seas", teach(running_server.place))
     made.add(read(file).documents)
     quoted = "glaciers and ice sheets lose mass"
-    [passage] = [one for one in made.each_passage() if quoted in one.text]
+    [passage] = [one for one in made.iterate_passages() if quoted in one.text]
     page = visit("adjudicator")
     page.goto(f"/library/seas/passages/{passage.id}?" + urlencode({"quote": quoted}))
     assert page.locator("#passage mark").all_inner_texts() == [quoted]

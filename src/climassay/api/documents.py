@@ -70,7 +70,7 @@ def add_documents(
         ['Principles of Physical Climate']
     """
     from climassay.corpus.collection_storage import check_name
-    from climassay.corpus.presentation import collection_progress
+    from climassay.corpus.presentation import show_addition_progress
 
     check_name(collection)
     listed = [files] if isinstance(files, (str, Path)) else list(files)
@@ -97,7 +97,7 @@ def add_documents(
             **({} if session.pool is None else {"load": session.pool.load_encoder}),
         )
         with session.progress.task(collection) as task:
-            show = on_progress or collection_progress(collection, task)
+            show = on_progress or show_addition_progress(collection, task)
             report = opened.add(chain([first], read), replace=replace_older, keep_originals=originals, on_progress=show)
         return replace(report, collection=opened.summary(), skipped=(*skipped, *report.skipped))
 
@@ -172,7 +172,7 @@ def evaluate_search(
     with Session.opened(workspace) as session:
         opened = corpus.Collection.open(session.workspace, collection)
         files = [path for file in one_or_several(questions) for path in _question_files(str(file))]
-        read = [corpus.read_judged(path, columns or corpus.QuestionColumns()) for path in files]
+        read = [corpus.read_gold_questions(path, columns or corpus.QuestionColumns()) for path in files]
         chosen = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
         return corpus.evaluate_retrieval(
             opened,
@@ -180,7 +180,7 @@ def evaluate_search(
             ks=tuple(ks) or DEFAULT_KS,
             modes=chosen,
             within_group=within_group,
-            left_out=sum(left_out for _, left_out in read),
+            n_omitted_rows=sum(n_omitted_rows for _, n_omitted_rows in read),
         )
 
 

@@ -19,8 +19,7 @@ from .documents import (
 from .gold_texts import (
     LabelledQuestion as LabelledQuestion,
     QuestionColumns as QuestionColumns,
-    read_judged as read_judged,
-    read_labelled as read_labelled,
+    read_gold_questions as read_gold_questions,
 )
 from .presentation import AddProgress as AddProgress, AddReport as AddReport, CollectionSummary as CollectionSummary
 from .readers.file_types import read as read, read_all as read_all

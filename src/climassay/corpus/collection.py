@@ -24,7 +24,7 @@ from climassay.corpus.collection_storage import (
     compact_locked,
     index_new_passages,
     passage_columns,
-    quoted,
+    quote_sql,
     read_settings,
     stored_documents,
     to_passage,
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT_PASSAGE_SIZE, DEFAULT_PASSAGE_OVERLAP = 2000, 200
-"""Passage size, and overlap of neighbouring passages, in characters."""
+"""Size of passages and overlap of consecutive passages, in characters."""
 MAX_TITLE_LENGTH = 300
-"""Maximum number of characters of a title, author or date set by :meth:`Collection.edit`."""
+"""Maximum length of a title, author or date set by :meth:`Collection.edit`, in characters."""
 BATCH_ROWS = 1024
-"""Number of rows read at a time when all passages are iterated."""
+"""Number of rows fetched at a time when iterating over all passages."""
 CHUNK_PASSAGES = 512
 """Number of passages embedded and stored together; an interruption loses at most one chunk."""
 
@@ -69,13 +69,13 @@ class _AdditionState:
     new_documents: dict[str, StoredDocument] = field(default_factory=dict)
     already_there: list[StoredDocument] = field(default_factory=list)
     copies: dict[str, Copy] = field(default_factory=dict)
-    """Copies by file name."""
+    """Files whose content is already stored under another name, by file name."""
     skipped: list[Skipped] = field(default_factory=list)
     passages_done: int = 0
     passages_known: int = 0
     read: list[Document] = field(default_factory=list)
-    """Documents with an original file, without their blocks."""
-    left_out: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
+    """Documents that have an original file; their blocks are removed to save memory."""
+    omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:
         self.passages_done += done
@@ -84,39 +84,39 @@ class _AdditionState:
             self.on_progress(AddProgress(self.passages_done, self.passages_known, documents))
 
 
-def _missing_passages(intake: _AdditionState, documents: Iterable[Document]) -> Iterator[PendingPassage]:
-    """Yield the passages that are not stored yet, document by document, updating ``intake``."""
-    size, overlap = intake.settings.passage_size, intake.settings.passage_overlap
-    for read in documents:
-        document = read
-        stored = intake.new_documents.get(document.id) or intake.known.get(document.id)
+def _iterate_missing_passages(state: _AdditionState, documents: Iterable[Document]) -> Iterator[PendingPassage]:
+    """Yield the passages that are not stored yet, document by document, and update ``state``."""
+    size, overlap = state.settings.passage_size, state.settings.passage_overlap
+    for original in documents:
+        document = original
+        stored = state.new_documents.get(document.id) or state.known.get(document.id)
         if stored is not None and stored.source != document.source:
-            intake.copies[document.source] = Copy(document.source, stored)
+            state.copies[document.source] = Copy(document.source, stored)
             # An interrupted addition is completed under its original name.
             document = replace(document, source=stored.source, title=stored.title)
-        if document.id in intake.new_documents:
+        if document.id in state.new_documents:
             continue
-        if document.left_out:
-            intake.left_out[document.id] = document.left_out
+        if document.omitted_parts:
+            state.omitted_parts[document.id] = document.omitted_parts
         if document.path is not None:
-            intake.read.append(replace(read, blocks=()))
+            state.read.append(replace(original, blocks=()))
         if stored is not None and stored.complete:
-            if stored not in intake.already_there:
-                intake.already_there.append(stored)
-            intake.progress()
+            if stored not in state.already_there:
+                state.already_there.append(stored)
+            state.progress()
             continue
         passages = split_passages(document, size=size, overlap=overlap)
         if not passages:
-            intake.skipped.append(Skipped(document.source, f"{document.title!r} has no text."))
+            state.skipped.append(Skipped(document.source, f"{document.title!r} has no text."))
             continue
-        intake.new_documents[document.id] = StoredDocument.from_document(document, len(passages))
+        state.new_documents[document.id] = StoredDocument.from_document(document, len(passages))
         stored_ids: set[str] = set()
         if stored is not None:
-            query = intake.table.search().where(f"document_id = {quoted(document.id)}").select(["id"]).limit(None)
+            query = state.table.search().where(f"document_id = {quote_sql(document.id)}").select(["id"]).limit(None)
             stored_ids.update(query.to_arrow()["id"].to_pylist())
         missing = [passage for passage in passages if passage.id not in stored_ids]
-        intake.passages_known += len(missing)
-        intake.progress()
+        state.passages_known += len(missing)
+        state.progress()
         for passage in missing:
             yield PendingPassage(passage, len(passages))
 
@@ -124,7 +124,10 @@ def _missing_passages(intake: _AdditionState, documents: Iterable[Document]) -> 
 def _embed_chunks(
     encoder: Encoder, chunks: Iterator[list[PendingPassage]], on_progress: Callable[[int], None]
 ) -> Iterator[tuple[list[PendingPassage], "NDArray[np.float32]"]]:
-    """Yield chunks with their vectors; in any order if the encoder works on several chunks at once."""
+    """Yield each chunk with its vectors, shape [passages, width].
+
+    Chunks may come in any order if the encoder works on several chunks at once.
+    """
     if not isinstance(encoder, StreamingEncoder):
         for chunk in chunks:
             yield chunk, encoder.encode([item.passage.text for item in chunk], on_progress=on_progress)
@@ -143,8 +146,8 @@ def _embed_chunks(
 class Collection:
     """Named set of passages that can be searched.
 
-    Several processes may read and add at the same time; each search sees the additions of all processes. The collection
-    stores the name and fingerprint of its encoder and rejects any other.
+    Several processes may read and add at the same time; each search sees what all of them have added. The collection
+    stores the name and fingerprint of its encoder and rejects any other encoder.
     """
 
     def __init__(self, store: CollectionStore, name: str, table: Any, encoder: Encoder | None = None) -> None:
@@ -153,7 +156,7 @@ class Collection:
         self.settings = read_settings(table.schema, name)
         self._store = store
         self._table = table
-        self._given_encoder = encoder
+        self._encoder = encoder
         if encoder is not None:
             self._check_encoder(encoder)
 
@@ -162,9 +165,9 @@ class Collection:
         """Open an existing collection.
 
         Args:
-            location: Workspace, folder, or object store address that LanceDB understands.
+            location: Workspace, folder, or address of an object store that LanceDB supports.
             name: Name of the collection.
-            encoder: Encoder of the collection; loaded by its stored name at first use by default.
+            encoder: Encoder of the collection; by default it is loaded by its stored name when first needed.
 
         Raises:
             InputError: The collection does not exist, or the encoder differs from the stored one.
@@ -211,25 +214,25 @@ class Collection:
             ModelError: The encoder cannot be found.
             InputError: The encoder's weights differ from those the collection was created with.
         """
-        if self._given_encoder is None:
+        if self._encoder is None:
             encoder = load_encoder(self.settings.encoder)
             self._check_encoder(encoder)
-            self._given_encoder = encoder
-        return self._given_encoder
+            self._encoder = encoder
+        return self._encoder
 
     @property
     def version(self) -> int:
-        """Version number that changes with each change of the stored data, by any process."""
+        """Version number of the stored data; it increases whenever any process changes them."""
         return int(self._table.version)
 
     @property
     def originals(self) -> Originals:
-        """Store of original files, shared by all collections of the location."""
+        """Store of original files, shared by all collections at the same location."""
         return Originals(self._store.originals)
 
     @property
     def relevance(self) -> RelevanceRule | None:
-        """Relevance rule that ``min_cosine="measured"`` applies; None if none was measured for the encoder."""
+        """Relevance rule of ``min_cosine="measured"``; None if none has been measured for the encoder."""
         return RELEVANCE.get(self.settings.encoder)
 
     def add(
@@ -240,31 +243,34 @@ class Collection:
         keep_originals: bool = True,
         on_progress: ProgressCallback | None = None,
     ) -> AddReport:
-        """Add documents; a document whose content is already stored is skipped, even under another file name.
+        """Add documents, skipping those whose content is already stored, even under another file name.
 
         Passages are embedded and stored in chunks. After an interruption, the same call embeds only the missing
         passages. Other processes may add to the same collection at the same time.
 
         Args:
-            documents: Iterated lazily; at most one chunk of passages and one document are in memory.
-            replace: Remove older versions (same source and title, other content) of the added documents.
-            keep_originals: Store the original files, including those of documents that are already there.
-            on_progress: Called after each embedded batch and each document.
+            documents: Documents, iterated lazily: only one document and one chunk of passages are in memory at a time.
+            replace: Remove older versions (same source and title, but other content) of the added documents.
+            keep_originals: Store the original files, including those of documents that were already in the collection.
+            on_progress: Function called after each embedded batch and each document.
 
         Raises:
-            InputError: The encoder returns vectors of another width than it states, or a file cannot be stored.
+            InputError: The encoder returns vectors whose width differs from its stated width, or a file cannot be
+                stored.
         """
         encoder = self.encoder
         lock = self._store.lock_file(self.name)
         with write_lock(lock):
             add_missing_columns(self._table)
-        before = stored_documents(self._table)
-        intake = _AdditionState(self._table, self.settings, {document.id: document for document in before}, on_progress)
+        stored_before = stored_documents(self._table)
+        state = _AdditionState(
+            self._table, self.settings, {document.id: document for document in stored_before}, on_progress
+        )
         replaced: tuple[StoredDocument, ...] = ()
-        pending = _missing_passages(intake, documents)
-        chunks = iter(lambda: list(islice(pending, CHUNK_PASSAGES)), [])
+        pending_passages = _iterate_missing_passages(state, documents)
+        chunks = iter(lambda: list(islice(pending_passages, CHUNK_PASSAGES)), [])
         try:
-            for chunk, vectors in _embed_chunks(encoder, chunks, intake.progress):
+            for chunk, vectors in _embed_chunks(encoder, chunks, state.progress):
                 if (width := vectors.shape[1]) != self.settings.width:
                     expected = self.settings.width
                     raise InputError(f"The encoder {encoder.name} gives {width} dimensions, not {expected} as it said.")
@@ -273,37 +279,39 @@ class Collection:
                     # Not the id's index: it may lag behind and then lets a passage in twice.
                     self._table.merge_insert("id").use_index(False).when_not_matched_insert_all().execute(rows)
             # There before, with the source and title of a document added now, but with other content.
-            current = {document.id for document in intake.already_there} | set(intake.new_documents)
-            new_names = {(document.source, document.title) for document in intake.new_documents.values()}
-            older = tuple(
+            current_ids = {document.id for document in state.already_there} | set(state.new_documents)
+            new_names = {(document.source, document.title) for document in state.new_documents.values()}
+            older_versions = tuple(
                 document
-                for document in before
-                if (document.source, document.title) in new_names and document.id not in current
+                for document in stored_before
+                if (document.source, document.title) in new_names and document.id not in current_ids
             )
-            if replace and older:
-                replaced = older
+            if replace and older_versions:
+                replaced = older_versions
                 with write_lock(lock):
-                    self._table.delete(f"document_id IN ({', '.join(quoted(document.id) for document in older)})")
+                    self._table.delete(
+                        f"document_id IN ({', '.join(quote_sql(document.id) for document in older_versions)})"
+                    )
         finally:
             with write_lock(lock):
                 (compact_locked if replaced else compact_if_fragmented)(self._table, self._store, self.name)
-        self.originals.remove((document.id for document in replaced), self._store.holds)
+        self.originals.remove((document.id for document in replaced), self._store.has_document)
         # Last, so that no file is kept of what was not added; who is killed before adds once more.
         stored_ids = {
             document.id
-            for document in intake.read
-            if keep_originals and document.id in current and self.originals.keep(document)
+            for document in state.read
+            if keep_originals and document.id in current_ids and self.originals.keep(document)
         }
         return AddReport(
-            added=tuple(intake.new_documents.values()),
-            already_there=tuple(intake.already_there),
+            added=tuple(state.new_documents.values()),
+            already_there=tuple(state.already_there),
             replaced=replaced,
-            other_versions=() if replace else older,
-            passages=intake.passages_done,
-            skipped=tuple(intake.skipped),
+            other_versions=() if replace else older_versions,
+            passages=state.passages_done,
+            skipped=tuple(state.skipped),
             originals=len(stored_ids),
-            copies=tuple(intake.copies.values()),
-            left_out=intake.left_out,
+            copies=tuple(state.copies.values()),
+            omitted_parts=state.omitted_parts,
         )
 
     def remove(self, document: str) -> tuple[StoredDocument, ...]:
@@ -312,57 +320,57 @@ class Collection:
         Raises:
             InputError: No document has that id or title.
         """
-        removed = tuple(stored for stored in self.documents() if document in (stored.id, stored.title))
-        if not removed:
+        removed_documents = tuple(stored for stored in self.documents() if document in (stored.id, stored.title))
+        if not removed_documents:
             raise InputError(
                 f"The collection {self.name!r} has no document with the id or title {document!r}: "
                 f"see `climassay corpus show {self.name}`."
             )
-        ids = ", ".join(quoted(stored.id) for stored in removed)
+        ids = ", ".join(quote_sql(stored.id) for stored in removed_documents)
         with write_lock(self._store.lock_file(self.name)):
             self._table.delete(f"document_id IN ({ids})")
             compact_locked(self._table, self._store, self.name)
-        self.originals.remove((stored.id for stored in removed), self._store.holds)
-        return removed
+        self.originals.remove((stored.id for stored in removed_documents), self._store.has_document)
+        return removed_documents
 
     def edit(
         self, document: str, *, title: str | None = None, author: str | None = None, date: str | None = None
     ) -> StoredDocument:
-        """Change what is known of a document; its passages are cited so from then on.
+        """Change the title, author or date of a document, which its passages then show in citations.
 
         Args:
             document: Id, title or source of the document.
-            title: New title; None keeps it.
-            author: New author; None keeps it, an empty text removes it.
-            date: New date: ISO 8601 or a year; None keeps it, an empty text removes it.
+            title: New title; None keeps the present one.
+            author: New author; None keeps the present one, an empty string removes it.
+            date: New date, a year or an ISO 8601 date; None keeps the present one, an empty string removes it.
 
         Returns:
-            The document with its new details.
+            The edited document.
 
         Raises:
-            InputError: No document, or more than one, matches; its addition was interrupted; the title is empty; a text
-                is longer than :data:`MAX_TITLE_LENGTH`; or the date is none.
+            InputError: No document or several documents match, its addition was interrupted, the title is empty, a
+                value is longer than :data:`MAX_TITLE_LENGTH`, or the date is invalid.
         """
         stored = self._find_document(document)
-        texts = {"title": title, "author": author, "date": date}
-        details: dict[str, Any] = {
-            name: " ".join(text.split()) or None for name, text in texts.items() if text is not None
+        requested_values = {"title": title, "author": author, "date": date}
+        new_values: dict[str, Any] = {
+            name: " ".join(text.split()) or None for name, text in requested_values.items() if text is not None
         }
-        for name, text in details.items():
+        for name, text in new_values.items():
             if text is None and name == "title":
                 raise InputError(f"A title has 1 to {MAX_TITLE_LENGTH} characters, this one has none.")
             if text is not None and len(text) > MAX_TITLE_LENGTH:
                 raise InputError(f"The {name} has {len(text)} characters, more than the limit of {MAX_TITLE_LENGTH}.")
-        if details.get("date") not in (None, stored.date):
-            check_date(details["date"])
+        if new_values.get("date") not in (None, stored.date):
+            check_date(new_values["date"])
         if not stored.complete:
             raise InputError(f"Adding {stored.title} was interrupted: add it again first, then change it.")
-        edited = replace(stored, **details)
+        edited = replace(stored, **new_values)
         if edited != stored:
-            values = {"document" if name == "title" else name: text for name, text in details.items()}
+            values = {"document" if name == "title" else name: text for name, text in new_values.items()}
             with write_lock(self._store.lock_file(self.name)):
                 add_missing_columns(self._table)
-                self._table.update(where=f"document_id = {quoted(stored.id)}", values=values)
+                self._table.update(where=f"document_id = {quote_sql(stored.id)}", values=values)
                 compact_locked(self._table, self._store, self.name)
         return edited
 
@@ -371,7 +379,7 @@ class Collection:
         return compact(self._table, self._store, self.name)
 
     def documents(self) -> list[StoredDocument]:
-        """Return all documents by title, including those whose addition was interrupted."""
+        """Return all documents, sorted by title, including those whose addition was interrupted."""
         return stored_documents(self._table)
 
     def passage(self, passage_id: str) -> Passage:
@@ -380,18 +388,18 @@ class Collection:
         Raises:
             InputError: No passage has that id.
         """
-        result = self._passages_where(f"id = {quoted(passage_id)}", 1)
+        result = self._passages_where(f"id = {quote_sql(passage_id)}", 1)
         if not result:
             raise InputError(f"The collection {self.name!r} has no passage {passage_id!r}.")
         return result[0]
 
     def document_passages(self, document: str) -> list[Passage]:
-        """Return all passages of a document, in order.
+        """Return all passages of a document in reading order.
 
         Raises:
             InputError: No document, or more than one, has that id, title or source.
         """
-        return self._passages_where(f"document_id = {quoted(self._find_document(document).id)}")
+        return self._passages_where(f"document_id = {quote_sql(self._find_document(document).id)}")
 
     def _find_document(self, name: str) -> StoredDocument:
         results = [document for document in self.documents() if name in (document.id, document.title, document.source)]
@@ -403,19 +411,19 @@ class Collection:
     def passages_at(self, document_id: str, positions: range) -> list[Passage]:
         """Return the passages of a document whose positions are in a range, without reading other documents.
 
-        Positions that do not exist are ignored.
+        Positions without a passage are ignored.
         """
         condition = f"position >= {positions.start:d} AND position < {positions.stop:d}"
-        return self._passages_where(f"document_id = {quoted(document_id)} AND {condition}")
+        return self._passages_where(f"document_id = {quote_sql(document_id)} AND {condition}")
 
     def _passages_where(self, condition: str, limit: int | None = None) -> list[Passage]:
         query = self._table.search().where(condition).select(passage_columns(self._table)).limit(limit)
         passages = [to_passage(row) for row in query.to_arrow().to_pylist()]
         return sorted(passages, key=lambda passage: passage.position)
 
-    def each_passage(self, batch: int = BATCH_ROWS) -> Iterator[Passage]:
-        """Yield all passages in storage order, reading ``batch`` rows at a time."""
-        for rows in self._table.search().select(passage_columns(self._table)).limit(None).to_batches(batch):
+    def iterate_passages(self, batch_size: int = BATCH_ROWS) -> Iterator[Passage]:
+        """Yield all passages in storage order, fetching ``batch_size`` rows at a time."""
+        for rows in self._table.search().select(passage_columns(self._table)).limit(None).to_batches(batch_size):
             yield from map(to_passage, rows.to_pylist())
 
     def texts(self) -> Iterator[list[str]]:
@@ -424,11 +432,11 @@ class Collection:
             yield rows["text"].to_pylist()
 
     def __len__(self) -> int:
-        """Number of passages stored."""
+        """Return the number of stored passages."""
         return int(self._table.count_rows())
 
     def summary(self) -> CollectionSummary:
-        """Return the numbers of documents and passages, with the settings."""
+        """Return the counts of documents and passages, and the settings."""
         documents = self.documents()
         incomplete = sum(not document.complete for document in documents)
         passages = sum(document.passages for document in documents)
@@ -461,22 +469,21 @@ class Collection:
         Args:
             queries: Questions or statements.
             k: Maximum number of hits per query.
-            mode: ``hybrid`` (weighted sum of cosine and BM25; passages under a heading that has all words of the
-                query come first), ``dense`` (cosine), ``bm25`` (words), or ``rrf``
-                (reciprocal rank fusion of both).
-            min_cosine: Minimum cosine of a hit; ``"measured"`` drops passages that are not relevant
-                (:mod:`climassay.corpus.relevance`) in all modes but ``bm25``; None keeps all.
-            document: Id of the only document to search; None searches all.
-            report: Name of the only report to search; None searches all.
+            mode: ``dense`` (cosine), ``bm25`` (words), ``rrf`` (reciprocal rank fusion of both), or ``hybrid``
+                (weighted sum of both; passages under a heading that contains all words of the query come first).
+            min_cosine: Minimum cosine of a hit. ``"measured"`` drops irrelevant passages
+                (:mod:`climassay.corpus.relevance`) in all modes except ``bm25``. None keeps all passages.
+            document: Id of a document to restrict the search to; None searches all documents.
+            report: Name of a report to restrict the search to; None searches all reports.
 
         Returns:
             Hits of each query, best first; ties are ordered by passage id.
 
         Raises:
-            InputError: A query is empty, or ``k``, ``mode`` or ``min_cosine`` is out of range.
+            InputError: A query is empty, or ``k``, ``mode`` or ``min_cosine`` is invalid.
         """
         filters = {"document_id": document, "report": report}
-        where = " AND ".join(f"{column} = {quoted(value)}" for column, value in filters.items() if value is not None)
+        where = " AND ".join(f"{column} = {quote_sql(value)}" for column, value in filters.items() if value is not None)
         return self._searcher.search(
             queries, lambda: self.encoder, k=k, mode=mode, min_cosine=min_cosine, where=where or None
         )
@@ -520,7 +527,7 @@ def open_or_create(
     passage_overlap: int | None = None,
     load: Callable[[str], Encoder] = load_encoder,
 ) -> Collection:
-    """Open a collection, or create it if it does not exist; stored settings must match the arguments.
+    """Open a collection, or create it if it does not exist. Stored settings must match the arguments.
 
     Args:
         location: Workspace, folder, or address of an object store.
@@ -550,33 +557,33 @@ def open_or_create(
 
 
 def list_collections(location: Location) -> list[CollectionSummary]:
-    """Return summaries of all collections of a location by name, ignoring foreign tables.
+    """Return summaries of all collections at a location, sorted by name; tables of other programs are ignored.
 
     Raises:
         DamagedCollectionError: A collection is damaged; :func:`survey_collections` returns the others.
     """
-    summaries, damaged = survey_collections(location)
-    if damaged:
-        raise damaged[0]
+    summaries, damage_errors = survey_collections(location)
+    if damage_errors:
+        raise damage_errors[0]
     return summaries
 
 
 def survey_collections(location: Location) -> tuple[list[CollectionSummary], list[DamagedCollectionError]]:
-    """Return summaries of the readable collections by name, and an error for each damaged one."""
+    """Return summaries of the readable collections, sorted by name, and one error per damaged collection."""
     store = CollectionStore.at(location)
-    summaries, damaged = [], []
+    summaries, damage_errors = [], []
     for name in store.names():
         try:
             summaries.append(Collection(store, name, store.open(name)).summary())
         except DamagedCollectionError as error:
-            damaged.append(error)
+            damage_errors.append(error)
         except InputError:
             continue
-    return summaries, damaged
+    return summaries, damage_errors
 
 
 def remove_collection(location: Location, name: str) -> None:
-    """Delete a collection, and the original files that no other collection needs.
+    """Delete a collection, with all original files that no other collection needs.
 
     Raises:
         InputError: The collection does not exist.
@@ -586,4 +593,4 @@ def remove_collection(location: Location, name: str) -> None:
     with suppress(DamagedCollectionError):
         documents = stored_documents(store.open(name))
     store.drop(name)
-    Originals(store.originals).remove((document.id for document in documents), store.holds)
+    Originals(store.originals).remove((document.id for document in documents), store.has_document)

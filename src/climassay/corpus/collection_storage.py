@@ -36,10 +36,10 @@ from climassay.workspace import Workspace
 
 METADATA_KEY = b"climassay"
 FORMAT = 1
-"""Version of the row layout; tables of another version are rejected."""
+"""Version of the table layout; tables with another version are rejected."""
 
 PASSAGE_COLUMNS = tuple(field.name for field in fields(Passage))
-"""Field names of :class:`Passage`, which are column names of the table."""
+"""Fields of :class:`Passage`, which are also column names of the table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,16 @@ class CollectionSettings:
     """Name of the encoder, for example ``local:minilm``."""
     encoder_fingerprint: str
     width: int
-    """Dimensions of the vectors."""
+    """Dimension of the vectors."""
     passage_size: int
     """Target length of a passage, in characters."""
     passage_overlap: int
-    """Overlap of neighbouring passages, in characters."""
+    """Overlap of consecutive passages, in characters."""
     format: int = FORMAT
 
 
 def table_schema(settings: CollectionSettings) -> pa.Schema:
-    """Return the columns of a collection's table, with the settings as metadata."""
+    """Return the schema of a collection's table, with the settings as metadata."""
     text, number, texts = pa.string(), pa.int32(), pa.list_(pa.string())
     types = {"position": number, "first_page": number, "last_page": number, "headings": texts, "paragraph_ids": texts}
     columns = [
@@ -94,7 +94,7 @@ def read_settings(schema: pa.Schema, name: str) -> CollectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class PendingPassage:
-    """Passage to be stored, with the number of passages of its document."""
+    """Passage to be stored, with the passage count of its document."""
 
     passage: Passage
     document_passages: int
@@ -102,7 +102,7 @@ class PendingPassage:
 
 
 def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], schema: pa.Schema) -> pa.Table:
-    """Return passages as table rows with their vectors, shape [passages, width]; see :func:`table_schema`."""
+    """Build table rows from passages and their vectors, shape [passages, width]; see :func:`table_schema`."""
     rows: dict[str, Any] = {
         name: pa.array([getattr(item.passage, name) for item in pending], schema.field(name).type)
         for name in PASSAGE_COLUMNS
@@ -114,39 +114,42 @@ def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], sc
 
 
 def passage_columns(table: Any) -> list[str]:
-    """Return the :data:`PASSAGE_COLUMNS` that a table has; an older one lacks some until a document is added."""
-    present = table.schema.names
-    return [name for name in PASSAGE_COLUMNS if name in present]
+    """Return the :data:`PASSAGE_COLUMNS` that a table has.
+
+    A table of an earlier version lacks some of them until a document is added.
+    """
+    existing_columns = table.schema.names
+    return [name for name in PASSAGE_COLUMNS if name in existing_columns]
 
 
 def add_missing_columns(table: Any) -> None:
-    """Add the columns of texts that a table of an earlier version lacks, without values."""
-    missing = [name for name in PASSAGE_COLUMNS if name not in table.schema.names]
-    if missing:
-        table.add_columns(dict.fromkeys(missing, "CAST(NULL AS STRING)"))
+    """Add the text columns that a table of an earlier version lacks, filled with nulls."""
+    missing_columns = [name for name in PASSAGE_COLUMNS if name not in table.schema.names]
+    if missing_columns:
+        table.add_columns(dict.fromkeys(missing_columns, "CAST(NULL AS STRING)"))
 
 
 def to_passage(row: Mapping[str, Any]) -> Passage:
-    """Build a passage from a row with its :func:`passage_columns`."""
+    """Build a passage from a table row with the columns :func:`passage_columns`."""
     values = {name: row.get(name) for name in PASSAGE_COLUMNS}
     return Passage(**values | {name: tuple(values[name] or ()) for name in ("headings", "paragraph_ids")})
 
 
 def to_matrix(column: pa.ChunkedArray, width: int) -> NDArray[np.float32]:
-    """Return a column of vectors as an array, shape [rows, width]."""
+    """Convert a column of vectors to an array, shape [rows, width]."""
     if len(column) == 0:
         return np.zeros((0, width), dtype=np.float32)
     parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in column.chunks]
     return np.concatenate(parts).reshape(len(column), width).astype(np.float32, copy=False)
 
 
-def quoted(text: str) -> str:
-    """Return a text as a string literal of LanceDB's SQL filters."""
+def quote_sql(text: str) -> str:
+    """Quote a text as a string literal for LanceDB's SQL filters."""
     return "'" + text.replace("'", "''") + "'"
 
 
-_BATCH = 65_536
-_COLUMNS = ("document", "source", "report", "date", "edition", "licence", "author")
+_BATCH_ROWS = 65_536
+_DOCUMENT_COLUMNS = ("document", "source", "report", "date", "edition", "licence", "author")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +168,14 @@ class StoredDocument:
     edition: str | None = None
     licence: str | None = None
     pages: int | None = None
-    """Last page of any passage, if the source has pages."""
+    """Last page of any passage; None if the source has no pages."""
     url: str | None = None
     """URL of the whole document; None if its passages have different URLs."""
     author: str | None = None
 
     @property
     def complete(self) -> bool:
-        """True if all passages are stored."""
+        """True if all passages of the document are stored."""
         return self.passages >= self.expected
 
     @classmethod
@@ -196,35 +199,35 @@ class StoredDocument:
 
 
 def distinct_titles(documents: Iterable[StoredDocument]) -> dict[str, str]:
-    """Return a unique title for each document, by id; equal titles get their file name appended.
+    """Return a unique title for each document, by id; the file name is appended to equal titles.
 
-    Documents with the same title and file name, such as two versions of a file, get the start of their id as well.
+    Documents with the same title and file name, such as two versions of a file, also get the beginning of their id.
     """
-    same_title: dict[str, list[tuple[str, str]]] = {}
+    entries_by_title: dict[str, list[tuple[str, str]]] = {}
     for document in documents:
-        entries = same_title.setdefault(document.title, [])
+        entries = entries_by_title.setdefault(document.title, [])
         if (document.id, document.source) not in entries:
             entries.append((document.id, document.source))
     titles = {}
-    for title, entries in same_title.items():
-        names = Counter(source for _, source in entries)
+    for title, entries in entries_by_title.items():
+        source_counts = Counter(source for _, source in entries)
         for document_id, source in entries:
-            name = source if names[source] == 1 else f"{source}, {document_id[:8]}"
-            titles[document_id] = title if len(entries) == 1 else f"{title} ({name})"
+            suffix = source if source_counts[source] == 1 else f"{source}, {document_id[:8]}"
+            titles[document_id] = title if len(entries) == 1 else f"{title} ({suffix})"
     return titles
 
 
 def stored_documents(table: Any) -> list[StoredDocument]:
-    """Return the documents of a table by title, including those whose addition was interrupted."""
+    """Return the documents of a table, sorted by title, including those whose addition was interrupted."""
     documents: dict[str, StoredDocument] = {}
-    present = [name for name in _COLUMNS if name in table.schema.names]
-    columns = ["document_id", "document_passages", "last_page", "url", *present]
+    optional_columns = [name for name in _DOCUMENT_COLUMNS if name in table.schema.names]
+    columns = ["document_id", "document_passages", "last_page", "url", *optional_columns]
     # A document's passages agree in all other columns, so that any aggregate of them gives the value itself.
-    maxima = [(name, "max") for name in ("document_passages", "last_page", "url", *present)]
-    aggregated = [("document_id", "count"), ("url", "min"), *maxima]
+    max_aggregates = [(name, "max") for name in ("document_passages", "last_page", "url", *optional_columns)]
+    aggregates = [("document_id", "count"), ("url", "min"), *max_aggregates]
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
-    for batch in table.search().select(columns).limit(None).to_batches(_BATCH):
-        grouped = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregated)
+    for batch in table.search().select(columns).limit(None).to_batches(_BATCH_ROWS):
+        grouped = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregates)
         for row in grouped.to_pylist():
             stored = StoredDocument(
                 id=row["document_id"],
@@ -234,7 +237,7 @@ def stored_documents(table: Any) -> list[StoredDocument]:
                 expected=row["document_passages_max"],
                 pages=row["last_page_max"],
                 url=row["url_max"] if row["url_min"] == row["url_max"] else None,
-                **{name: row[f"{name}_max"] for name in present[2:]},
+                **{name: row[f"{name}_max"] for name in optional_columns[2:]},
             )
             if (earlier := documents.get(stored.id)) is not None:  # its passages came in two batches
                 pages = max((page for page in (earlier.pages, stored.pages) if page is not None), default=None)
@@ -246,31 +249,31 @@ def stored_documents(table: Any) -> list[StoredDocument]:
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _PRIMARY_KEY = b"lance-schema:unenforced-primary-key:position"
-"""Metadata key by which LanceDB marks the primary key column."""
+"""Metadata key with which LanceDB marks the primary key column."""
 Location = Workspace | Path | str
 """Workspace, folder, or LanceDB address such as ``s3://bucket/collections``."""
 TEXT_INDEX, HEADING_INDEX = "text_idx", "headings_idx"
-"""LanceDB's names of the indexes of the columns ``text`` and ``headings``, which are updated together."""
+"""Names that LanceDB gives to the indexes of the columns ``text`` and ``headings``, which are updated together."""
 MAX_UNINDEXED = 512
-"""Maximum number of unindexed passages that wait for the next search; larger additions are indexed at once."""
+"""Maximum number of unindexed passages that may wait for the next search; larger additions are indexed at once."""
 MAX_UNINDEXED_SHARE = 0.05
-"""Maximum share of a collection's passages that wait unindexed."""
+"""Maximum proportion of a collection's passages that may wait unindexed."""
 MAX_FILES = 64
 """Number of data files above which an addition triggers compaction."""
 ORIGINALS = "originals"
-"""Folder of original files, in the folder of the tables."""
+"""Name of the folder for original files, inside the folder of the tables."""
 _TEMPORARY_PREFIX = ".tmp"
 
 logger = logging.getLogger(__name__)
 
 
 def has_text_index(table: Any) -> bool:
-    """Return whether texts and headings have full-text indexes."""
+    """Return whether texts and headings both have full-text indexes."""
     return {TEXT_INDEX, HEADING_INDEX} <= {index.name for index in table.list_indices()}
 
 
 def create_text_index(table: Any) -> None:
-    """Create full-text indexes of texts and headings: English stems, no stop word removal, accents folded."""
+    """Create full-text indexes of texts and headings, with English stemming, without stop words and accents."""
     from lancedb.index import FTS
 
     for column in ("text", "headings"):
@@ -298,7 +301,7 @@ def count_unindexed(table: Any) -> int:
 
 
 def check_name(name: str) -> str:
-    """Return a collection name unchanged if it is valid.
+    """Check a collection name and return it unchanged.
 
     Raises:
         InputError: The name is empty, too long, or has characters other than letters, digits, ``_`` and ``-``.
@@ -313,18 +316,18 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStore:
-    """Tables of all collections of one location."""
+    """Tables of all collections at one location."""
 
     address: str
     """Folder or URI."""
     folder: Path | None
-    """Local folder; None for an object store."""
+    """Local folder of the tables; None for an object store."""
     originals: Path | None = None
     """Local folder of original files; a workspace has one even if its collections are in an object store."""
 
     @classmethod
     def at(cls, location: Location) -> "CollectionStore":
-        """Build the store of a location without creating anything."""
+        """Return the store at a location; nothing is written to disk."""
         originals = None
         if isinstance(location, Workspace):
             originals = location.collections / ORIGINALS
@@ -335,24 +338,24 @@ class CollectionStore:
         return cls(str(folder), folder, folder / ORIGINALS)
 
     def lock_file(self, name: str) -> Path | None:
-        """Return the path of a collection's write lock; None in an object store."""
+        """Return the path of a collection's write lock; None for an object store."""
         return None if self.folder is None else self.folder / f".{name}.lock"
 
-    def reading_file(self, name: str) -> Path | None:
-        """Return the path of a collection's reader lock; None in an object store."""
+    def reader_lock_file(self, name: str) -> Path | None:
+        """Return the path of a collection's reader lock; None for an object store."""
         return None if self.folder is None else self.folder / f".{name}.reading"
 
-    def files_of(self, name: str) -> list[Path]:
-        """Return the files of a collection; empty in an object store."""
+    def list_files(self, name: str) -> list[Path]:
+        """Return the paths of a collection's files; an empty list for an object store."""
         paths = [] if self.folder is None else (self.folder / f"{name}.lance").rglob("*")
         return [file for file in paths if file.is_file()]
 
-    def bytes_of(self, name: str) -> int:
-        """Return the size of a collection's files in bytes; 0 in an object store."""
-        return sum(file.stat().st_size for file in self.files_of(name))
+    def count_bytes(self, name: str) -> int:
+        """Return the total size of a collection's files in bytes; 0 for an object store."""
+        return sum(file.stat().st_size for file in self.list_files(name))
 
     def names(self) -> list[str]:
-        """Return the names of all tables in alphabetical order, ignoring tables without a first version."""
+        """Return the names of all tables in alphabetical order; tables whose creation was interrupted are ignored."""
         if self.folder is not None:
             # As LanceDB lists them, without opening it. Damage takes versions or data, not both and every trace.
             return sorted(
@@ -362,12 +365,12 @@ class CollectionStore:
             )
         connection = self._connect()
         names: list[str] = []
-        page = None
+        page_token = None
         while True:
-            answer = connection.list_tables(page_token=page)
-            names += answer.tables
-            page = answer.page_token
-            if not page:
+            response = connection.list_tables(page_token=page_token)
+            names += response.tables
+            page_token = response.page_token
+            if not page_token:
                 return sorted(names)
 
     def open(self, name: str) -> Any:
@@ -391,7 +394,7 @@ class CollectionStore:
         with write_lock(self.lock_file(name)):
             is_new = name not in self.names()
             if is_new:
-                connection = GuardedTable(self._connect(), name, self.address, self.reading_file(name))
+                connection = GuardedTable(self._connect(), name, self.address, self.reader_lock_file(name))
                 table = connection.create_table(name, schema=table_schema(settings), exist_ok=True)
             else:
                 table = self._open_table(name)
@@ -413,11 +416,11 @@ class CollectionStore:
         with write_lock(self.lock_file(name)):
             self._connect().drop_table(name)
 
-    def holds(self, document: str) -> bool:
-        """Return whether any collection has passages of a document; True if a collection cannot be read."""
+    def has_document(self, document: str) -> bool:
+        """Return whether any collection has passages of a document with this id; True if a collection is unreadable."""
         for name in self.names():
             try:
-                if self._open_table(name).count_rows(f"document_id = {quoted(document)}"):
+                if self._open_table(name).count_rows(f"document_id = {quote_sql(document)}"):
                     return True
             except DamagedCollectionError:
                 return True
@@ -430,7 +433,7 @@ class CollectionStore:
             with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                 hint = self.folder / f"{name}.lance" / "_versions" / "latest_version_hint.json"
                 newest = int(json.loads(hint.read_bytes())["version"])
-        connection = GuardedTable(self._connect(), name, self.address, self.reading_file(name))
+        connection = GuardedTable(self._connect(), name, self.address, self.reader_lock_file(name))
         table = connection.open_table(name)
         if table.version < newest:
             # The library takes the newest manifest that it finds, and with an older one it gives fewer passages.
@@ -446,10 +449,10 @@ class CollectionStore:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """Sizes of a collection's folder before and after a compaction."""
+    """Size of a collection's folder before and after a compaction, in bytes."""
 
     bytes_before: int
-    """Size in bytes; 0 in an object store."""
+    """0 for an object store."""
     bytes_after: int
 
 
@@ -457,30 +460,30 @@ def compact(table: Any, store: CollectionStore, name: str) -> Compaction:
     """Merge data files, update the index, and delete old versions and leftovers of interrupted writes.
 
     Searches return the same hits before and after. An interrupted compaction is finished by the next one. Old versions
-    are kept while a process reads passages in batches, and in an object store, which has no locks.
+    are kept while another process iterates over passages, and always in an object store, which has no locks.
     """
-    before = store.bytes_of(name)
+    bytes_before = store.count_bytes(name)
     with write_lock(store.lock_file(name)):
         compact_locked(table, store, name)
-    return Compaction(before, store.bytes_of(name))
+    return Compaction(bytes_before, store.count_bytes(name))
 
 
 def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
-    """Compact a table whose write lock the caller holds; see :func:`compact`.
+    """Compact a table while the caller holds its write lock; see :func:`compact`.
 
-    If another process compacts the table at the same time, this call returns without error: LanceDB scans passages
-    outside the index.
+    If another process compacts the table at the same time, this call returns without error, because LanceDB also
+    searches passages outside the index.
     """
     ensure_text_index(table)
     try:
-        with exclude_readers(store.reading_file(name)) as is_exclusive, warnings.catch_warnings():
+        with exclude_readers(store.reader_lock_file(name)) as is_exclusive, warnings.catch_warnings():
             # The warning concerns concurrent readers and writers, which the locks exclude.
             warnings.simplefilter("ignore", UserWarning)
             table.optimize()
             if is_exclusive:
                 table.optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
                 # LanceDB leaves partial files of killed writers; with the write lock held, no file is in progress.
-                for file in store.files_of(name):
+                for file in store.list_files(name):
                     if file.name.startswith(_TEMPORARY_PREFIX):
                         file.unlink(missing_ok=True)
     except DamagedCollectionError as error:
@@ -488,16 +491,17 @@ def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
 
 
 def compact_if_fragmented(table: Any, store: CollectionStore, name: str) -> None:
-    """Compact after a large addition or many small ones; the caller holds the write lock."""
-    files = table.stats()["fragment_stats"]["num_fragments"]
-    if count_unindexed(table) > min(MAX_UNINDEXED, MAX_UNINDEXED_SHARE * table.count_rows()) or files > MAX_FILES:
+    """Compact after a large addition or many small ones; the caller must hold the write lock."""
+    n_files = table.stats()["fragment_stats"]["num_fragments"]
+    if count_unindexed(table) > min(MAX_UNINDEXED, MAX_UNINDEXED_SHARE * table.count_rows()) or n_files > MAX_FILES:
         compact_locked(table, store, name)
 
 
 def index_new_passages(table: Any, store: CollectionStore, name: str) -> None:
-    """Index a small addition before a search for words.
+    """Add a small number of new passages to the full-text index before a search for words.
 
-    A large addition is still being written by another process, or was interrupted: LanceDB scans its passages.
+    A large number is skipped: another process is still adding passages, or was interrupted. LanceDB searches these
+    without the index.
     """
     if not 0 < count_unindexed(table) <= MAX_UNINDEXED:
         return

@@ -21,9 +21,9 @@ _GENERIC_PARTS = re.compile(
     r"faqs?|annex(?:es)?|glossary|foreword|preface|introduction|references|index)\b",
     re.IGNORECASE,
 )
-"""Parts of titles that every report of a series has; a title of such parts alone does not tell reports apart."""
+"""Generic words in titles of reports; a title that consists only of these does not identify a report."""
 _SEPARATORS = " ,.;:|/()-\N{EN DASH}\N{EM DASH}"
-_SPECIAL = (
+_SPECIAL_REPORTS = (
     (re.compile(r"\bsr\s?1\.?5\b|global\s+warming\s+of\s+1\.5", re.IGNORECASE), "SR15", 2018),
     (re.compile(r"\bsrccl\b|special\s+report\W+climate\s+change\s+and\s+land", re.IGNORECASE), "SRCCL", 2019),
     (re.compile(r"\bsrocc\b|ocean\s+and\s+cryosphere\s+in\s+a\s+changing", re.IGNORECASE), "SROCC", 2019),
@@ -39,7 +39,7 @@ _YEARS = {
     ("5", "WG1"): 2013, ("5", "WG2"): 2014, ("5", "WG3"): 2014, ("5", "SYR"): 2014,
 }  # fmt: skip
 """Publication years by assessment and part, for assessments whose parts appeared in different years."""
-_ONE_YEAR = {"4": 2007, "3": 2001}
+_SINGLE_YEARS = {"4": 2007, "3": 2001}
 _ABBREVIATION = re.compile(
     r"(?:ipcc\W*)?(?:ar[3-6]\W*)?(?:wg\W?(?:iii|ii|i|[1-3])|syr|sr\W?1\W?5|srccl|srocc|srex|srren)", re.I
 )
@@ -52,42 +52,42 @@ class Block:
     """Paragraph of a document with its location in the source."""
 
     text: str
-    """Plain text of one paragraph, cleaned, without line breaks."""
+    """Cleaned plain text of the paragraph, without line breaks."""
     page: int | None = None
-    """Page number in the file, from 1, on which the paragraph begins."""
+    """Page on which the paragraph begins, numbered from 1."""
     last_page: int | None = None
     """Page on which the paragraph ends, if it differs from ``page``."""
     headings: tuple[str, ...] = ()
     """Headings above the paragraph, outermost first."""
     paragraph_id: str | None = None
-    """Paragraph id that the source assigns."""
+    """Id of the paragraph in the source, if it has one."""
     chapter: str | None = None
-    """Chapter name or number, if the source states it outside the headings."""
+    """Name or number of the chapter, if the source states it outside the headings."""
     url: str | None = None
-    """URL of this paragraph, if it has its own."""
+    """URL of this paragraph, if it has one of its own."""
     footnote: bool = False
-    """True for a footnote, which follows the paragraph it belongs to (PDF and Word files only)."""
+    """True for a footnote in a PDF or Word file; it follows the paragraph that refers to it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OmittedParts:
-    """Number of parts of one kind that a reader left out of a document, with the pages they are on."""
+    """Number of parts of one kind that a reader omitted from a document, with their pages."""
 
     kind: str
-    """Plural noun that follows the number in a sentence, for example ``references`` or ``navigation blocks``."""
+    """Plural noun for the kind of part, for example ``references`` or ``navigation blocks``."""
     count: int
     pages: tuple[int, ...] = ()
     """Pages in ascending order, from 1; empty for formats without pages."""
 
     def __str__(self) -> str:
-        """Return the count, the kind and the pages, for example ``2 references (pages 7 to 9)``."""
+        """Return count, kind and pages, for example ``2 references (pages 7 to 9)``."""
         kind = re.sub("s$", "", re.sub("^(blocks|parts|rows|lines) ", lambda match: f"{match[1][:-1]} ", self.kind))
         words = f"{self.count:,} {kind if self.count == 1 else self.kind}"
-        return f"{words} (page{'s' * (len(self.pages) > 1)} {_page_ranges(self.pages)})" if self.pages else words
+        return f"{words} (page{'s' * (len(self.pages) > 1)} {_format_page_ranges(self.pages)})" if self.pages else words
 
 
-def _page_ranges(pages: Sequence[int]) -> str:
-    """Return ascending page numbers with neighbours joined, for example ``3, 7 to 9``."""
+def _format_page_ranges(pages: Sequence[int]) -> str:
+    """Format ascending page numbers, joining consecutive ones, for example ``3, 7 to 9``."""
     ranges: list[list[int]] = []
     for page in pages:
         if ranges and page == ranges[-1][-1] + 1:
@@ -97,8 +97,8 @@ def _page_ranges(pages: Sequence[int]) -> str:
     return ", ".join(" to ".join(map(str, ends)) for ends in ranges)
 
 
-def merge_left_out(groups: Iterable[Iterable[OmittedParts]]) -> tuple[OmittedParts, ...]:
-    """Combine counts of left-out parts into one entry per kind, with the total count and all pages."""
+def merge_omitted_parts(groups: Iterable[Iterable[OmittedParts]]) -> tuple[OmittedParts, ...]:
+    """Merge counts of omitted parts into one entry per kind, with the total count and all pages."""
     counts: dict[str, int] = {}
     pages: dict[str, set[int]] = {}
     for entry in (entry for group in groups for entry in group):
@@ -109,10 +109,10 @@ def merge_left_out(groups: Iterable[Iterable[OmittedParts]]) -> tuple[OmittedPar
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """Document as read from a file: a PDF, a web page, a book, or the rows of a table that belong to one work."""
+    """Document read from a file: a PDF, a web page, a book, or the rows of a table that belong to one work."""
 
     id: str
-    """Hash of the content, 16 hexadecimal digits; independent of machine and folder."""
+    """Hash of the content, 16 hexadecimal digits; does not depend on machine or folder."""
     title: str
     source: str
     """File name without folder, or URL."""
@@ -126,8 +126,8 @@ class Document:
     licence: str | None = None
     media: str = "text"
     """File format: pdf, html, markdown, text, epub, docx or table."""
-    left_out: tuple[OmittedParts, ...] = field(default=(), compare=False)
-    """Parts that the reader left out, at most one entry per kind."""
+    omitted_parts: tuple[OmittedParts, ...] = field(default=(), compare=False)
+    """Parts that the reader omitted, with one entry per kind."""
     author: str | None = None
     """Person or organisation that wrote the document."""
     path: str | None = field(default=None, compare=False, repr=False)
@@ -136,15 +136,16 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """File, page or row that could not be read, with the reason in one sentence."""
+    """File, page or row that could not be read."""
 
     source: str
     reason: str
+    """Reason in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """Part of a document, about 2000 characters, that ends at a sentence; the unit of search and citation."""
+    """Part of a document, about 2000 characters long, that ends at a sentence; the unit of search and citation."""
 
     id: str
     """``<document id>-<index>``, unique in a collection and stable for the same document and settings."""
@@ -169,7 +170,7 @@ class Passage:
 
     @property
     def citation(self) -> str:
-        """Citation with author, report, title, chapter, headings, pages, paragraph ids and URL, if known."""
+        """Citation built from author, report, title, chapter, headings, pages, paragraph ids and URL, if known."""
         # Many PDFs of one series share their title ("Summary for Policymakers"): the file name tells them apart.
         is_distinct = self.first_page is None or f"({self.source}" in self.document
         parts = [self.document if is_distinct else f"{self.document} ({self.source})"]
@@ -200,31 +201,33 @@ class Hit:
     rank: int
     """Rank, from 1."""
     score: float
-    """Score that hits are sorted by: cosine (dense), BM25, their weighted sum (hybrid), or fused ranks (rrf)."""
+    """Score by which hits are sorted: cosine (dense), BM25, their weighted sum (hybrid), or reciprocal rank fusion
+    (rrf).
+    """
     cosine: float | None = None
-    """Cosine similarity of query and passage, if it was computed."""
+    """Cosine similarity of query and passage; None if it was not computed."""
 
 
 MEBIBYTE = 1 << 20
 
 PageCallback = Callable[[int, int], None]
-"""Called before each page is read, with the page number from 1 and the number of pages."""
+"""Function called before each page is read, with the page number (from 1) and the number of pages."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """Column names of a table by their content; columns that are not named are found by common names."""
+    """Names of the table columns that hold each field; columns that are not set are found by common names."""
 
     text: str | None = None
-    """Text of the paragraphs."""
+    """Column with the text of the paragraphs."""
     document: tuple[str, ...] = ()
     """Columns whose values identify a document; if empty, the whole table is one document."""
     title: str | None = None
-    """Title of the row's document."""
+    """Column with the title of the document."""
     report: str | None = None
     chapter: str | None = None
     headings: str | None = None
-    """Headings above the paragraph: a list, or a string with ``>`` between levels."""
+    """Column with the headings above the paragraph, as a list, or as a string with ``>`` between levels."""
     paragraph_id: str | None = None
     page: str | None = None
     url: str | None = None
@@ -236,10 +239,10 @@ class TableColumns:
 
 @settings(subject="The options of reading")
 class ReadOptions:
-    """Options for reading files; metadata set here overrides the file's own."""
+    """Options for reading files; metadata set here override those in the file."""
 
     columns: TableColumns = field(default_factory=TableColumns)
-    """Columns of CSV, TSV, JSON, JSONL and Parquet files."""
+    """Column names of tables (CSV, TSV, JSON, JSONL and Parquet files)."""
     title: str | None = None
     """Title of all documents."""
     report: str | None = None
@@ -265,7 +268,7 @@ class ReadOptions:
 
     @property
     def overrides(self) -> Mapping[str, str]:
-        """Document fields set by the user, by name."""
+        """Metadata set by the user, by field of :class:`Document`."""
         names = ("title", "report", "url", "date", "edition", "licence", "author")
         return {name: value for name in names if (value := getattr(self, name)) is not None}
 
@@ -284,10 +287,10 @@ _DATE = re.compile(r"\d{4}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?)?")
 
 
 def check_date(date: str) -> str:
-    """Return a date unchanged if it is a year, a month or a day in ISO 8601.
+    """Check a date and return it unchanged.
 
     Raises:
-        InputError: It is none of these.
+        InputError: It is not a year, a month or a day in ISO 8601.
     """
     if not _DATE.fullmatch(date):
         raise InputError(f"A date is a year, or looks like 2023-03 or 2023-03-20; this one is {date!r}.")
@@ -295,45 +298,45 @@ def check_date(date: str) -> str:
 
 
 def full_title(title: str, hints: Sequence[str]) -> str:
-    """Return a title, with report and year before it if it is generic such as "Summary for Policymakers".
+    """Put report and year before a generic title such as "Summary for Policymakers".
 
     Args:
         title: Title of the document.
-        hints: Texts that may name the report, the most reliable first: metadata, file name, first pages.
+        hints: Texts that may name the report (metadata, file name, first pages), the most reliable first.
 
     Returns:
-        For example ``IPCC SR15 (2018), Summary for Policymakers``; the unchanged title if it is specific or no
-        hint names a report.
+        For example ``IPCC SR15 (2018), Summary for Policymakers``. The title is unchanged if it is specific or if no
+            hint names a report.
     """
     parts = _GENERIC_PARTS.findall(" ".join(title.split()))
     if not parts or _GENERIC_PARTS.sub("", title).strip(_SEPARATORS):
         return title
     # "Synthesis Report" names the part of an assessment, and another text the assessment.
     hints = [f"{title} {hint}" for hint in hints]
-    cited = next((match for hint in hints if (match := _CITED_AS.search(hint))), None)
-    if named := _ipcc_name(hints, cited["year"] if cited else None):
+    citation = next((match for hint in hints if (match := _CITED_AS.search(hint))), None)
+    if report := _find_ipcc_name(hints, citation["year"] if citation else None):
         # The name of a synthesis report says already what it is.
-        rest = [part for part in parts if not (" SYR" in named and part.lower() == "synthesis report")]
-        return ", ".join([named, *dict.fromkeys(_in_title_case(part) for part in rest)])
-    return f"{cited['who']} ({cited['year']}), {title}" if cited else title
+        other_parts = [part for part in parts if not (" SYR" in report and part.lower() == "synthesis report")]
+        return ", ".join([report, *dict.fromkeys(_to_title_case(part) for part in other_parts)])
+    return f"{citation['who']} ({citation['year']}), {title}" if citation else title
 
 
-def _in_title_case(part: str) -> str:
+def _to_title_case(part: str) -> str:
     return part.title().replace(" For ", " for ") if part.isupper() and " " in part else part
 
 
-def report_name(name: str, source: str) -> str:
-    """Return the full name of an abbreviated IPCC report with its year; other names are returned unchanged.
+def expand_report_name(name: str, source: str) -> str:
+    """Expand an abbreviated IPCC report name and add its year; other names are returned unchanged.
 
-    If the abbreviation does not include the assessment, the file name ``source`` is searched for it: ``wg1`` in
+    If the abbreviation does not include the assessment, it is taken from the file name ``source``: ``wg1`` in
     ``ipcc_ar6_paragraphs.jsonl`` becomes ``IPCC AR6 WG1 (2021)``.
     """
     if not _ABBREVIATION.fullmatch(name.strip()):
         return name
-    return _ipcc_name((name, f"{name} {source}"), None) or name
+    return _find_ipcc_name((name, f"{name} {source}"), None) or name
 
 
-def _ipcc_name(hints: Sequence[str], year: str | None) -> str | None:
+def _find_ipcc_name(hints: Sequence[str], year: str | None) -> str | None:
     result = next((result for hint in hints if (result := _find_report(re.sub(r"[_\-]+", " ", hint)))), None)
     if result is None:
         return None
@@ -342,52 +345,55 @@ def _ipcc_name(hints: Sequence[str], year: str | None) -> str | None:
 
 
 def _find_report(text: str) -> tuple[str, int | None] | None:
-    for pattern, name, year in _SPECIAL:
+    for pattern, name, year in _SPECIAL_REPORTS:
         if pattern.search(text):
             return name, year
     if assessment := _ASSESSMENT.search(text):
         group = _GROUP.search(text)
         assessment_number = assessment[1] or _ORDINALS[assessment[2].lower()]
         if group is None:
-            return f"AR{assessment_number}", _ONE_YEAR.get(assessment_number)
+            return f"AR{assessment_number}", _SINGLE_YEARS.get(assessment_number)
         number = (group[1] or "").lower()
         part = "SYR" if group[2] else f"WG{_NUMERALS.get(number, number)}"
-        return f"AR{assessment_number} {part}", _YEARS.get((assessment_number, part), _ONE_YEAR.get(assessment_number))
+        return f"AR{assessment_number} {part}", _YEARS.get(
+            (assessment_number, part), _SINGLE_YEARS.get(assessment_number)
+        )
     return None
 
 
 MIN_PASSAGE_SIZE = 100
 """Minimum passage size in characters."""
 MAX_TAIL_SHARE = 0.2
-"""Share of the passage size below which the last piece of a section is merged into the passage before it."""
+"""Fraction of the passage size below which the last passage of a section is merged into the previous one."""
 MAX_STRETCH = 1.2
 """Maximum length of a merged passage, as a multiple of the passage size."""
 MIN_OVERLAP = 20
-"""Minimum number of shared characters that count as an overlap of neighbouring passages."""
+"""Minimum number of shared characters that count as an overlap of consecutive passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SentencePart:
-    """Sentence, or part of a long sentence, with the index of its block."""
+    """A sentence, or a part of a long one."""
 
     text: str
     block: int
+    """Index of the block that contains it."""
 
 
 def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) -> list[Passage]:
     """Split a document into passages of about ``size`` characters that end at sentences.
 
     A passage never crosses a chapter, and ends early at a new section if it is at least half full. Within a section,
-    each passage starts with the last whole sentences of the one before, up to ``overlap`` characters.
+    each passage starts with the last sentences of the previous one, up to ``overlap`` characters.
 
     Args:
         document: Document to split.
-        size: Target number of characters; no passage is longer than 1.2 times this. A longer sentence is cut
-            between words.
-        overlap: Maximum number of characters that two neighbours share.
+        size: Target length in characters; no passage is longer than 1.2 times this. A longer sentence is split between
+            words.
+        overlap: Maximum number of characters that consecutive passages share.
 
     Returns:
-        Passages in reading order. The same document and settings give the same passages with the same ids.
+        Passages in reading order. The same document and settings always give the same passages and ids.
 
     Raises:
         InputError: The size is below 100, or the overlap is negative or more than half the size.
@@ -397,100 +403,103 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
     if not 0 <= overlap <= size // 2:
         raise InputError(f"An overlap of {overlap} characters does not fit passages of {size}: use 0 to {size // 2}.")
     passages: list[Passage] = []
-    for run in _group_by_section(document, size):
-        for pieces in _distribute(run, size, overlap):
-            passages.append(_build_passage(document, pieces, len(passages)))
+    for group in _group_by_section(document, size):
+        for parts in _distribute_over_passages(group, size, overlap):
+            passages.append(_build_passage(document, parts, len(passages)))
     return passages
 
 
 def _group_by_section(document: Document, size: int) -> Iterator[list[_SentencePart]]:
-    """Group sentence parts by chapter; a group also ends at a new section if it fills at least half a passage."""
-    run: list[_SentencePart] = []
+    """Yield the sentence parts of each chapter; a new section starts a new group if half a passage is filled."""
+    group: list[_SentencePart] = []
     length = 0
-    last: Block | None = None
-    for number, block in enumerate(document.blocks):
-        pieces = [_SentencePart(text, number) for text in _sentences(block.text, size)]
-        if not pieces:
+    last_block: Block | None = None
+    for block_index, block in enumerate(document.blocks):
+        parts = [_SentencePart(text, block_index) for text in _split_sentences(block.text, size)]
+        if not parts:
             continue
-        chapter_ends = last is not None and (last.chapter, last.headings[:1]) != (block.chapter, block.headings[:1])
-        section_ends = last is not None and last.headings != block.headings and length >= size // 2
-        if run and (chapter_ends or section_ends):
-            yield run
-            run, length = [], 0
-        run.extend(pieces)
+        is_new_chapter = last_block is not None and (last_block.chapter, last_block.headings[:1]) != (
+            block.chapter,
+            block.headings[:1],
+        )
+        is_new_section = last_block is not None and last_block.headings != block.headings and length >= size // 2
+        if group and (is_new_chapter or is_new_section):
+            yield group
+            group, length = [], 0
+        group.extend(parts)
         length += len(block.text) + 1
-        last = block
-    if run:
-        yield run
+        last_block = block
+    if group:
+        yield group
 
 
-def _sentences(text: str, size: int) -> Iterator[str]:
-    """Yield the sentences of a paragraph, cutting sentences longer than ``size`` between words."""
+def _split_sentences(text: str, size: int) -> Iterator[str]:
+    """Yield the sentences of a paragraph; those longer than ``size`` are split between words."""
     for start, end in sentence_spans(text):
         sentence = text[start:end].strip()
         while len(sentence) > size:
-            limit = sentence.rfind(" ", size // 2, size + 1)
-            limit = limit if limit > 0 else size
-            yield sentence[:limit].rstrip()
-            sentence = sentence[limit:].lstrip()
+            split_index = sentence.rfind(" ", size // 2, size + 1)
+            split_index = split_index if split_index > 0 else size
+            yield sentence[:split_index].rstrip()
+            sentence = sentence[split_index:].lstrip()
         if sentence:
             yield sentence
 
 
-def _distribute(run: list[_SentencePart], size: int, overlap: int) -> list[list[_SentencePart]]:
-    """Distribute the sentence parts of a group over passages; consecutive passages overlap."""
-    filled: list[list[_SentencePart]] = []
-    current: list[_SentencePart] = []
+def _distribute_over_passages(group: list[_SentencePart], size: int, overlap: int) -> list[list[_SentencePart]]:
+    """Distribute the sentence parts of a group over overlapping passages."""
+    passages: list[list[_SentencePart]] = []
+    last_passage: list[_SentencePart] = []
     length = 0
     n_new = 0  # pieces of `current` that no earlier passage has
-    for piece in run:
-        if current and length + 1 + len(piece.text) > size:
-            filled.append(current)
-            current = _overlap_pieces(current, min(overlap, size - len(piece.text) - 1))
-            length = _n_characters(current)
+    for part in group:
+        if last_passage and length + 1 + len(part.text) > size:
+            passages.append(last_passage)
+            last_passage = _select_overlap(last_passage, min(overlap, size - len(part.text) - 1))
+            length = _count_characters(last_passage)
             n_new = 0
-        current = [*current, piece]
-        length += len(piece.text) + (len(current) > 1)
+        last_passage = [*last_passage, part]
+        length += len(part.text) + (len(last_passage) > 1)
         n_new += 1
-    tail = current[-n_new:]
+    tail = last_passage[-n_new:]
     if (
-        filled
-        and _n_characters(tail) < MAX_TAIL_SHARE * size
-        and _n_characters(filled[-1]) + 1 + _n_characters(tail) <= MAX_STRETCH * size
+        passages
+        and _count_characters(tail) < MAX_TAIL_SHARE * size
+        and _count_characters(passages[-1]) + 1 + _count_characters(tail) <= MAX_STRETCH * size
     ):
-        filled[-1] = filled[-1] + tail
+        passages[-1] = passages[-1] + tail
     else:
-        filled.append(current)
-    return filled
+        passages.append(last_passage)
+    return passages
 
 
-def _n_characters(pieces: list[_SentencePart]) -> int:
-    return sum(len(piece.text) for piece in pieces) + max(0, len(pieces) - 1)
+def _count_characters(parts: list[_SentencePart]) -> int:
+    return sum(len(part.text) for part in parts) + max(0, len(parts) - 1)
 
 
-def _overlap_pieces(pieces: list[_SentencePart], room: int) -> list[_SentencePart]:
-    """Return the last pieces that fit into ``room`` characters, excluding the first piece."""
-    n_pieces = n_characters = 0
-    for piece in reversed(pieces[1:]):
-        n_characters += len(piece.text) + (n_pieces > 0)
-        if n_characters > room:
+def _select_overlap(parts: list[_SentencePart], max_characters: int) -> list[_SentencePart]:
+    """Return the last sentence parts that fit into ``max_characters``; never all of them."""
+    n_parts = n_characters = 0
+    for part in reversed(parts[1:]):
+        n_characters += len(part.text) + (n_parts > 0)
+        if n_characters > max_characters:
             break
-        n_pieces += 1
-    return pieces[len(pieces) - n_pieces :]
+        n_parts += 1
+    return parts[len(parts) - n_parts :]
 
 
-def _build_passage(document: Document, pieces: list[_SentencePart], position: int) -> Passage:
-    numbers = dict.fromkeys(piece.block for piece in pieces)
-    blocks = [document.blocks[number] for number in numbers]
-    parts = [pieces[0].text]
-    for before, after in pairwise(pieces):
-        parts += (" " if before.block == after.block else "\n", after.text)
+def _build_passage(document: Document, parts: list[_SentencePart], position: int) -> Passage:
+    block_indices = dict.fromkeys(part.block for part in parts)
+    blocks = [document.blocks[block_index] for block_index in block_indices]
+    texts = [parts[0].text]
+    for previous, following in pairwise(parts):
+        texts += (" " if previous.block == following.block else "\n", following.text)
     pages = [page for block in blocks for page in (block.page, block.last_page) if page is not None]
     urls = {block.url for block in blocks}
     levels = zip(*(block.headings for block in blocks), strict=False)
     return Passage(
         id=f"{document.id}-{position}",
-        text="".join(parts),
+        text="".join(texts),
         document_id=document.id,
         document=document.title,
         source=document.source,
@@ -509,55 +518,57 @@ def _build_passage(document: Document, pieces: list[_SentencePart], position: in
     )
 
 
-def shared_start(before: str, passage: str) -> int:
-    """Return the number of characters at the start of a passage that repeat the end of the text ``before`` it.
+def count_repeated_characters(preceding: str, passage: str) -> int:
+    """Return the number of characters at the start of a passage that repeat the end of the preceding text.
 
-    0 if fewer than :data:`MIN_OVERLAP`.
+    Overlaps shorter than :data:`MIN_OVERLAP` return 0.
     """
     start = passage[:MIN_OVERLAP]
     if len(start) < MIN_OVERLAP:
         return 0
     # The first place where all the rest of the text before is the beginning of the passage is the longest overlap.
-    index = before.find(start, max(0, len(before) - len(passage)))
+    index = preceding.find(start, max(0, len(preceding) - len(passage)))
     while index >= 0:
-        if passage.startswith(before[index:]):
-            return len(before) - index
-        index = before.find(start, index + 1)
+        if passage.startswith(preceding[index:]):
+            return len(preceding) - index
+        index = preceding.find(start, index + 1)
     return 0
 
 
 def join_passages(texts: Sequence[str]) -> str:
     """Join consecutive passages without repeating overlaps; passages without overlap are separated by an empty line."""
-    joined = ""
-    for text in texts:
-        shared = shared_start(joined, text)
-        joined += text[shared:] if shared or not joined else "\n\n" + text
-    return joined
+    text = ""
+    for passage in texts:
+        n_shared = count_repeated_characters(text, passage)
+        text += passage[n_shared:] if n_shared or not text else "\n\n" + passage
+    return text
 
 
 def excerpt(sentences: Sequence[str], similarities: "NDArray[np.float64]", max_words: int) -> str:
-    """Return the sentences most similar to a query, in text order, within a word limit; gaps are marked with dots.
+    """Return the sentences most similar to a query, within a word limit and in their original order.
+
+    Gaps between sentences are marked with dots.
 
     Args:
         sentences: Sentences of one passage, in order.
         similarities: Similarity of each sentence to the query, shape [sentences].
-        max_words: Maximum number of words; 0 returns all sentences. The most similar sentence is always included,
-            truncated if it alone is longer.
+        max_words: Maximum number of words; 0 returns all sentences. The most similar sentence is always included, but
+            truncated if it is longer.
     """
     if not max_words:
         return " ".join(sentences)
-    best = sentences[int(similarities.argmax())].split()
-    if len(best) > max_words:
-        return " ".join(best[:max_words]) + " ..."
+    best_sentence = sentences[int(similarities.argmax())].split()
+    if len(best_sentence) > max_words:
+        return " ".join(best_sentence[:max_words]) + " ..."
     indices: set[int] = set()
-    room = max_words
+    n_words_left = max_words
     for index in (-similarities).argsort(kind="stable"):
-        length = len(sentences[index].split())
-        if length <= room:
+        n_words = len(sentences[index].split())
+        if n_words <= n_words_left:
             indices.add(int(index))
-            room -= length
-    ordered = sorted(indices)
-    pieces = [sentences[ordered[0]]]
-    for before, index in pairwise(ordered):
-        pieces.append(("... " if index > before + 1 else "") + sentences[index])
+            n_words_left -= n_words
+    sorted_indices = sorted(indices)
+    pieces = [sentences[sorted_indices[0]]]
+    for previous_index, index in pairwise(sorted_indices):
+        pieces.append(("... " if index > previous_index + 1 else "") + sentences[index])
     return " ".join(pieces)

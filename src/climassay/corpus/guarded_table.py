@@ -14,16 +14,16 @@ except ImportError:  # Windows: LanceDB's own conflict detection remains.
     fcntl = None  # type: ignore[assignment]
 
 _NOT_FOUND = "not found"
-"""Words that occur in the error message for a missing file."""
+"""Text that occurs in error messages about missing files."""
 _PANICS = ("RustPanic", "PanicException")
 """Names of exceptions that LanceDB raises for damage it does not handle; some do not derive from :class:`Exception`."""
 
 
 @contextmanager
 def reader_lock(path: Path | None) -> Iterator[None]:
-    """Hold a shared lock while passages are read in batches, so that their version is not deleted.
+    """Hold a shared lock while passages are read in batches, so that the table version in use is not deleted.
 
-    Does nothing if ``path`` is None, cannot be written, or the system has no file locks.
+    Does nothing if ``path`` is None or cannot be written, or if the system has no file locks.
     """
     if path is None or fcntl is None:
         yield
@@ -40,9 +40,9 @@ def reader_lock(path: Path | None) -> Iterator[None]:
 
 @contextmanager
 def exclude_readers(path: Path | None) -> Iterator[bool]:
-    """Take an exclusive lock against readers without waiting, and yield whether it was obtained.
+    """Try to take an exclusive lock against readers, without waiting; yield whether it was obtained.
 
-    Yields False if a reader holds the lock, or if locks are not available.
+    Yields False if a reader holds the lock or if file locks are not available.
     """
     if path is None or fcntl is None:
         yield False
@@ -60,8 +60,8 @@ def exclude_readers(path: Path | None) -> Iterator[bool]:
 def write_lock(path: Path | None) -> Iterator[None]:
     """Hold an exclusive lock between processes; the system releases it if the process dies.
 
-    LanceDB detects most write conflicts, but concurrent inserts of the same keys during a compaction have produced
-    duplicates. Does nothing if ``path`` is None or the system has no file locks.
+    Without it, concurrent inserts of the same keys during a compaction have produced duplicates, although LanceDB
+    detects most write conflicts. Does nothing if ``path`` is None or the system has no file locks.
     """
     if path is None or fcntl is None:
         yield
@@ -80,13 +80,13 @@ class DamagedCollectionError(InputError):
 
 
 class GuardedTable:
-    """Proxy of a LanceDB table or query that converts the library's errors into :class:`DamagedCollectionError`.
+    """Proxy for a LanceDB table or query that converts the library's errors into :class:`DamagedCollectionError`.
 
-    LanceDB reads files lazily, so any call may report damage, with errors of many types.
+    LanceDB reads files lazily, so that any call may fail because of damage, with errors of many types.
     """
 
-    def __init__(self, inner: Any, name: str, address: str, reading_file: Path | None = None) -> None:
-        self._inner, self._name, self._address, self._reading_file = inner, name, address, reading_file
+    def __init__(self, inner: Any, name: str, address: str, reader_lock_file: Path | None = None) -> None:
+        self._inner, self._name, self._address, self._reader_lock_file = inner, name, address, reader_lock_file
 
     def __getattr__(self, attribute: str) -> Any:
         value = self._guard(lambda: getattr(self._inner, attribute))
@@ -97,13 +97,13 @@ class GuardedTable:
     def search_words(self, words: str, where: str | None, limit: int, *, headings: bool = False) -> Any:
         """Search the full-text index by BM25.
 
-        One call into the library's thread instead of five, which halves the time of its blocking search.
+        This makes one call into LanceDB's event loop, where its blocking search makes five and takes twice as long.
 
         Args:
             words: Query.
-            where: SQL condition on the columns, or None.
+            where: SQL condition on the columns; None for no condition.
             limit: Maximum number of passages.
-            headings: Search the headings for passages with all words, instead of the texts for any word.
+            headings: Search headings for all words of the query, instead of texts for any word.
 
         Returns:
             Arrow table with ids and BM25 scores (``_score``) of the passages.
@@ -134,17 +134,17 @@ class GuardedTable:
                     # Another process has compacted the collection meanwhile: there is a newer version to be read.
                     return method(*arguments, **keywords)
 
-            result = self._guard(read)
-            result_type = type(result)
+            value = self._guard(read)
+            result_type = type(value)
             # Queries are put together by calls on calls; answers (Arrow tables, lists, numbers) pass as they are.
             if result_type.__module__.startswith("lancedb"):
-                return GuardedTable(result, self._name, self._address, self._reading_file)
-            return result
+                return GuardedTable(value, self._name, self._address, self._reader_lock_file)
+            return value
 
         return call
 
     def _iterate_batches(self, begin: Callable[[], Any]) -> Iterator[Any]:
-        with reader_lock(self._reading_file):
+        with reader_lock(self._reader_lock_file):
             reader = self._guard(begin)
             while True:
                 try:
@@ -167,11 +167,11 @@ class GuardedTable:
 
 
 def raise_damage(error: BaseException, name: str, address: str) -> NoReturn:
-    """Raise the error for a collection that cannot be read or written, with advice.
+    """Convert a LanceDB error into an error with advice, and raise it.
 
     Raises:
         InputError: The disk is full.
-        DamagedCollectionError: Any other cause.
+        DamagedCollectionError: The collection is unreadable for any other reason.
     """
     message = (str(error).split(", /")[0].strip().splitlines() or [type(error).__name__])[0][:200]
     is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -29,35 +29,35 @@ _WORDS = {
         geen of""",
 }
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = {code: frozenset(text.split()) for code, text in _WORDS.items()}
-"""Function words by ISO 639-1 code of their language."""
+"""Function words by ISO 639-1 language code."""
 LANGUAGE_NAMES: Mapping[str, str] = dict(
     zip(FUNCTION_WORDS, ("English", "German", "French", "Spanish", "Portuguese", "Italian", "Dutch"), strict=True)
 )
 OTHER_SCRIPT = "another script"
-"""Name that replaces the language of a text that is not in Latin script."""
+"""Returned instead of a language name for texts that are not in Latin script."""
 _OTHER_SCRIPT_SHARE = 0.3
-"""Minimum share of non-Latin letters in a text of another script; Greek symbols in formulae are fewer."""
+"""Minimum fraction of non-Latin letters in a text of another script; formulae with Greek symbols stay below it."""
 _MIN_LETTERS = 10
-"""Minimum number of letters of a text whose script is determined."""
+"""Minimum number of letters for the script of a text to be determined."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NOT_LATIN = re.compile(r"[^A-Za-z\u00aa-\u024f\u1e00-\u1eff]")
 
 
 class FunctionWordCounts(NamedTuple):
-    """Number of function words in a text by language, and number of all its words."""
+    """Numbers of function words in a text by language code, and the number of all its words."""
 
     by_language: dict[str, int]
     n_words: int
 
 
 def count_function_words(text: str) -> FunctionWordCounts:
-    """Count the function words of each language in a text; a word of several languages counts for each."""
+    """Count the function words of each language in a text; a word that belongs to several languages counts for each."""
     counts = Counter(word.lower() for word in _WORD.findall(text))
     hits = {code: sum(counts[word] for word in function_words) for code, function_words in FUNCTION_WORDS.items()}
     return FunctionWordCounts(hits, counts.total())
 
 
 def is_in_other_script(text: str) -> bool:
-    """Return whether many letters of a text are not Latin; False for texts of a few letters."""
+    """Return whether a text is mostly in a non-Latin script; False for texts with very few letters."""
     letters = "".join(_WORD.findall(text))
     return len(letters) >= _MIN_LETTERS and len(_NOT_LATIN.findall(letters)) >= _OTHER_SCRIPT_SHARE * len(letters)

@@ -23,7 +23,7 @@ class Originals:
     """Stored original files of one location; several processes may add and remove files at the same time."""
 
     folder: Path | None
-    """Folder of the files; None if nothing is stored, as for a bare object store address."""
+    """Folder of the files. None if files are not stored, as for collections in an object store without a workspace."""
 
     @property
     def lock_file(self) -> Path | None:
@@ -31,20 +31,20 @@ class Originals:
         return None if self.folder is None else self.folder / ".lock"
 
     def find(self, document: str) -> Path | None:
-        """Return the file of a document by its id; None if it is not stored."""
+        """Return the stored file of the document with this id; None if there is none."""
         return self.find_pdf(document) or self._stored_file(document, document)
 
     def find_pdf(self, document: str) -> Path | None:
-        """Return the PDF file of a document by its id; None if it is not stored or not a PDF."""
+        """Return the stored PDF file of the document with this id; None if there is none or it is not a PDF."""
         return self._stored_file(document, f"{document}.pdf")
 
     def keep(self, document: Document) -> bool:
-        """Store the file a document was read from, and return whether it is stored.
+        """Store the file that a document was read from; return False if it could not be stored.
 
-        A file that was deleted or changed after reading, or that contains several documents, is not stored.
+        A file is not stored if it contains several documents, or was deleted or changed after it was read.
 
         Raises:
-            InputError: The file cannot be written.
+            InputError: The copy cannot be written.
         """
         from climassay.corpus.readers.file_types import open_file
 
@@ -62,17 +62,17 @@ class Originals:
             write_file(self.folder / (f"{document.id}.pdf" if document.media == "pdf" else document.id), data)
             return True
 
-    def remove(self, documents: Iterable[str], is_held: Callable[[str], bool]) -> None:
-        """Delete the files of documents by their ids, except documents for which ``is_held`` returns True."""
+    def remove(self, documents: Iterable[str], is_in_use: Callable[[str], bool]) -> None:
+        """Delete the files of documents, given by their ids, unless ``is_in_use`` returns True for the id."""
         files = [(document, file) for document in documents if (file := self.find(document)) is not None]
         if files:
             with write_lock(self.lock_file):
                 for document, file in files:
-                    if not is_held(document):
+                    if not is_in_use(document):
                         file.unlink(missing_ok=True)
 
     def bytes_of(self, documents: Iterable[str]) -> int:
-        """Return the total size in bytes of the files of documents, by their ids."""
+        """Return the total size in bytes of the stored files of documents, given by their ids."""
         files = map(self.find, documents)
         return sum(file.stat().st_size for file in files if file is not None)
 

@@ -18,7 +18,7 @@ from climassay.reporting.results import Result
 from climassay.reporting.tables import Table, counted
 
 MAX_LISTED = 20
-"""Maximum number of documents, and of skipped files and pages, that are listed; the others are counted."""
+"""Maximum number of documents, and of skipped files and pages, that are listed; the rest is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,21 @@ class AddProgress:
     """Progress of adding documents."""
 
     passages_done: int
-    """Passages embedded by this call."""
+    """Number of passages embedded so far."""
     passages_known: int
-    """Passages to embed by this call, in the documents read so far."""
+    """Number of passages to embed, from the documents read so far."""
     documents: int
-    """Number of documents read."""
+    """Number of documents read so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """File with the same content as a document of another name."""
+    """File whose content is already stored under another name."""
 
     source: str
     """Name of the file."""
     document: StoredDocument
-    """Document in the collection."""
+    """Stored document with the same content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class AddReport(Result):
     """Result of adding documents."""
 
     added: tuple[StoredDocument, ...]
-    """Documents completed by this call."""
+    """Documents whose addition this call completed."""
     already_there: tuple[StoredDocument, ...]
-    """Documents that were complete before, with the same content."""
+    """Documents whose content was already complete in the collection."""
     replaced: tuple[StoredDocument, ...]
-    """Older versions that were removed because of ``replace``."""
+    """Older versions that were removed because of the option ``replace``."""
     other_versions: tuple[StoredDocument, ...]
-    """Other versions (same source and title, other content) that the collection still contains."""
+    """Other versions (same source and title, but other content) that remain in the collection."""
     passages: int
     """Number of passages embedded and stored by this call."""
     skipped: tuple[Skipped, ...]
@@ -75,30 +75,30 @@ class AddReport(Result):
     """Number of original files stored for documents that were added or already there."""
     collection: CollectionSummary | None = None
     """Summary of the collection after the call."""
-    left_out: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
-    """Parts left out of each document that was added or already there, by document id."""
+    omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
+    """Parts omitted from each document that was added or already there, by document id."""
     copies: tuple[Copy, ...] = ()
-    """Files not added because the collection contains their content under another name."""
+    """Files that were not added because the collection contains their content under another name."""
 
     def failure(self) -> InputError | None:
-        """Return an error if none of the documents has any text."""
+        """Return an error if none of the documents has any text; otherwise None."""
         if self.added or self.already_there:
             return None
         name = self.collection.name if self.collection else "the collection"
         return InputError(f"None of the documents has any text, so nothing was added to {name}.")
 
     def lines(self) -> Iterator[str]:
-        """Yield the report for the terminal, line by line."""
+        """Yield the lines of the report for the terminal."""
         name, skipped = self.collection.name if self.collection else "the collection", self.skipped
         for stored in self.added[:MAX_LISTED]:
             yield f"added     {stored.title} ({stored.id}, {counted(stored.passages, 'passage')})"
         if len(self.added) > MAX_LISTED:
             yield f"added     and {len(self.added) - MAX_LISTED:,} more"
         titles = {stored.id: stored.title for stored in (*self.added, *self.already_there)}
-        for document, left_out in list(self.left_out.items())[:MAX_LISTED]:
-            yield f"left out  of {titles.get(document, document)}: {', '.join(map(str, left_out))}"
-        if len(self.left_out) > MAX_LISTED:
-            yield f"left out  of {len(self.left_out) - MAX_LISTED:,} more (--json lists all)"
+        for document, omitted_parts in list(self.omitted_parts.items())[:MAX_LISTED]:
+            yield f"left out  of {titles.get(document, document)}: {', '.join(map(str, omitted_parts))}"
+        if len(self.omitted_parts) > MAX_LISTED:
+            yield f"left out  of {len(self.omitted_parts) - MAX_LISTED:,} more (--json lists all)"
         for stored in self.replaced:
             yield f"replaced  {stored.title} ({stored.id})"
         for stored in self.other_versions:
@@ -107,35 +107,41 @@ class AddReport(Result):
                 f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
             )
         for copy in self.copies[:MAX_LISTED]:
-            there_as = copy.document
-            yield f"same      {copy.source}: already there as {there_as.source} ({there_as.title}, {there_as.id})"
+            stored = copy.document
+            yield f"same      {copy.source}: already there as {stored.source} ({stored.title}, {stored.id})"
         if len(self.copies) > MAX_LISTED:
             yield f"same      and {len(self.copies) - MAX_LISTED:,} more (--json lists all)"
-        read = {item.source for item in (*self.added, *self.already_there)} | {item.source for item in self.copies}
+        read_sources = {item.source for item in (*self.added, *self.already_there)} | {
+            item.source for item in self.copies
+        }
         n_already_there = len({item.id for item in self.already_there}) + sum(
             item.document in self.added for item in self.copies
         )
         for item in skipped[:MAX_LISTED]:
-            yield f"{'in part' if item.source in read else 'skipped':<9} {item.source}: {item.reason}"
+            yield f"{'in part' if item.source in read_sources else 'skipped':<9} {item.source}: {item.reason}"
         if len(skipped) > MAX_LISTED:
             yield f"skipped   and {len(skipped) - MAX_LISTED:,} more (--json lists all)"
         yield (
             f"{name}: {counted(len(self.added), 'document')} added with {counted(self.passages, 'new passage')}, "
-            f"{n_already_there:,} already there, {sum(item.source not in read for item in skipped):,} skipped"
+            f"{n_already_there:,} already there, {sum(item.source not in read_sources for item in skipped):,} skipped"
         )
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per document with its state: added, already there or replaced."""
-        kinds = {"added": self.added, "already there": self.already_there, "replaced": self.replaced}
+        """Return one row per document, with its state: added, already there, or replaced."""
+        documents_by_state = {"added": self.added, "already there": self.already_there, "replaced": self.replaced}
         return [
-            {**asdict(document), "state": state, "left_out": ", ".join(map(str, self.left_out.get(document.id, ())))}
-            for state, documents in kinds.items()
+            {
+                **asdict(document),
+                "state": state,
+                "omitted_parts": ", ".join(map(str, self.omitted_parts.get(document.id, ()))),
+            }
+            for state, documents in documents_by_state.items()
             for document in documents
         ]
 
 
 EXCERPT = 240
-"""Maximum number of characters of a passage in a list of hits."""
+"""Maximum length of a passage in a list of hits, in characters."""
 
 
 def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
@@ -155,7 +161,7 @@ def collections_table(summaries: Sequence[CollectionSummary]) -> Table:
 def documents_table(
     name: str, settings: CollectionSettings, documents: Sequence[StoredDocument], n_originals: int, n_bytes: int
 ) -> Table:
-    """Return a table with one row per document; interrupted additions show their progress."""
+    """Return a table with one row per document; for interrupted additions, it shows how many passages are stored."""
     titles = distinct_titles(documents)
     rows = [
         [
@@ -174,23 +180,23 @@ def documents_table(
     return Table.of(name, ["id", "document", "report", "passages"], rows, note=note, left=3)
 
 
-def collection_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
-    """Return a callback that shows the progress of an addition on a task, with passages per second."""
+def show_addition_progress(name: str, task: Task) -> Callable[[AddProgress], None]:
+    """Return a callback that shows the progress of an addition in a progress bar, with passages per second."""
     start = time.monotonic()
 
-    def show(state: AddProgress) -> None:
+    def update_task(state: AddProgress) -> None:
         nonlocal start
         if state.passages_done == 0:
             start = time.monotonic()
-        spent = time.monotonic() - start
-        rate = f", {state.passages_done / spent:.0f}/s" if state.passages_done and spent > 0 else ""
+        seconds = time.monotonic() - start
+        rate = f", {state.passages_done / seconds:.0f}/s" if state.passages_done and seconds > 0 else ""
         task.update(
             completed=state.passages_done,
             total=state.passages_known or None,
             description=f"{name}: {counted(state.documents, 'document')}, passages{rate}",
         )
 
-    return show
+    return update_task
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,11 +207,12 @@ class SearchResult(Result):
     query: str
     mode: str
     min_cosine: Threshold
-    """Minimum cosine; ``"measured"`` for the encoder's relevance rule (:mod:`climassay.corpus.relevance`), None for no
-    limit."""
+    """Minimum cosine of hits, ``"measured"`` for the encoder's relevance rule, or None for no minimum; see
+    :mod:`climassay.corpus.relevance`.
+    """
     hits: tuple[Hit, ...]
     full: bool = False
-    """Print whole passages."""
+    """True to print whole passages instead of their beginnings."""
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -217,7 +224,7 @@ class SearchResult(Result):
         return self.hits[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the query and its hits, each with its citation."""
+        """Return query and hits, each with its citation, as JSON-serialisable values."""
         return {
             "collection": "+".join(self.collections),
             "query": self.query,
@@ -235,7 +242,7 @@ class SearchResult(Result):
         ]  # fmt: skip
 
     def tables(self) -> tuple[Table, ...]:
-        """Return a table of the hits with the beginnings of their texts."""
+        """Yield the lines of each hit: its citation, score, and the beginning of its text or the whole text."""
         rows = [
             (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _excerpt(hit.passage.text)) for hit in self.hits
         ]
@@ -256,22 +263,22 @@ class SearchResult(Result):
             yield ""
 
     def notes(self) -> Iterator[str]:
-        """Yield a note if there are no hits."""
+        """Yield a note if nothing was found."""
         if not self.hits:
-            limit = ""
+            explanation = ""
             if self.min_cosine == "measured":
-                limit = " (no passage has these words together or is similar enough; --all shows what is nearest)"
+                explanation = " (no passage has these words together or is similar enough; --all shows what is nearest)"
             elif self.min_cosine is not None:
-                limit = f" (nothing reaches a cosine of {self.min_cosine:g}; --all shows what is nearest)"
-            yield f"Nothing relevant in {', '.join(self.collections)}{limit}."
+                explanation = f" (nothing reaches a cosine of {self.min_cosine:g}; --all shows what is nearest)"
+            yield f"Nothing relevant in {', '.join(self.collections)}{explanation}."
 
 
 def passage_lines(passage: Passage) -> Iterator[str]:
-    """Yield a whole passage with its citation and metadata."""
+    """Yield the lines of a whole passage: its citation, metadata and text."""
     yield passage.citation
-    facts = {"id": passage.id, "file": passage.source, "author": passage.author}
-    facts |= {"date": passage.date, "edition": passage.edition}
-    yield "; ".join(f"{key} {value}" for key, value in (facts | {"licence": passage.licence}).items() if value)
+    metadata = {"id": passage.id, "file": passage.source, "author": passage.author}
+    metadata |= {"date": passage.date, "edition": passage.edition}
+    yield "; ".join(f"{key} {value}" for key, value in (metadata | {"licence": passage.licence}).items() if value)
     yield ""
     yield passage.text
 

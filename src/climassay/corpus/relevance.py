@@ -2,7 +2,7 @@
 
 The minimum cosine of a sentence and a passage that answers it was measured (:data:`RELEVANCE`). Cosines are unreliable
 for queries of one to four words: "net zero" and the passage that defines it have a cosine of 0.2. For these, words
-decide as well: a passage is relevant if a short stretch of its text, or one of its headings, has nearly all of the
+is_short as well: a passage is relevant if a short stretch of its text, or one of its headings, has nearly all of the
 query's word weight. The weight of a word is its inverse document frequency in the collection. Two words far apart in a
 passage do not match.
 
@@ -22,16 +22,16 @@ from climassay.corpus.documents import Passage
 from climassay.reporting.marking import stems
 
 Threshold = float | Literal["measured"] | None
-"""Minimum cosine of hits, ``"measured"`` for the relevance rule of the encoder, or None for all hits."""
+"""Minimum cosine of hits, ``"measured"`` for the relevance rule of the encoder, or None to return all hits."""
 
 SHORT_QUERY = 3
-"""Maximum number of words of a query that is not a sentence."""
+"""Maximum number of words of a query that counts as short."""
 MAX_WORDS = 4
-"""Maximum number of content words of a query for which words decide in addition to the cosine."""
+"""Maximum number of content words of a query for which shared words is_short in addition to the cosine."""
 GAP = 2
-"""Maximum number of other content words between the words of a query."""
+"""Maximum number of other content words among the words of a query in a matching text segment."""
 MIN_WEIGHT = 0.95
-"""Minimum share of the query's word weight that a stretch of text or a heading must have."""
+"""Minimum fraction of the query's total word weight that a text segment or heading must contain."""
 
 _QUESTION_WORDS = """
 actually affect affecting already also answer anybody anyone anything anywhere author bad become begin best better
@@ -47,12 +47,12 @@ something somewhere source start statement still study summarise summarize summa
 thought today topic toward true type us use used want way work worse worst wrong year yet
 """
 _PART = re.compile(r"[^\s\-\u2010-\u2015/]+")
-"""Word of a query; hyphens divide words, as in the index."""
+"""Pattern of a word in a query; hyphens separate words, as in the full-text index."""
 
 
 @cache
 def _question_stems() -> frozenset[str]:
-    """Return the stems of words that frame a question; they are ignored if the query has other words."""
+    """Return the stems of words that frame a question ("what is known about"), which are ignored beside other words."""
     return frozenset(stems(_QUESTION_WORDS))
 
 
@@ -61,22 +61,22 @@ class RelevanceRule:
     """Minimum cosines of relevant passages, measured for one encoder."""
 
     min_cosine: float
-    """Minimum for queries of more than :data:`SHORT_QUERY` words."""
+    """Minimum cosine for queries of more than :data:`SHORT_QUERY` words."""
     min_cosine_short: float
-    """Minimum for shorter queries, and for queries with a content word that no passage has."""
+    """Minimum cosine for shorter queries, and for queries with a content word that occurs in no passage."""
 
-    def min_cosine_of(self, query: str) -> float:
-        """Return the minimum cosine for a query by its number of words."""
+    def min_cosine_for(self, query: str) -> float:
+        """Return the minimum cosine that applies to a query, given its number of words."""
         return self.min_cosine_short if len(_PART.findall(query)) <= SHORT_QUERY else self.min_cosine
 
 
 RELEVANCE: Mapping[str, RelevanceRule] = MappingProxyType({"local:minilm": RelevanceRule(0.40, 0.50)})
 """Relevance rules by encoder name.
 
-Sentences (``benchmarks/relevance.py``): the best passage of the book that a question is about reaches 0.40 for 118 of
-the primer's 120 questions. For 60 questions on cooking, sport, history and the like no passage of these books does; for
-56 of them none of 12,500 passages of AR6, abstracts and books does. Questions about other parts of climate science are
-not rejected reliably: six in ten reach 0.40 in a book that does not answer them. Short queries:
+Long queries (``benchmarks/relevance.py``): for 118 of the primer's 120 questions, the best passage of the relevant book
+reaches a cosine of 0.40. For 60 questions on cooking, sport, history and similar subjects, no passage of these books
+reaches it; for 56 of them, none of 12,500 passages of AR6, abstracts and books does. Questions about other parts of
+climate science are not rejected reliably: 6 in 10 reach 0.40 in a book that does not answer them. Short queries: see
 ``benchmarks/long/short_queries.py`` and docs/results/retrieval.md.
 """
 
@@ -89,79 +89,80 @@ class QueryWords:
     """
 
     def __init__(self, query: str) -> None:
-        spelled = {stem: part for part in _PART.findall(query) for stem in stems(part)}
-        self.spelled: Mapping[str, str] = {
-            stem: word for stem, word in spelled.items() if stem not in _question_stems()
-        } or spelled
+        all_spellings = {stem: part for part in _PART.findall(query) for stem in stems(part)}
+        self.spelling_by_stem: Mapping[str, str] = {
+            stem: word for stem, word in all_spellings.items() if stem not in _question_stems()
+        } or all_spellings
         """Spelling in the query, by stem."""
         self._weights: dict[str, float] = {}
 
     @property
-    def decide(self) -> bool:
-        """True if the query has 1 to :data:`MAX_WORDS` content words, so that words decide."""
-        return 0 < len(self.spelled) <= MAX_WORDS
+    def is_short(self) -> bool:
+        """True if the query has 1 to :data:`MAX_WORDS` content words, so that shared words is_short about relevance."""
+        return 0 < len(self.spelling_by_stem) <= MAX_WORDS
 
     def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> bool:
-        """Compute the weight ``log(1 + (N - n + 0.5) / (n + 0.5))`` of each word, as BM25 does.
+        """Compute the weight ``log(1 + (N - n + 0.5) / (n + 0.5))`` of each word, as in BM25.
 
         Args:
-            n_passages_with: Returns the number of passages with a word, n.
-            n_passages: Number of passages of the collection, N.
+            n_passages_with: Function that returns the number n of passages that contain a word.
+            n_passages: Number N of passages in the collection.
 
         Returns:
-            True if a passage can have the required weight; False if a word with too much weight is in no passage.
+            Whether a passage can reach the required weight. False if the words that occur in no passage have too much
+                of the total weight.
         """
         available_weight = 0.0
-        for stem, word in self.spelled.items():
+        for stem, word in self.spelling_by_stem.items():
             n = min(n_passages_with(word), n_passages)
             self._weights[stem] = math.log(1 + (n_passages - n + 0.5) / (n + 0.5))
             available_weight += self._weights[stem] if n else 0.0
-        return available_weight >= self._required
+        return available_weight >= self._min_weight
 
     @property
-    def _required(self) -> float:
+    def _min_weight(self) -> float:
         return MIN_WEIGHT * sum(self._weights.values())
 
-    def are_in(self, passage: Passage) -> bool:
-        """Return whether a stretch of a passage's text, or a heading, has the query's words; call :meth:`weigh` first.
+    def match(self, passage: Passage) -> bool:
+        """Return whether a heading or a text segment of a passage contains the query's words; call :meth:`weigh` first.
 
-        A stretch has as many content words as the query, plus :data:`GAP`.
+        A segment has :data:`GAP` more content words than the query.
         """
-        required = self._required
-        if any(self._weight(stems(heading)) >= required for heading in passage.headings):
+        min_weight = self._min_weight
+        if any(self._weight(stems(heading)) >= min_weight for heading in passage.headings):
             return True
-        return self._densest(stems(passage.text)) >= required
+        return self._find_max_weight(stems(passage.text)) >= min_weight
 
     def _weight(self, words: Iterable[str]) -> float:
         return sum(self._weights.get(word, 0.0) for word in set(words))
 
-    def _densest(self, words: Sequence[str]) -> float:
-        """Return the highest weight of distinct query words in any stretch of text."""
-        length = len(self.spelled) + GAP
+    def _find_max_weight(self, words: Sequence[str]) -> float:
+        """Return the maximum total weight of distinct query words in any segment of a text."""
+        length = len(self.spelling_by_stem) + GAP
         hits = [(index, word) for index, word in enumerate(words) if word in self._weights]
         counts: Counter[str] = Counter()
-        best, first = 0.0, 0
+        max_weight, first_index = 0.0, 0
         for index, word in hits:
             counts[word] += 1
-            while index - hits[first][0] >= length:
-                counts[hits[first][1]] -= 1
-                first += 1
-            best = max(best, self._weight(stem for stem, count in counts.items() if count))
-        return best
+            while index - hits[first_index][0] >= length:
+                counts[hits[first_index][1]] -= 1
+                first_index += 1
+            max_weight = max(max_weight, self._weight(stem for stem, count in counts.items() if count))
+        return max_weight
 
 
-def heading_share(query: str, headings: Iterable[str]) -> float:
-    """Return the highest share of a heading's words that are in the query.
+def compute_heading_share(query: str, headings: Iterable[str]) -> float:
+    """Return the maximum fraction of a heading's words that occur in the query.
 
     Args:
         query: The query.
         headings: Headings above a passage.
 
     Returns:
-        Maximum over the headings that have all words of the query: 1 if the query is a heading, 0 if there is no such
-        heading. Section numbers and words of questions are not counted.
+        Maximum over the headings that contain all words of the query: 1 if a heading equals the query, 0 if there is no
+            such heading. Section numbers and question words are not counted.
     """
-    alternatives = {frozenset(stems(query)), frozenset(QueryWords(query).spelled)} - {frozenset()}
+    alternatives = {frozenset(stems(query)), frozenset(QueryWords(query).spelling_by_stem)} - {frozenset()}
     share = 0.0
     for heading in headings:
         words = stems(heading)

@@ -8,7 +8,13 @@ from numpy.typing import NDArray
 
 from climassay.corpus.collection import Collection
 from climassay.corpus.documents import Passage
-from climassay.corpus.gold_texts import MIN_GOLD_SHARE, GoldText, LabelledQuestion, judge, locate
+from climassay.corpus.gold_texts import (
+    MIN_GOLD_SHARE,
+    GoldText,
+    LabelledQuestion,
+    find_relevant_passages,
+    locate_gold_texts,
+)
 from climassay.corpus.search import MAX_K, SEARCH_MODES, SearchMode, check_mode
 from climassay.errors import InputError
 from climassay.reporting.results import Result
@@ -27,12 +33,12 @@ from climassay.statistics import (
 def ndcg(gains: Sequence[float], ideal: Iterable[float], k: int) -> float:
     """Return the normalised discounted cumulative gain of a ranking, from 0 to 1.
 
-    The gain of a hit is its relevance itself, divided by log2(1 + rank).
+    The gain of a hit is its relevance, without exponentiation, divided by log2(1 + rank).
 
     Args:
         gains: Relevance of each hit, best first; 0 if not relevant.
         ideal: Relevance of all relevant passages, in any order.
-        k: Number of ranks that count.
+        k: Number of ranks to evaluate.
 
     Returns:
         nDCG; 0 if no passage is relevant.
@@ -40,26 +46,26 @@ def ndcg(gains: Sequence[float], ideal: Iterable[float], k: int) -> float:
     References:
         Järvelin, K. and Kekäläinen, J. (2002), ACM Trans. Inf. Syst. 20, 422-446.
     """
-    best = _discounted(sorted(ideal, reverse=True)[:k])
-    return _discounted(gains[:k]) / best if best else 0.0
+    ideal_dcg = _compute_dcg(sorted(ideal, reverse=True)[:k])
+    return _compute_dcg(gains[:k]) / ideal_dcg if ideal_dcg else 0.0
 
 
-def _discounted(gains: Sequence[float]) -> float:
+def _compute_dcg(gains: Sequence[float]) -> float:
     return float(sum(gain / np.log2(1 + rank) for rank, gain in enumerate(gains, start=1)))
 
 
 DEFAULT_KS = (1, 3, 5, 10)
-_QUESTION_BLOCK = 256
-"""Number of questions per search call, which bounds the hits in memory."""
+_QUESTIONS_PER_SEARCH = 256
+"""Number of questions per search call, which limits the number of hits in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecallAt:
-    """Mean over questions of the share of a question's gold passages among the first k hits."""
+    """Recall at k: mean over questions of the fraction of gold passages among the first k hits."""
 
     k: int
     found: int
-    """Number of gold passages of all questions among the first k hits."""
+    """Number of gold passages, over all questions, among the first k hits."""
     n: int
     """Number of questions."""
     recall: float
@@ -74,27 +80,28 @@ class ModeScores:
     mode: SearchMode
     recall: tuple[RecallAt, ...]
     mrr: Estimate
-    """Mean reciprocal rank of the first gold passage, 0 if it is not among the first ``depth`` hits; bootstrap interval
-    over questions or groups."""
+    """Mean reciprocal rank of the first gold passage (0 if it is not among the first ``depth`` hits), with a bootstrap
+    interval over questions or groups.
+    """
     ndcg: Estimate
-    """Mean nDCG of the first ``depth`` hits (:func:`ndcg`); bootstrap interval over questions or groups."""
+    """Mean nDCG of the first ``depth`` hits, with a bootstrap interval over questions or groups; see :func:`ndcg`."""
     ranks: tuple[int | None, ...]
     """Rank of each gold passage, in input order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModeDifference:
-    """Difference between a search mode and the mode with the highest nDCG, on the same questions."""
+    """Difference between a search mode and the best mode (highest nDCG) on the same questions."""
 
     mode: SearchMode
     ndcg: Estimate
-    """nDCG minus that of the best mode."""
+    """nDCG of the mode minus nDCG of the best mode."""
     ndcg_p: float
-    """p-value by sign flips (of groups, if any), Holm-corrected over the modes."""
+    """p-value of a sign-flip test over questions, or over groups if there are any; Holm-corrected over the modes."""
     recall: Estimate
-    """Recall at ``depth`` minus that of the best mode."""
+    """Recall at ``depth`` of the mode minus that of the best mode."""
     recall_p: float
-    """p-value, computed as ``ndcg_p``."""
+    """p-value of the difference in recall, computed like ``ndcg_p``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,61 +114,62 @@ class RetrievalReport(Result):
     n: int
     """Number of questions."""
     golds: int
-    """Number of gold passages of all questions."""
+    """Total number of gold passages."""
     groups: int | None
-    """Number of groups that intervals are computed over; None without groups."""
+    """Number of groups over which intervals are computed; None without groups."""
     within_group: bool
-    """True if each question was searched only in the report named by its group."""
-    left_out: int
-    """Number of rows without a relevant passage."""
+    """True if each question was only searched in the report that its group names."""
+    n_omitted_rows: int
+    """Number of rows without a relevant passage, which were omitted."""
     not_in_collection: tuple[str, ...]
-    """Ids of pairs whose gold passage is not in the collection; they count as not found."""
+    """Ids of question-passage pairs whose gold passage is not in the collection; they count as not found."""
     depth: int
     """Number of hits evaluated per question."""
     share: float
-    """Share of the gold passage's words that hits must contain."""
+    """Minimum fraction of the gold passage's words that hits must contain."""
     modes: tuple[ModeScores, ...]
     best: SearchMode
     """Mode with the highest nDCG."""
     differences: tuple[ModeDifference, ...]
-    """Differences of the other modes from the best one."""
+    """Differences between the other modes and the best one."""
 
     def tables(self) -> tuple[Table, ...]:
         """Return one table with a column per mode: recall at each depth, mean reciprocal rank and nDCG."""
-        by_depth = zip(*(scores.recall for scores in self.modes), strict=True)
-        rows = [[f"recall@{recalls[0].k}", *map(_share, recalls)] for recalls in by_depth]
-        rows.append([f"MRR@{self.depth}", *(_share(scores.mrr) for scores in self.modes)])
-        rows.append([f"nDCG@{self.depth}", *(_share(scores.ndcg) for scores in self.modes)])
-        by_mode = {difference.mode: difference for difference in self.differences}
-        if by_mode:
-            compared = [by_mode.get(scores.mode) for scores in self.modes]
-            for name, of in (("nDCG", "ndcg"), (f"recall@{self.depth}", "recall")):
+        recalls_by_depth = zip(*(scores.recall for scores in self.modes), strict=True)
+        rows = [[f"recall@{recalls[0].k}", *map(_format_estimate, recalls)] for recalls in recalls_by_depth]
+        rows.append([f"MRR@{self.depth}", *(_format_estimate(scores.mrr) for scores in self.modes)])
+        rows.append([f"nDCG@{self.depth}", *(_format_estimate(scores.ndcg) for scores in self.modes)])
+        difference_by_mode = {difference.mode: difference for difference in self.differences}
+        if difference_by_mode:
+            differences = [difference_by_mode.get(scores.mode) for scores in self.modes]
+            for name, field in (("nDCG", "ndcg"), (f"recall@{self.depth}", "recall")):
                 cells = [
                     "best"
                     if difference is None
-                    else f"{_share(getattr(difference, of), '+')} p = {getattr(difference, f'{of}_p'):.2g}"
-                    for difference in compared
+                    else f"{_format_estimate(getattr(difference, field), '+')} "
+                    f"p = {getattr(difference, f'{field}_p'):.2g}"
+                    for difference in differences
                 ]
                 rows.append([f"{name} less {self.best}'s", *cells])
-        missing = len(self.not_in_collection)
-        bootstrap = "bootstrap" if self.groups is None else f"bootstrap over {self.groups} groups"
-        recall = "Wilson" if self.groups is None and self.golds == self.n else bootstrap
+        n_missing = len(self.not_in_collection)
+        other_method = "bootstrap" if self.groups is None else f"bootstrap over {self.groups} groups"
+        recall_method = "Wilson" if self.groups is None and self.golds == self.n else other_method
         scope = ", each asked within its own report" if self.within_group else ""
         note = (
             f"n = {self.n} questions with {self.golds} gold passages over {self.passages:,} passages{scope}; 95% "
-            f"intervals (recall: {recall}, others: {bootstrap}; differences: sign flips). nDCG takes "
+            f"intervals (recall: {recall_method}, others: {other_method}; differences: sign flips). nDCG takes "
             "grades as they are; p-values of differences: sign flips, Holm. Found means that hits hold "
             f"{self.share:.0%} of the gold passage's words in order."
         )
-        if missing:
-            note += f" {missing} gold passages are not in the collection and count as not found."
-        if self.left_out:
-            note += f" {counted(self.left_out, 'row')} of the files without a relevant passage left out."
+        if n_missing:
+            note += f" {n_missing} gold passages are not in the collection and count as not found."
+        if self.n_omitted_rows:
+            note += f" {counted(self.n_omitted_rows, 'row')} of the files without a relevant passage left out."
         headings = ["", *(scores.mode for scores in self.modes)]
         return (Table.of(f"Retrieval from {self.collection}", headings, rows, note=note),)
 
 
-def _share(estimate: Estimate | RecallAt, sign: str = "") -> str:
+def _format_estimate(estimate: Estimate | RecallAt, sign: str = "") -> str:
     value = estimate.recall if isinstance(estimate, RecallAt) else estimate.value
     return f"{value:{sign}.3f} [{estimate.interval.low:{sign}.3f}, {estimate.interval.high:{sign}.3f}]"
 
@@ -174,63 +182,65 @@ def evaluate_retrieval(
     modes: Sequence[SearchMode] = SEARCH_MODES,
     share: float = MIN_GOLD_SHARE,
     within_group: bool = False,
-    left_out: int = 0,
+    n_omitted_rows: int = 0,
     seed: int = 0,
 ) -> RetrievalReport:
     """Search every question in every mode and score the ranks of its gold passages.
 
-    The rank of a gold passage is the first at which one hit, or hits that are neighbours in a document, contain
-    ``share`` of its words in order; a gold passage split over two passages needs both. For nDCG, the relevance of a hit
-    is the maximum over the gold passages that it matches (:func:`judge`).
+    The rank of a gold passage is that of the first hit which, alone or together with higher-ranked neighbouring
+    passages of its document, contains ``share`` of the gold passage's words in order. A gold passage split over two
+    passages thus needs both. For nDCG, the relevance of a hit is the maximum over the gold passages that it matches
+    (:func:`find_relevant_passages`).
 
     Args:
         collection: Collection to search.
-        questions: Pairs of question and gold passage; pairs with the same question and group form one question.
-        ks: Depths of recall@k, at least one; the largest is also the depth of the mean reciprocal rank and of nDCG.
+        questions: Question-passage pairs; pairs with the same question and group form one question.
+        ks: Values of k for recall@k, at least one. The largest is also the depth of the mean reciprocal rank and of
+            nDCG.
         modes: Search modes to compare.
-        share: Required share of the gold passage's words, above 0 and at most 1.
-        within_group: Search each question only in the report named by its group.
-        left_out: Number of rows without a relevant passage, for the report.
+        share: Minimum fraction of the gold passage's words that hits must contain, above 0 and at most 1.
+        within_group: Search each question only in the report that its group names.
+        n_omitted_rows: Number of rows omitted from the file because they have no relevant passage, for the report.
         seed: Seed of the bootstrap.
 
     Raises:
         InputError: There are no questions, ``ks``, ``modes`` or ``share`` are invalid, there is a single group, or the
             collection contains none of the gold passages.
     """
-    ks = _check(questions, ks, modes, share)
+    ks = _check_arguments(questions, ks, modes, share)
     golds = [GoldText.from_text(question.passage) for question in questions]
-    located = locate(golds, collection.texts())
+    located = locate_gold_texts(golds, collection.texts())
     if not any(located):
         raise InputError(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
             "add the documents they were taken from, or use another collection."
         )
-    questions_by_text = _PairsByQuestion.collect(collection, questions, golds, within_group)
-    rankings = [_ModeRanking.search(collection, questions_by_text, max(ks), mode, share) for mode in modes]
+    pairs = _PairsByQuestion.collect(collection, questions, golds, within_group)
+    rankings = [_ModeRanking.search(collection, pairs, max(ks), mode, share) for mode in modes]
     best = max(rankings, key=lambda ranking: float(ranking.ndcg.mean()))
     return RetrievalReport(
         collection=collection.name,
         encoder=collection.settings.encoder,
         passages=len(collection),
-        n=len(questions_by_text.pair_indices),
+        n=len(pairs.pair_indices),
         golds=len(questions),
-        groups=questions_by_text.number_of_groups,
+        groups=pairs.n_groups,
         within_group=within_group,
-        left_out=left_out,
+        n_omitted_rows=n_omitted_rows,
         not_in_collection=tuple(
             question.id for question, is_located in zip(questions, located, strict=True) if not is_located
         ),
         depth=max(ks),
         share=share,
-        modes=tuple(_mode_scores(ranking, questions_by_text, ks, seed) for ranking in rankings),
+        modes=tuple(_score_mode(ranking, pairs, ks, seed) for ranking in rankings),
         best=best.mode,
-        differences=_differences(rankings, best, questions_by_text, max(ks), seed),
+        differences=_compare_with_best(rankings, best, pairs, max(ks), seed),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _PairsByQuestion:
-    """Pairs grouped by question, with the relevant passages of the collection."""
+    """Question-passage pairs grouped by question, with the relevant passages of the collection."""
 
     texts: tuple[str, ...]
     """Text of each question."""
@@ -239,8 +249,8 @@ class _PairsByQuestion:
     pair_indices: tuple[tuple[int, ...], ...]
     """Indices of the pairs of each question."""
     golds: Sequence[GoldText]
-    judged: tuple[Mapping[str, float], ...]
-    """Relevance by passage id, for each question."""
+    relevances: tuple[Mapping[str, float], ...]
+    """Relevance of the relevant passages by id, for each question."""
     within_group: bool
 
     @classmethod
@@ -248,8 +258,8 @@ class _PairsByQuestion:
         cls, collection: Collection, pairs: Sequence[LabelledQuestion], golds: Sequence[GoldText], within_group: bool
     ) -> "_PairsByQuestion":
         pair_indices: dict[tuple[str, str], list[int]] = {}
-        for number, pair in enumerate(pairs):
-            pair_indices.setdefault((pair.question, pair.group), []).append(number)
+        for index, pair in enumerate(pairs):
+            pair_indices.setdefault((pair.question, pair.group), []).append(index)
         if len({group for _, group in pair_indices}) == 1 and pairs[0].group:
             raise InputError(f"All questions belong to one group, {pairs[0].group!r}: evaluate them without groups.")
         if within_group and not all(group for _, group in pair_indices):
@@ -257,48 +267,51 @@ class _PairsByQuestion:
         reports: dict[str, str | None] = {}
 
         def passages() -> Iterator[Passage]:
-            for passage in collection.each_passage():
+            for passage in collection.iterate_passages():
                 if within_group:
                     reports[passage.id] = passage.report
                 yield passage
 
-        by_pair = judge(golds, [pair.relevance for pair in pairs], passages())
-        judged = []
-        for (_, group), numbers in pair_indices.items():
+        by_pair = find_relevant_passages(golds, [pair.relevance for pair in pairs], passages())
+        relevances = []
+        for (_, group), indices in pair_indices.items():
             grades: dict[str, float] = {}
-            for item, grade in (pair for number in numbers for pair in by_pair[number].items()):
+            for item, grade in (pair for index in indices for pair in by_pair[index].items()):
                 if not within_group or reports[item] == group:
                     grades[item] = max(grade, grades.get(item, 0.0))
-            judged.append(grades)
+            relevances.append(grades)
         texts, groups = zip(*pair_indices, strict=True)
-        return cls(texts, groups, tuple(map(tuple, pair_indices.values())), golds, tuple(judged), within_group)
+        return cls(texts, groups, tuple(map(tuple, pair_indices.values())), golds, tuple(relevances), within_group)
 
     @property
-    def number_of_groups(self) -> int | None:
+    def n_groups(self) -> int | None:
         return len(set(self.groups)) if any(self.groups) else None
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return sum of values and number of questions, shape [groups, 2]; without groups, of each question."""
+        """Return the sum of values and the number of questions of each group, shape [groups, 2].
+
+        Without groups, each question is a group of its own.
+        """
         group_indices = np.arange(len(values))
-        if self.number_of_groups:
+        if self.n_groups:
             group_indices = np.unique(self.groups, return_inverse=True)[1]
         return np.stack([np.bincount(group_indices, values), np.bincount(group_indices)], axis=1)
 
     def estimate(self, values: NDArray[np.float64], seed: int) -> Estimate:
-        """Return the mean over questions with its interval over groups."""
+        """Return the mean over questions with a bootstrap interval over groups."""
         value, sums = float(values.mean()), self.sums(values)
         interval = bootstrap_interval(sums, lambda rows: float(rows[:, 0].sum() / rows[:, 1].sum()), seed=seed)
         return Estimate(value, share_interval(interval, value, len(sums)), len(values))
 
     def blocks(self) -> Iterator[tuple[list[int], str | None]]:
-        """Yield indices of questions to search together, with the report to search in."""
+        """Yield the indices of questions to search together, and the report to search in (None for all)."""
         if self.within_group:
             for group in dict.fromkeys(self.groups):
-                yield [number for number, other in enumerate(self.groups) if other == group], group
+                yield [index for index, question_group in enumerate(self.groups) if question_group == group], group
             return
-        numbers = list(range(len(self.texts)))
-        for start in range(0, len(numbers), _QUESTION_BLOCK):
-            yield numbers[start : start + _QUESTION_BLOCK], None
+        indices = list(range(len(self.texts)))
+        for start in range(0, len(indices), _QUESTIONS_PER_SEARCH):
+            yield indices[start : start + _QUESTIONS_PER_SEARCH], None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +320,7 @@ class _ModeRanking:
 
     mode: SearchMode
     ranks: tuple[int | None, ...]
-    """Rank of each pair's gold passage."""
+    """Rank of the gold passage of each pair; None if it was not found."""
     ndcg: NDArray[np.float64]
     """nDCG of each question."""
 
@@ -317,14 +330,14 @@ class _ModeRanking:
     ) -> "_ModeRanking":
         ranks: list[int | None] = [None] * len(questions.golds)
         gains = np.zeros(len(questions.texts))
-        for numbers, report in questions.blocks():
-            texts = [questions.texts[number] for number in numbers]
-            result = collection.search_many(texts, k=depth, mode=mode, report=report)
-            for number, hits in zip(numbers, result, strict=True):
-                judged = questions.judged[number]
-                gains[number] = ndcg([judged.get(hit.passage.id, 0.0) for hit in hits], judged.values(), depth)
-                for pair_index in questions.pair_indices[number]:
-                    ranks[pair_index] = questions.golds[pair_index].rank_in(hits, share)
+        for indices, report in questions.blocks():
+            texts = [questions.texts[index] for index in indices]
+            hits_by_question = collection.search_many(texts, k=depth, mode=mode, report=report)
+            for index, hits in zip(indices, hits_by_question, strict=True):
+                relevances = questions.relevances[index]
+                gains[index] = ndcg([relevances.get(hit.passage.id, 0.0) for hit in hits], relevances.values(), depth)
+                for pair_index in questions.pair_indices[index]:
+                    ranks[pair_index] = questions.golds[pair_index].find_rank(hits, share)
         return cls(mode, tuple(ranks), gains)
 
     def by_question(
@@ -338,7 +351,7 @@ class _ModeRanking:
         )
 
     def recall(self, questions: _PairsByQuestion, k: int) -> NDArray[np.float64]:
-        """Return the share of each question's gold passages among the first k hits."""
+        """Return the fraction of each question's gold passages among the first k hits, shape [questions]."""
         return self.by_question(questions, lambda ranks: float(np.mean([_is_within(rank, k) for rank in ranks])))
 
 
@@ -346,47 +359,47 @@ def _is_within(rank: int | None, k: int) -> bool:
     return rank is not None and rank <= k
 
 
-def _mode_scores(ranking: _ModeRanking, questions: _PairsByQuestion, ks: Sequence[int], seed: int) -> ModeScores:
-    reciprocal = ranking.by_question(
+def _score_mode(ranking: _ModeRanking, questions: _PairsByQuestion, ks: Sequence[int], seed: int) -> ModeScores:
+    reciprocal_ranks = ranking.by_question(
         questions, lambda ranks: max(0.0 if rank is None else 1.0 / rank for rank in ranks)
     )
-    is_binary = questions.number_of_groups is None and len(ranking.ranks) == len(questions.texts)
+    is_binary = questions.n_groups is None and len(ranking.ranks) == len(questions.texts)
     recalls = []
     for k in ks:
-        values, result = ranking.recall(questions, k), sum(_is_within(rank, k) for rank in ranking.ranks)
-        interval = wilson_interval(result, len(values)) if is_binary else questions.estimate(values, seed).interval
-        recalls.append(RecallAt(k, result, len(values), float(values.mean()), interval))
+        values, n_found = ranking.recall(questions, k), sum(_is_within(rank, k) for rank in ranking.ranks)
+        interval = wilson_interval(n_found, len(values)) if is_binary else questions.estimate(values, seed).interval
+        recalls.append(RecallAt(k, n_found, len(values), float(values.mean()), interval))
     return ModeScores(
         ranking.mode,
         tuple(recalls),
-        questions.estimate(reciprocal, seed),
+        questions.estimate(reciprocal_ranks, seed),
         questions.estimate(ranking.ndcg, seed),
         ranking.ranks,
     )
 
 
-def _differences(
+def _compare_with_best(
     rankings: Sequence[_ModeRanking], best: _ModeRanking, questions: _PairsByQuestion, k: int, seed: int
 ) -> tuple[ModeDifference, ...]:
     other_rankings = [ranking for ranking in rankings if ranking is not best]
-    tested = []
-    figures: list[Callable[[_ModeRanking], NDArray[np.float64]]] = [
+    results = []
+    metrics: list[Callable[[_ModeRanking], NDArray[np.float64]]] = [
         lambda ranking: ranking.ndcg,
         lambda ranking: ranking.recall(questions, k),
     ]
-    for values in figures:
-        sums = [questions.sums(values(ranking) - values(best)).T for ranking in other_rankings]
-        pairs = [(0 * total, total / size) for total, size in sums]
-        tests = paired_differences(pairs, weights=[size for _, size in sums], seed=seed)
-        gaps = [replace(test.difference, n=len(questions.texts)) for test in tests]
-        tested.append(list(zip(gaps, holm([test.p_value for test in tests]), strict=True)))
+    for metric in metrics:
+        sums = [questions.sums(metric(ranking) - metric(best)).T for ranking in other_rankings]
+        pairs = [(0 * total_, total_ / n_questions) for total_, n_questions in sums]
+        tests = paired_differences(pairs, weights=[n_questions for _, n_questions in sums], seed=seed)
+        differences = [replace(test.difference, n=len(questions.texts)) for test in tests]
+        results.append(list(zip(differences, holm([test.p_value for test in tests]), strict=True)))
     return tuple(
         ModeDifference(ranking.mode, *on_ndcg, *on_recall)
-        for ranking, on_ndcg, on_recall in zip(other_rankings, *tested, strict=True)
+        for ranking, on_ndcg, on_recall in zip(other_rankings, *results, strict=True)
     )
 
 
-def _check(
+def _check_arguments(
     questions: Sequence[LabelledQuestion], ks: Sequence[int], modes: Sequence[str], share: float
 ) -> tuple[int, ...]:
     if not questions:

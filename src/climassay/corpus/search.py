@@ -10,49 +10,51 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.corpus.collection_storage import ensure_text_index, passage_columns, quoted, to_matrix, to_passage
+from climassay.corpus.collection_storage import ensure_text_index, passage_columns, quote_sql, to_matrix, to_passage
 from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.relevance import QueryWords, RelevanceRule, Threshold, heading_share
+from climassay.corpus.relevance import QueryWords, RelevanceRule, Threshold, compute_heading_share
 from climassay.errors import InputError
 from climassay.models.contract import Encoder
 
 DENSE_WEIGHT: Mapping[str, float] = MappingProxyType({"local:minilm": 0.3})
-"""Weight of the cosine in hybrid search, by name of the encoder.
+"""Weight of the cosine in hybrid search, by encoder name.
 
-Measured for the bundled encoder (``benchmarks/search.py``): the mean reciprocal rank of questions in everyday words is
-flat from 0.1 to 0.4, and lower for larger weights.
+For the bundled encoder, the mean reciprocal rank on questions in everyday words is the same for weights of 0.1 to 0.4,
+and lower for larger weights (``benchmarks/search.py``).
 """
 
 DEFAULT_DENSE_WEIGHT = 0.5
-"""Weight of the cosine for encoders that were not measured."""
+"""Weight of the cosine for encoders for which none was measured."""
 
 
 SearchMode = Literal["hybrid", "dense", "bm25", "rrf"]
 SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 
 RRF_CONSTANT = 60
-"""Constant k of reciprocal rank fusion, as in its paper."""
+"""Constant k of reciprocal rank fusion; the value is that of Cormack et al. (2009)."""
 CANDIDATES = 50
-"""Minimum length of the dense and BM25 lists that are fused; twice the number of hits if that is larger."""
+"""Minimum number of candidates from each of the two rankings that are fused; twice the number of hits if that is
+larger.
+"""
 MEMORY_BUDGET = 1 << 30
-"""Maximum number of bytes of vectors that a searcher caches."""
+"""Maximum size of the vectors that a searcher keeps in memory, in bytes."""
 MAX_CACHED_PASSAGES = 4096
-"""Maximum number of passages that a searcher caches between searches."""
+"""Maximum number of passages that a searcher keeps in memory between searches."""
 MAX_K = 1000
 _MIN_BATCH = 16
-"""Minimum number of passages per batch in which words are compared with the query."""
+"""Minimum number of passages that are loaded at a time to compare their words with the query."""
 MAX_COUNTED = 10_000
-"""Upper limit of the number of passages counted for a word; more frequent words have almost no weight."""
+"""Maximum number of passages counted per word; more frequent words have almost no weight."""
 _DIGITS = 6
-"""Decimal places to which scores are rounded, so that rounding errors do not change the order."""
+"""Number of decimal places to which scores are rounded, so that rounding errors do not change the order."""
 _ROUNDING = 1e-4
 """Upper bound of the error of a single-precision dot product of unit vectors."""
 
 Scores = dict[str, float]
-"""Score by passage id, best first."""
+"""Scores by passage id, highest first."""
 
 
-def fuse(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
+def fuse_rankings(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
     """Fuse rankings by reciprocal rank fusion.
 
     Args:
@@ -60,7 +62,7 @@ def fuse(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
         constant: Number added to each rank; a larger one reduces the weight of the first ranks.
 
     Returns:
-        Sum over rankings of 1 / (constant + rank), ranks from 1; best first, ties by id.
+        Sum of 1 / (constant + rank) over the rankings, by id, highest first; ranks start at 1, ties are ordered by id.
     """
     scores: dict[str, float] = {}
     for ranking in rankings:
@@ -69,49 +71,49 @@ def fuse(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Scores:
     return _sort_scores(scores)
 
 
-def weighted_sum(cosines: Mapping[str, float], words: Mapping[str, float], weight: float) -> Scores:
-    """Fuse cosines and BM25 scores: divide each list by its maximum and add the two with weights.
+def add_weighted_scores(cosines: Mapping[str, float], bm25_scores: Mapping[str, float], weight: float) -> Scores:
+    """Fuse cosines and BM25 scores: divide each by its maximum, and return the weighted sums.
 
     Args:
-        cosines: Cosine of every candidate, by id; those below zero count as zero.
-        words: BM25 score of the candidates that share words with the query; other candidates count as zero.
-        weight: Weight of the cosines, from 0 to 1; the weight of BM25 is one minus this.
+        cosines: Cosine of every candidate, by id; negative cosines count as zero.
+        bm25_scores: BM25 score of the candidates that share words with the query, by id; others count as zero.
+        weight: Weight of the cosines, from 0 to 1; BM25 scores have the weight ``1 - weight``.
 
     Returns:
-        Scores from 0 to 1; best first, ties by id.
+        Scores from 0 to 1 by id, highest first; ties are ordered by id.
     """
     max_cosine = max((cosine for cosine in cosines.values() if cosine > 0), default=1.0)
-    max_score = max((score for score in words.values() if score > 0), default=1.0)
+    max_score = max((score for score in bm25_scores.values() if score > 0), default=1.0)
     return _sort_scores(
         {
             item: round(
                 weight * (max(cosines.get(item, 0.0), 0.0) / max_cosine)
-                + (1 - weight) * (words.get(item, 0.0) / max_score),
+                + (1 - weight) * (bm25_scores.get(item, 0.0) / max_score),
                 _DIGITS,
             )
-            for item in {**cosines, **words}
+            for item in {**cosines, **bm25_scores}
         }
     )
 
 
-def add_headings(scores: Mapping[str, float], shares: Mapping[str, float]) -> Scores:
-    """Add to the score of each passage the share of its heading's words that the query has.
+def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float]) -> Scores:
+    """Add heading shares to the scores of passages.
 
-    Passages under a heading that has all words of the query thus come first.
+    Passages under a heading that contains all words of the query thus come first.
 
     Args:
         scores: Scores from 0 to 1, by id.
-        shares: :func:`~climassay.corpus.relevance.heading_share` of the passages whose headings have all words of the
-            query, by id.
+        shares: Result of :func:`~climassay.corpus.relevance.compute_heading_share` for each passage under a heading
+            that contains all words of the query, by id.
 
     Returns:
-        Scores from 0 to 2; best first, ties by id.
+        Scores from 0 to 2 by id, highest first; ties are ordered by id.
     """
     return _sort_scores({item: round(score + shares.get(item, 0.0), _DIGITS) for item, score in scores.items()})
 
 
 def check_mode(mode: str) -> SearchMode:
-    """Return a search mode unchanged if it is valid.
+    """Check a search mode and return it unchanged.
 
     Raises:
         InputError: The mode does not exist; the message lists the modes.
@@ -124,7 +126,7 @@ def check_mode(mode: str) -> SearchMode:
 
 @dataclass(frozen=True, slots=True)
 class _Vectors:
-    """All vectors of a table at one version."""
+    """All vectors of one version of a table."""
 
     version: int
     ids: tuple[str, ...]
@@ -132,37 +134,38 @@ class _Vectors:
     matrix: NDArray[np.float32]
 
     def cosines(self, query: NDArray[np.float32], rows: Sequence[int] | NDArray[np.intp]) -> Scores:
-        """Return the cosines of some rows to a query, by passage id."""
+        """Return the cosines between a query and some rows, by passage id."""
         indices = np.asarray(rows, dtype=np.intp)
         return {
-            self.ids[row]: cosine for row, cosine in zip(indices, _cosines(self.matrix[indices], query), strict=True)
+            self.ids[row]: cosine
+            for row, cosine in zip(indices, _compute_rounded_cosines(self.matrix[indices], query), strict=True)
         }
 
 
 @dataclass(eq=False)
 class Searcher:
-    """Searcher of a collection's table; each search sees the additions of all processes."""
+    """Searches a collection's table; each search sees the additions of all processes."""
 
     table: Any
     """LanceDB table with the columns of :func:`climassay.corpus.collection_storage.table_schema`."""
     width: int
-    """Dimensions of the vectors, which are loaded at first use."""
+    """Dimension of the vectors, which are loaded when first needed."""
     dense_weight: float = 0.5
     """Weight of the cosine in hybrid search, from 0 to 1."""
     memory_budget: int = MEMORY_BUDGET
-    """Maximum number of bytes of vectors that are cached."""
+    """Maximum size of the vectors kept in memory, in bytes."""
     index_words: Callable[[], None] = lambda: None
-    """Function called before a search for words, to update the index."""
+    """Function that updates the full-text index; called before a search for words."""
     relevance: RelevanceRule | None = None
-    """Relevance rule of the encoder; None if it was not measured, which makes all passages relevant."""
+    """Relevance rule of the encoder; None if none was measured, so that all passages count as relevant."""
     _vectors: _Vectors | None = None
-    _indexed: int = 0
-    """Version of the table whose index is up to date."""
+    _indexed_version: int = 0
+    """Version of the table at the last update of its full-text index."""
     _cached_passages: dict[str, Passage] = field(default_factory=dict)
     _cached_version: int = 0
-    """Version of the table that the cached passages and counts belong to."""
-    _counts: dict[str, int] = field(default_factory=dict)
-    """Number of passages with a word, by word."""
+    """Version of the table from which passages and counts are cached."""
+    _passage_counts: dict[str, int] = field(default_factory=dict)
+    """Number of passages that contain a word, by word."""
 
     def search(
         self,
@@ -176,46 +179,50 @@ class Searcher:
     ) -> list[list[Hit]]:
         """Return the hits of each query; see :meth:`climassay.corpus.collection.Collection.search_many`.
 
-        ``encoder`` is called only if vectors are needed, so that a search by words loads no model; ``where`` is an SQL
-        condition on the table's columns.
+        ``encoder`` is only called if vectors are needed, so that a search by words loads no model. ``where`` is an SQL
+        condition on the columns of the table.
         """
         _check_arguments(queries, k, mode, min_cosine)
         if not queries:
             return []
         depth = max(CANDIDATES, 2 * k)
         version = self.table.version
-        if mode != "dense" and version != self._indexed:
+        if mode != "dense" and version != self._indexed_version:
             ensure_text_index(self.table)
             self.index_words()
-            version = self._indexed = self.table.version
+            version = self._indexed_version = self.table.version
         if min_cosine == "measured" and (mode == "bm25" or self.relevance is None):
             min_cosine = None
-        vectors, loaded = None, None
+        query_vectors, stored_vectors = None, None
         if mode != "bm25" or min_cosine is not None:
-            vectors, loaded = encoder().encode(queries, role="query"), self._load_vectors(version)
+            query_vectors, stored_vectors = encoder().encode(queries, role="query"), self._load_vectors(version)
         results: list[tuple[Scores, Scores]] = []
         for index, query in enumerate(queries):
-            words = self._search_words(query, depth, where) if mode != "dense" else {}
+            bm25_scores = self._search_words(query, depth, where) if mode != "dense" else {}
             heading_shares = self._search_headings(query, depth, where, version) if mode == "hybrid" else {}
-            other_ids = {**words, **heading_shares}
-            dense, cosines = (
-                ({}, {}) if vectors is None else self._compute_cosines(vectors[index], loaded, depth, other_ids, where)
+            other_ids = {**bm25_scores, **heading_shares}
+            dense_scores, cosines = (
+                ({}, {})
+                if query_vectors is None
+                else self._compute_cosines(query_vectors[index], stored_vectors, depth, other_ids, where)
             )
             match mode:
                 case "dense":
-                    scores = dense
+                    scores = dense_scores
                 case "bm25":
-                    scores = words
+                    scores = bm25_scores
                 case "rrf":
-                    scores = fuse(dense, words)
+                    scores = fuse_rankings(dense_scores, bm25_scores)
                 case "hybrid":
-                    scores = add_headings(weighted_sum(cosines, words, self.dense_weight), heading_shares)
+                    scores = add_heading_shares(
+                        add_weighted_scores(cosines, bm25_scores, self.dense_weight), heading_shares
+                    )
             if min_cosine == "measured":
-                sharing = set(words) if mode != "dense" else set(scores)
-                scores = self._select_relevant(query, scores, cosines, heading_shares, sharing, k, version)
+                word_candidates = set(bm25_scores) if mode != "dense" else set(scores)
+                scores = self._select_relevant(query, scores, cosines, heading_shares, word_candidates, k, version)
             elif min_cosine is not None:
                 scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
-            results.append((_top_scores(scores, k), cosines))
+            results.append((_select_top(scores, k), cosines))
         return self._build_hits(results, version)
 
     def _select_relevant(
@@ -232,70 +239,77 @@ class Searcher:
 
         Args:
             query: The query.
-            scores: Scores of the candidates, best first.
+            scores: Scores of the candidates, highest first.
             cosines: Cosines of the candidates.
-            heading_shares: Passages under a heading with all words of the query.
-            candidates_with_words: Ids of passages that may have some of the words.
-            k: Number of hits.
+            heading_shares: Heading shares of the passages under a heading that contains all words of the query.
+            candidates_with_words: Ids of candidates that may contain some of the query's words.
+            k: Maximum number of passages.
             version: Version of the table.
         """
         assert self.relevance is not None
         words = QueryWords(query)
-        words_suffice = words.decide and words.weigh(
+        words_suffice = words.is_short and words.weigh(
             lambda word: self._count_passages_with(word, version), self.table.count_rows()
         )
         # A word that no passage has tells more than a middling cosine.
-        is_word_missing = words.decide and not words_suffice
-        min_cosine = self.relevance.min_cosine_short if is_word_missing else self.relevance.min_cosine_of(query)
+        is_word_missing = words.is_short and not words_suffice
+        min_cosine = self.relevance.min_cosine_short if is_word_missing else self.relevance.min_cosine_for(query)
         relevant_ids = {item for item in scores if cosines.get(item, -1.0) >= min_cosine or item in heading_shares}
         if not words_suffice:
             return {item: score for item, score in scores.items() if item in relevant_ids}
         results: Scores = {}
-        items, size = list(scores), max(k, _MIN_BATCH)
-        for start in range(0, len(items), size):
-            batch = items[start : start + size]
+        ids, size = list(scores), max(k, _MIN_BATCH)
+        for start in range(0, len(ids), size):
+            batch = ids[start : start + size]
             passages = self._load_passages(candidates_with_words.intersection(batch) - relevant_ids, version)
             results |= {
                 item: scores[item]
                 for item in batch
-                if item in relevant_ids or (item in passages and words.are_in(passages[item]))
+                if item in relevant_ids or (item in passages and words.match(passages[item]))
             }
             if len(results) >= k:
                 break
         return results
 
     def _count_passages_with(self, word: str, version: int) -> int:
-        """Return the number of passages with a word, at most :data:`MAX_COUNTED`."""
+        """Return the number of passages that contain a word, at most :data:`MAX_COUNTED`."""
         self._evict_outdated(version)
-        if word not in self._counts:
-            self._counts[word] = self.table.search_words(word, None, MAX_COUNTED).num_rows
-        return self._counts[word]
+        if word not in self._passage_counts:
+            self._passage_counts[word] = self.table.search_words(word, None, MAX_COUNTED).num_rows
+        return self._passage_counts[word]
 
     def _compute_cosines(
         self,
         query: NDArray[np.float32],
-        loaded: _Vectors | None,
+        stored_vectors: _Vectors | None,
         depth: int,
         other_ids: Iterable[str],
         where: str | None,
     ) -> tuple[Scores, Scores]:
-        """Return the ``depth`` passages with the highest cosine; and the cosines of these and of ``other_ids``."""
-        if loaded is None:
-            dense = self._search_dense_on_disk(query, depth, where)
-            return dense, dense | self._cosines_on_disk(query, [item for item in other_ids if item not in dense])
-        rows = None if where is None else self._select_rows(where, loaded)
-        dense = _top_scores(
-            _sort_scores(loaded.cosines(query, _rows_near_top(loaded.matrix, query, depth, rows))), depth
+        """Return the ``depth`` passages with the highest cosines, and the cosines of these and of ``other_ids``."""
+        if stored_vectors is None:
+            top_cosines = self._search_dense_on_disk(query, depth, where)
+            return top_cosines, top_cosines | self._compute_cosines_on_disk(
+                query, [item for item in other_ids if item not in top_cosines]
+            )
+        rows = None if where is None else self._select_rows(where, stored_vectors)
+        top_cosines = _select_top(
+            _sort_scores(stored_vectors.cosines(query, _find_rows_near_top(stored_vectors.matrix, query, depth, rows))),
+            depth,
         )
-        other_cosines = loaded.cosines(query, [loaded.rows[item] for item in other_ids if item in loaded.rows])
+        other_cosines = stored_vectors.cosines(
+            query, [stored_vectors.rows[item] for item in other_ids if item in stored_vectors.rows]
+        )
         # What another process has stored since the vectors were read.
-        new = self._cosines_on_disk(query, [item for item in other_ids if item not in loaded.rows])
-        return dense, dense | other_cosines | new
+        new_cosines = self._compute_cosines_on_disk(
+            query, [item for item in other_ids if item not in stored_vectors.rows]
+        )
+        return top_cosines, top_cosines | other_cosines | new_cosines
 
-    def _select_rows(self, where: str, loaded: _Vectors) -> NDArray[np.intp]:
-        """Return the rows of the loaded vectors that meet an SQL condition."""
+    def _select_rows(self, where: str, stored_vectors: _Vectors) -> NDArray[np.intp]:
+        """Return the indices of the loaded vectors whose table rows meet an SQL condition."""
         table = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
-        rows = (loaded.rows.get(item) for item in table["id"].to_pylist())
+        rows = (stored_vectors.rows.get(item) for item in table["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
     def _search_dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
@@ -308,34 +322,34 @@ class Searcher:
         if where is not None:
             result = result.where(where, prefilter=True)
         rows = result.limit(2 * depth).to_arrow()
-        return _top_scores(_sort_scores(self._cosines_by_id(rows, query)), depth)
+        return _select_top(_sort_scores(self._compute_cosines_by_id(rows, query)), depth)
 
     def _search_words(self, query: str, depth: int, where: str | None) -> Scores:
-        """Return the ``depth`` passages with the highest BM25 score; passages outside the index are scanned."""
+        """Return the ``depth`` passages with the highest BM25 scores, including passages outside the index."""
         rows = self.table.search_words(query, where, 2 * depth).to_pylist()
-        return _top_scores(_sort_scores({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
+        return _select_top(_sort_scores({row["id"]: round(row["_score"], _DIGITS) for row in rows}), depth)
 
     def _search_headings(self, query: str, depth: int, where: str | None, version: int) -> Scores:
-        """Return :func:`heading_share` of the passages under a heading with all words of a query."""
-        words = " ".join(QueryWords(query).spelled.values())
+        """Return the heading share of each passage under a heading that contains all words of a query."""
+        words = " ".join(QueryWords(query).spelling_by_stem.values())
         if not words:
             return {}
         rows = self.table.search_words(words, where, 2 * depth, headings=True).to_pylist()
         passages = self._load_passages({row["id"] for row in rows}, version)
-        shares = {item: heading_share(query, passage.headings) for item, passage in passages.items()}
+        shares = {item: compute_heading_share(query, passage.headings) for item, passage in passages.items()}
         return {item: share for item, share in shares.items() if share > 0}
 
-    def _cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
+    def _compute_cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
         if not ids:
             return {}
-        return self._cosines_by_id(self._fetch_rows(ids, ["id", "vector"]), query)
+        return self._compute_cosines_by_id(self._fetch_rows(ids, ["id", "vector"]), query)
 
-    def _cosines_by_id(self, rows: Any, query: NDArray[np.float32]) -> Scores:
-        products = _cosines(to_matrix(rows["vector"], self.width), query)
-        return dict(zip(rows["id"].to_pylist(), products, strict=True))
+    def _compute_cosines_by_id(self, rows: Any, query: NDArray[np.float32]) -> Scores:
+        cosines = _compute_rounded_cosines(to_matrix(rows["vector"], self.width), query)
+        return dict(zip(rows["id"].to_pylist(), cosines, strict=True))
 
     def _build_hits(self, results: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
-        """Build hits, reading the passages of all queries from the table at once."""
+        """Build the hits of all queries, reading their passages from the table in one go."""
         passages = self._load_passages({item for scores, _ in results for item in scores}, version)
         hits_by_query = []
         for scores, cosines in results:
@@ -346,9 +360,9 @@ class Searcher:
         return hits_by_query
 
     def _evict_outdated(self, version: int) -> None:
-        """Empty the caches if the table has changed."""
+        """Clear the caches if the table has changed."""
         if version != self._cached_version:
-            self._cached_version, self._cached_passages, self._counts = version, {}, {}
+            self._cached_version, self._cached_passages, self._passage_counts = version, {}, {}
 
     def _load_passages(self, ids: set[str], version: int) -> dict[str, Passage]:
         self._evict_outdated(version)
@@ -363,11 +377,11 @@ class Searcher:
         return {item: cached[item] for item in ids if item in cached}
 
     def _fetch_rows(self, ids: Sequence[str], columns: list[str]) -> Any:
-        listed = ", ".join(quoted(item) for item in ids) or "''"
+        listed = ", ".join(quote_sql(item) for item in ids) or "''"
         return self.table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
 
     def _load_vectors(self, version: int) -> _Vectors | None:
-        """Return all vectors, reloaded if the table has changed; None if they exceed the memory budget."""
+        """Return all vectors, reloading them if the table has changed; None if they exceed the memory budget."""
         if self._vectors is None or self._vectors.version != version:
             if self.table.count_rows() * self.width * 4 > self.memory_budget:
                 self._vectors = None
@@ -386,11 +400,11 @@ def _blas_controller() -> Any:
     return ThreadpoolController()
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def limit_to_one_thread() -> AbstractContextManager[Any]:
     """Limit linear algebra to one thread.
 
-    A second thread gains little for products this small, and its spinning takes time from LanceDB and the encoder: half
-    of the 95th percentile of a search, as measured.
+    A second thread gains little for products this small, and its busy-waiting slows down LanceDB and the encoder: it
+    doubled the 95th percentile of search times.
     """
     limit: AbstractContextManager[Any] = _blas_controller().limit(limits=1, user_api="blas")
     return limit
@@ -408,31 +422,31 @@ def _check_arguments(queries: Sequence[str], k: int, mode: str, min_cosine: Thre
         raise InputError(f"A cosine cannot be {min_cosine}: use a threshold from -1 to 1, or 'measured'.")
 
 
-def _cosines(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> list[float]:
-    """Return cosines of unit vectors to a query, rounded.
+def _compute_rounded_cosines(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> list[float]:
+    """Compute the cosines between unit vectors and a query, rounded to 6 decimal places.
 
-    Each row is summed by itself, so that equal vectors have equal cosines; the last digits of a matrix product depend
+    Each row is summed separately, so that equal vectors have equal cosines. The last digits of a matrix product depend
     on the row's index and on the processor.
     """
-    products: NDArray[np.float64] = (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-    return [round(cosine, _DIGITS) for cosine in products.tolist()]
+    cosines: NDArray[np.float64] = (vectors.astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+    return [round(cosine, _DIGITS) for cosine in cosines.tolist()]
 
 
-def _rows_near_top(
+def _find_rows_near_top(
     matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, allowed: NDArray[np.intp] | None
 ) -> NDArray[np.intp]:
     """Return the rows with the ``depth`` highest cosines, and all rows within rounding error of them.
 
-    ``rows`` restricts the rows that are compared; None compares all.
+    ``allowed`` restricts the search to these rows; None allows all.
     """
-    with one_thread():
-        products = matrix @ query
-    rows = np.arange(len(products)) if allowed is None else allowed
-    candidates = products[rows]
-    if len(candidates) <= depth:
+    with limit_to_one_thread():
+        cosines = matrix @ query
+    rows = np.arange(len(cosines)) if allowed is None else allowed
+    allowed_cosines = cosines[rows]
+    if len(allowed_cosines) <= depth:
         return rows
-    threshold = np.partition(candidates, -depth)[-depth]
-    near_top: NDArray[np.intp] = rows[candidates >= threshold - _ROUNDING]
+    threshold = np.partition(allowed_cosines, -depth)[-depth]
+    near_top: NDArray[np.intp] = rows[allowed_cosines >= threshold - _ROUNDING]
     return near_top
 
 
@@ -440,5 +454,5 @@ def _sort_scores(scores: Mapping[str, float]) -> Scores:
     return dict(sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
-def _top_scores(scores: Scores, count: int) -> Scores:
+def _select_top(scores: Scores, count: int) -> Scores:
     return dict(list(scores.items())[:count])

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """Part of a text: ``text[start:end]``."""
+    """Start and end of a part of a text: ``text[start:end]``."""
 
     start: int
     end: int
@@ -37,15 +37,15 @@ _DAY = re.compile(r"(?<![\w.,])[0-3]?\d$")
 _GERMAN_MONTH = re.compile(
     r"(?:Jänner|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|Jahrhundert)"
 )
-"""Words that follow a German ordinal number, as in "am 4. November"."""
+"""Pattern of words that follow a German ordinal number, as in "am 4. November"."""
 
 
-def _words(text: str) -> frozenset[str]:
+def _split_to_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
 # A sentence never ends after these.
-_NEVER = _words(
+_NEVER_BEFORE_END = _split_to_set(
     """
     e.g i.e eg ie cf viz vs v fig figs eq eqs eqn eqns ref refs sect sects chap chaps suppl supp eds vols pp
     approx ca dr mr mrs prof incl excl esp spp subsp pers geophys meteorol oceanogr
@@ -53,20 +53,20 @@ _NEVER = _words(
     """
 )
 # A sentence never ends after these when a number follows.
-_BEFORE_NUMBER = _words(
+_BEFORE_NUMBER = _split_to_set(
     """
     no nos n nr p c b art part par para sec ch tab vol ed app rev jan feb mar apr jun jul aug sep sept oct nov
     dec max min avg
     """
 )
 # A sentence may end after these; it does when the next word is one that often opens a sentence.
-_PERHAPS = _words(
+_MAYBE_BEFORE_END = _split_to_set(
     """
     al etc inc ltd co corp dept univ gov gen sen rep st mt jr sr sec ch tab vol ed rev proc trans soc natl acad
     sci res lett atmos clim phys chem environ int bull quart nat adv earth j sp var ser temp avg ph.d
     """
 )
-_OPENERS = _words(
+_OPENERS = _split_to_set(
     """
     a after all although an and another as at because before both but by despite during each even every few
     finally first for from further furthermore given he hence here how however if in indeed is it its later many
@@ -77,27 +77,28 @@ _OPENERS = _words(
     """
 )
 MAX_CACHED_TEXTS = 4096
-"""Maximum number of texts whose sentence spans are cached; the least recently used text is evicted."""
+"""Maximum number of texts whose sentence spans are cached; the least recently used text is evicted first."""
 MAX_CACHED_CHARACTERS = 4000
-"""Maximum number of characters of a text that is cached; longer texts are whole documents, which are split once."""
+"""Maximum length of a cached text, in characters; longer texts are usually whole documents, which are split only once.
+"""
 
 
 def sentence_spans(text: str) -> list[Span]:
     """Split a text into the spans of its sentences.
 
     Returns:
-        Spans in order that cover the text without gap (the white space after a sentence belongs to it); none is
-        empty or only white space. A text of only white space has no sentence.
+        Spans in order, which together cover the text: white space after a sentence belongs to it. No span is empty or
+            contains only white space. A text of only white space has no spans.
     """
-    return list(_cached_spans(text) if len(text) <= MAX_CACHED_CHARACTERS else _spans(text))
+    return list(_split_to_cached_spans(text) if len(text) <= MAX_CACHED_CHARACTERS else _split_to_spans(text))
 
 
 @lru_cache(MAX_CACHED_TEXTS)
-def _cached_spans(text: str) -> tuple[Span, ...]:
-    return tuple(_spans(text))
+def _split_to_cached_spans(text: str) -> tuple[Span, ...]:
+    return tuple(_split_to_spans(text))
 
 
-def _spans(text: str) -> list[Span]:
+def _split_to_spans(text: str) -> list[Span]:
     spans: list[Span] = []
     start = 0
     for match in _CANDIDATE.finditer(text):
@@ -117,12 +118,12 @@ def _spans(text: str) -> list[Span]:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, stripped of surrounding white space."""
+    """Return the sentences of a text without surrounding white space."""
     return [text[start:end].strip() for start, end in sentence_spans(text)]
 
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
-    """Return whether the candidate ``match`` ends the sentence that starts at ``start``."""
+    """Return whether the candidate ``match`` ends the sentence that begins at ``start``."""
     mark = match["mark"]
     if mark is None or match.end() == len(text):
         return True
@@ -136,40 +137,44 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
         return False
     if mark != ".":
         return True
-    return _full_stop_ends(text, start, match.start(), following)
+    return _is_sentence_full_stop(text, start, match.start(), following)
 
 
-def _full_stop_ends(text: str, start: int, stop: int, following: int) -> bool:
-    """Return whether a single full stop at index ``stop`` ends the sentence that starts at ``start``.
+def _is_sentence_full_stop(text: str, start: int, stop: int, following: int) -> bool:
+    """Return whether the full stop at index ``stop`` ends the sentence that begins at ``start``.
 
     ``following`` is the index of the next word.
     """
     match = _LAST_WORD.search(text, max(start, stop - 40), stop)
-    last = match.group() if match else ""
-    before = text[max(start, stop - 40) : stop].strip()
-    if stop - start <= 40 and len(before) <= 12 and _ENUMERATOR.fullmatch(before):
+    last_word = match.group() if match else ""
+    words_before = text[max(start, stop - 40) : stop].strip()
+    if stop - start <= 40 and len(words_before) <= 12 and _ENUMERATOR.fullmatch(words_before):
         return False
-    last_lower = last.lower()
-    if _DAY.search(before) and _GERMAN_MONTH.match(text, following):
+    lower_case_word = last_word.lower()
+    if _DAY.search(words_before) and _GERMAN_MONTH.match(text, following):
         return False
-    if last_lower in _NEVER:
+    if lower_case_word in _NEVER_BEFORE_END:
         return False
-    if last_lower in _BEFORE_NUMBER and text[following].isdigit():
+    if lower_case_word in _BEFORE_NUMBER and text[following].isdigit():
         return False
-    if len(last) == 1 and text[max(start, stop - 3) : stop - 1].strip()[-1:].isdigit():
+    if len(last_word) == 1 and text[max(start, stop - 3) : stop - 1].strip()[-1:].isdigit():
         return True  # a unit, no initial: "2.5 W."
-    uncertain = last_lower in _PERHAPS or _DOTTED.fullmatch(last) or (len(last) == 1 and last.isupper())
-    if not uncertain:
+    is_uncertain = (
+        lower_case_word in _MAYBE_BEFORE_END
+        or _DOTTED.fullmatch(last_word)
+        or (len(last_word) == 1 and last_word.isupper())
+    )
+    if not is_uncertain:
         return True
-    word = _NEXT_WORD.match(text, following)
-    if word is None:
+    next_word = _NEXT_WORD.match(text, following)
+    if next_word is None:
         # Brackets and numbers go on: "Smith et al. (2020)", "U.S. 2023".
-        return last_lower == "etc"
-    return word.group().lower() in _OPENERS and not (len(last) == 1 and len(word.group()) == 1)
+        return lower_case_word == "etc"
+    return next_word.group().lower() in _OPENERS and not (len(last_word) == 1 and len(next_word.group()) == 1)
 
 
 def locate_quotation(text: str, quotation: str) -> tuple[int, int] | None:
-    """Return start and end of a quotation in a text, or None if the text does not contain its words in order.
+    """Return start and end of a quotation in a text, or None if the text does not contain its words in this order.
 
     Case, white space and punctuation between words are ignored. Signs at the ends of the quotation (``-2``, ``50%``)
     are included in the span if the text has them.
@@ -181,6 +186,8 @@ def locate_quotation(text: str, quotation: str) -> tuple[int, int] | None:
     if match is None:
         return None
     start, end = match.span()
-    before = quotation[: quotation.index(words[0])].strip()
-    after = quotation[quotation.rindex(words[-1]) + len(words[-1]) :].strip()
-    return start - len(before) * text[:start].endswith(before), end + len(after) * text.startswith(after, end)
+    leading_signs = quotation[: quotation.index(words[0])].strip()
+    trailing_signs = quotation[quotation.rindex(words[-1]) + len(words[-1]) :].strip()
+    return start - len(leading_signs) * text[:start].endswith(leading_signs), end + len(
+        trailing_signs
+    ) * text.startswith(trailing_signs, end)

@@ -70,7 +70,10 @@ def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Con
 
 
 def takes_side(likelihood: Likelihood, is_correct: bool) -> bool:
-    """Return whether the likelihood that a claim is true agrees with a verdict that it is correct, or incorrect."""
+    """Return whether a likelihood that a claim is true fits a verdict.
+
+    Likely terms fit the verdict "correct", unlikely terms the verdict "incorrect", "about as likely as not" fits both.
+    """
     return likelihood == "about as likely as not" or is_correct != ("unlikely" in likelihood)
 
 
@@ -80,11 +83,14 @@ ALL_LEVELS: tuple[Levels, ...] = tuple(
     for agreement in AGREEMENT
     for confidence in allowed_confidences(evidence, agreement)
 )
-"""All consistent combinations of evidence, agreement and confidence, without likelihood."""
+"""All consistent combinations of evidence, agreement and confidence; none has a likelihood."""
 
 
 def weakest(assessments: Sequence[Levels]) -> Levels:
-    """Return the joint certainty of several statements: the lowest level of each term, without likelihood."""
+    """Return the joint certainty of several statements: their lowest evidence, agreement and confidence.
+
+    The confidence is moved to the nearest level that evidence and agreement allow. Likelihoods are dropped.
+    """
     evidence = min((levels.evidence for levels in assessments), key=EVIDENCE.index)
     agreement = min((levels.agreement for levels in assessments), key=AGREEMENT.index)
     confidence = min((levels.confidence for levels in assessments), key=CONFIDENCES.index)

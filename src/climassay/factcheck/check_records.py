@@ -15,12 +15,13 @@ CheckState = Literal["waiting", "done", "failed", "stopped"]
 Opinion = Literal["agree", "disagree", "undecided"]
 """Opinion of a reviewer on a verdict."""
 Visibility = Literal["unpublished", "published", "hidden"]
-"""Readers of a check: everybody with an account, also visitors without one, or adjudicators only."""
+"""Readers of a check: everybody with an account (``unpublished``), everybody (``published``), or adjudicators
+(``hidden``)."""
 VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 MAX_CLAIM_LENGTH = 2000
 """Maximum number of characters of a claim."""
 MAX_SOURCE_LENGTH = 500
-"""Maximum number of characters of a source or an appearance."""
+"""Maximum number of characters of a claim's source, and of the place where it appeared."""
 MAX_COMMENT_LENGTH = 4000
 """Maximum number of characters of a comment."""
 PAGE_SIZE = 50
@@ -29,7 +30,7 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True, slots=True)
 class CheckSummary:
-    """A check without its debate, for lists."""
+    """Summary of a stored check, without its debate."""
 
     id: str
     claim: Claim
@@ -42,13 +43,13 @@ class CheckSummary:
     setup: str
     """Name of the setup (participants and rules) of the debate."""
     job: str | None
-    """Id of the job that holds the debate."""
+    """Id of the background job that runs the debate; None if it has none."""
     run: str | None
     """Id of the run in the records; None before the debate has ended."""
     outcome: str | None
     """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`; None before the debate has ended."""
     label: str | None
-    """Label of the verdict."""
+    """Label of the verdict; None if there is no verdict."""
     error: str | None
     """Error message of a failed check."""
     agree: int = 0
@@ -60,7 +61,7 @@ class CheckSummary:
     seconds: float | None = None
     """Duration of the debate; None before it has ended."""
     demonstration: bool = False
-    """Whether a very small model took part in the debate, so that the verdict is not reliable."""
+    """Whether a very small model took part in the debate; its verdict is then not reliable."""
     visibility: Visibility = "unpublished"
 
     @property
@@ -92,7 +93,7 @@ class CheckReview:
     made_at: float
     """Time of the review in seconds since 1970-01-01 UTC."""
     current: bool
-    """Whether the review is the person's last one of the check."""
+    """Whether this is the account's latest review of the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +114,12 @@ class CheckList:
 
 @dataclass(frozen=True, slots=True)
 class AgreementShare:
-    """Share of verdicts with which the reviewers agree; each check counts once."""
+    """Proportion of checks whose reviewers agree with the verdict."""
 
     agreed: Estimate | None
-    """Share of checks whose majority agrees, among checks with a majority; None if there are none."""
+    """Proportion of checks whose majority of reviewers agrees, among checks without a tie; None if there are none."""
     divided: int
-    """Number of checks with equal numbers of reviewers for and against the verdict, which are not counted."""
+    """Number of checks with a tie between reviewers for and against the verdict; they do not count in ``agreed``."""
 
 
 def summary_data(about: CheckSummary) -> dict[str, Any]:
@@ -142,7 +143,8 @@ def summary_data(about: CheckSummary) -> dict[str, Any]:
 def check_data(check: StoredCheck, reviews: Sequence[CheckReview]) -> dict[str, Any]:
     """Return a check with its debate, settings and reviews as JSON-serialisable values.
 
-    :func:`climassay.factcheck.from_data` reads ``transcript``; ``settings`` has the tables of a configuration file.
+    ``transcript`` can be read back with :func:`climassay.factcheck.from_data`. ``settings`` holds the tables of a
+    configuration file.
     """
     return {
         **summary_data(check.about),
@@ -175,5 +177,5 @@ def check_lengths(claim: Claim) -> None:
 
 
 def iso_time(seconds: float) -> str:
-    """Return a time in seconds since 1970 in ISO 8601, UTC."""
+    """Convert a time in seconds since 1970-01-01 UTC to ISO 8601."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -98,7 +98,7 @@ check_reviews = sa.Table(
 
 
 def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, int, int, int]]:
-    """Return a query for the number of reviews of each opinion, by check; only the last review of a person counts.
+    """Return a query that counts the reviews of each check by opinion; only the latest review of each person counts.
 
     Args:
         ids: Ids of checks; all reviewed checks by default.
@@ -115,7 +115,7 @@ def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, in
 
 
 class CheckStore:
-    """Checks of one records database; missing tables are created.
+    """Store of checks in a records database, whose missing tables it creates.
 
     Args:
         records: Open records.
@@ -169,13 +169,13 @@ class CheckStore:
         return str(row["id"])
 
     def reopen(self, check: str) -> None:
-        """Reset a check that failed, was stopped or ended without a result to waiting; other checks stay unchanged."""
+        """Set a check back to ``waiting`` if it failed, was stopped or ended without a result; otherwise do nothing."""
         without_result = checks.c.state.in_(("failed", "stopped")) | (checks.c.outcome == "failed")
         names = ("job", "run", "outcome", "label", "error", "ended_at", "transcript", "topic", "seconds")
         self._update(checks.c.id == check, without_result, state="waiting", demonstration=False, **dict.fromkeys(names))
 
     def assign_job(self, check: str, job: str) -> None:
-        """Store the id of the job that holds the debate."""
+        """Store the id of the job that runs a check's debate."""
         self._update(checks.c.id == check, job=job)
 
     def finish(
@@ -187,14 +187,14 @@ class CheckStore:
         topic: str | None = None,
         seconds: float | None = None,
     ) -> None:
-        """Store the result of a check that is waiting or has failed; other checks stay unchanged.
+        """Store the result of a check if it is waiting or has failed; otherwise do nothing.
 
         Args:
             check: Id of the check.
-            transcript: The debate.
+            transcript: Transcript of the debate.
             run: Id of the debate's run.
             topic: CARDS code of the contrarian claim; None if unknown.
-            seconds: Duration of the debate.
+            seconds: Duration of the debate; None if unknown.
         """
         text = json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False)
         values = {"outcome": transcript.verdict.outcome, "label": transcript.verdict.label, "run": run, "error": None}
@@ -211,7 +211,7 @@ class CheckStore:
         )
 
     def fail(self, check: str, error: str) -> None:
-        """Set the state of a waiting check to ``failed`` and store the error in one sentence."""
+        """Set the state of a waiting check to ``failed`` and store the error message."""
         is_waiting = checks.c.state == "waiting"
         self._update(checks.c.id == check, is_waiting, state="failed", ended_at=time.time(), error=storable_text(error))
 
@@ -220,14 +220,14 @@ class CheckStore:
 
         Args:
             check: Id of the check.
-            job: Id of the stopped job; the check stays unchanged if another job holds its debate by now. None stops the
-                check of any job.
+            job: Id of the stopped job. The check stays unchanged if another job runs its debate by now; None stops it
+                in any case.
         """
         of_job = () if job is None else (checks.c.job == job,)
         self._update(checks.c.id == check, checks.c.state == "waiting", *of_job, state="stopped", ended_at=time.time())
 
     def set_visibility(self, check: str, visibility: Visibility) -> None:
-        """Store who may read a check."""
+        """Set who may read a check."""
         self._update(checks.c.id == check, visibility=visibility)
 
     def delete(self, check: str) -> None:
@@ -268,7 +268,7 @@ class CheckStore:
         page: int = 1,
         visibilities: Sequence[Visibility] = VISIBILITIES,
     ) -> CheckList:
-        """Return a page of the matching checks, newest first; empty if there is no such page."""
+        """Return a page of the checks that match a filter, newest first; a page after the last one is empty."""
         query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter(), visibilities))
         ordered = query.order_by(*_NEWEST_FIRST).limit(PAGE_SIZE).offset((max(page, 1) - 1) * PAGE_SIZE)
         with self._database.read() as connection:
@@ -285,9 +285,9 @@ class CheckStore:
         after: str | None = None,
         visibilities: Sequence[Visibility] = VISIBILITIES,
     ) -> "Sequence[CheckSummary]":
-        """Return the newest matching checks, optionally only those after another check.
+        """Return the newest checks that match a filter, optionally only those listed after another check.
 
-        Unlike with page numbers, new checks do not shift such a list.
+        Pagination is by id rather than by page number, so checks added in the meantime do not shift the results.
 
         Args:
             check_filter: Filter; None matches all checks.
@@ -324,8 +324,8 @@ class CheckStore:
         Args:
             check_filter: Filter; None matches all checks.
             visibilities: Visibilities of the checks that may be yielded.
-            debates: Whether to yield the values of :func:`check_data`, with debate and reviews; otherwise those of
-                :func:`summary_data` with the names of the collections.
+            debates: Whether to include debates and reviews, as :func:`check_data` does. Otherwise, the values are those
+                of :func:`summary_data` and the names of the collections.
         """
         limit, after = (_CHECKS_PER_QUERY_WITH_DEBATES if debates else _CHECKS_PER_QUERY), None
         while summaries := self.newest(check_filter, limit=limit, after=after, visibilities=visibilities):
@@ -354,12 +354,15 @@ class CheckStore:
             after = ids[-1]
 
     def verdicts(self) -> "Sequence[str]":
-        """Return the distinct verdict labels of all checks (outcomes if there is no label), in alphabetical order."""
+        """Return the distinct verdict labels of all checks in alphabetical order.
+
+        A check without a label has its outcome.
+        """
         query = sa.select(checks.c.label, checks.c.outcome).where(checks.c.outcome.is_not(None)).distinct()
         return sorted({row.label or row.outcome for row in self._database.rows(query)})
 
     def topics(self) -> "Sequence[str]":
-        """Return the distinct codes of the contrarian claims of all checks, in order."""
+        """Return the distinct CARDS codes of the checked claims, in alphabetical order."""
         return self._distinct(checks.c.topic)
 
     def collections(self) -> "Sequence[str]":
@@ -375,7 +378,7 @@ class CheckStore:
         return [row[0] for row in self._database.rows(query)]
 
     def durations(self, model: str, advocates: int) -> "Sequence[float]":
-        """Return the durations in seconds of the latest debates (at most 50) with a model and number of advocates."""
+        """Return the seconds that the latest debates (at most 50) with a model and number of advocates took."""
         conditions = (
             checks.c.model == model,
             checks.c.advocates == advocates,
@@ -386,12 +389,12 @@ class CheckStore:
         return [row.seconds for row in self._database.rows(query)]
 
     def ids_by_run(self, runs: Sequence[str]) -> dict[str, str]:
-        """Return the id of each run's check, by the id of the run."""
+        """Return a mapping from run ids to the ids of their checks; runs without a check are omitted."""
         query = sa.select(checks.c.run, checks.c.id).where(checks.c.run.in_(runs))
         return {row.run: row.id for row in self._database.rows(query)}
 
     def find_waiting(self, claim: Claim, by: str | None, setup: str) -> str | None:
-        """Return the id of the oldest waiting check of the same claim, account and setup; None if there is none."""
+        """Return the id of the oldest waiting check with this claim, account and setup; None if there is none."""
         conditions = (
             checks.c.claim_id == claim.id,
             checks.c.setup == setup,
@@ -402,7 +405,10 @@ class CheckStore:
         return None if row is None else str(row.id)
 
     def unassigned(self) -> "Sequence[str]":
-        """Return the ids of waiting checks without a job, oldest first; a killed process leaves such checks."""
+        """Return the ids of waiting checks without a job, oldest first.
+
+        A process that is killed leaves such checks behind.
+        """
         query = sa.select(checks.c.id).where(checks.c.state == "waiting", checks.c.job.is_(None))
         return [row.id for row in self._database.rows(query.order_by(checks.c.asked_at))]
 
@@ -450,7 +456,7 @@ class CheckStore:
         self._database.write(write_rows)
 
     def reviews(self, check: str) -> "Sequence[CheckReview]":
-        """Return all reviews of a check, in order."""
+        """Return all reviews of a check, oldest first."""
         return self._reviews([check]).get(check, [])
 
     def _reviews(self, ids: "Sequence[str]") -> "dict[str, Sequence[CheckReview]]":
@@ -464,7 +470,7 @@ class CheckStore:
         return results
 
     def agreement(self) -> AgreementShare:
-        """Return the share of checks whose reviewers agree with the verdict, with Wilson's interval."""
+        """Return the proportion of checks whose reviewers agree with the verdict, with Wilson's interval."""
         counts = current_reviews().subquery()
         rows = [(row.agree, row.disagree) for row in self._database.rows(sa.select(counts.c.agree, counts.c.disagree))]
         agreed = sum(agree > disagree for agree, disagree in rows)
@@ -476,12 +482,12 @@ class CheckStore:
 _NEWEST_FIRST = (checks.c.asked_at.desc(), checks.c.id)
 _CHECKS_PER_QUERY = 500
 _CHECKS_PER_QUERY_WITH_DEBATES = 10
-"""Number of checks per query with their debates, which may have a megabyte each."""
+"""Number of checks per query if debates are included, each of which may take up a megabyte."""
 _MAX_DURATIONS = 50
 
 
 def _summary_query(ids: "Sequence[str]", *columns: sa.ColumnElement[Any]) -> sa.Select[Any]:
-    """Return a query for checks with the counts of their reviews, without settings and transcript."""
+    """Return a query for checks with their review counts; ``columns`` adds large columns such as the transcript."""
     counts = current_reviews(ids).subquery("counts")
     short_columns = [column for column in checks.c if column.name not in ("settings", "transcript")]
     opinions = [sa.func.coalesce(counts.c[name], 0).label(name) for name in get_args(Opinion)]
@@ -540,10 +546,10 @@ def _filter_conditions(
 
 
 def _day_start(text: str) -> float:
-    """Return the start of an ISO 8601 day (UTC) in seconds since 1970.
+    """Return the time at which a day begins in UTC, in seconds since 1970-01-01.
 
     Raises:
-        InputError: The text is not a date.
+        InputError: The text is not an ISO 8601 date.
     """
     try:
         return datetime.combine(date.fromisoformat(text), datetime.min.time(), UTC).timestamp()

@@ -8,7 +8,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
-from climassay.corpus.documents import report_name
+from climassay.corpus.documents import expand_report_name
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.debate.advocate import Advocate
@@ -41,16 +41,16 @@ OnEvent = Callable[[Claim, Event], None]
 
 @dataclass(frozen=True, slots=True)
 class DebateResources:
-    """Loaded models and collections of debates."""
+    """Loaded models and collections for debates."""
 
     models: Mapping[str, Generator]
     """Models by the names used in the settings."""
     collections: "Mapping[str, CollectionGroup]"
-    """Groups of one collection each, by name."""
+    """Collection groups by name; each contains one collection."""
     prices: "Mapping[str, Price]" = field(default_factory=dict)
-    """Known prices of models, for estimates."""
+    """Known prices by model name, for cost estimates."""
     encoder: Encoder | None = None
-    """Encoder that attributes sentences to passages and screens claims; by default that of the first collection."""
+    """Encoder that attributes sentences to passages and screens claims; by default the first collection's encoder."""
 
 
 def models_of(settings: DebateSettings) -> tuple[str, ...]:
@@ -151,13 +151,13 @@ _MAX_TITLE_LENGTH = 80
 
 
 def _describe_source(advocate: AdvocateSettings, resources: DebateResources) -> str:
-    """Return the description of an advocate's source; by default the titles of its documents with the most passages."""
+    """Describe an advocate's source in the words of its settings; by default, name its longest documents."""
     if advocate.about or advocate.kind == "plain":
         return " ".join(advocate.about.split()) or "the model's own knowledge, without documents"
     n_passages: Counter[str] = Counter()
     for name in advocate.collections:
         for document in resources.collections[name].collections[0].documents():
-            title = report_name(" ".join((document.report or document.title).split()), document.source)
+            title = expand_report_name(" ".join((document.report or document.title).split()), document.source)
             n_passages[shorten(title, _MAX_TITLE_LENGTH, placeholder=" ...")] += document.passages
     titles = [title for title, _ in n_passages.most_common()]
     listed = "; ".join(titles[:_MAX_TITLES])
@@ -187,7 +187,7 @@ class Checker:
 
     @property
     def tallies(self) -> Mapping[str, RequestCounts]:
-        """Numbers of cached, sent and failed requests and their usage, by model."""
+        """Counts of cached, sent and failed requests, with their token usage, by model name."""
         return {name: model.tally for name, model in self._models.items()}
 
     def check(
@@ -204,13 +204,13 @@ class Checker:
         """Debate claims concurrently.
 
         Args:
-            claims: Claims; equal claims share their answers through the records.
-            samples: Number of debates per claim. From the second on, texts are sampled with another seed. The result is
-                the first transcript with the share of debates that reached its verdict.
+            claims: Claims to check; equal claims reuse each other's recorded answers.
+            samples: Number of debates per claim. All but the first sample their texts with seeds of their own. The
+                transcript of the first is returned, with the verdicts of all debates in ``stability``.
             concurrency: Maximum number of concurrent debates.
             force: Whether to debate claims that appear not to be checkable or not to be about climate.
-            on_event: Callback that receives the claim and each event of its first debate.
-            on_done: Callback that receives each transcript as it is finished.
+            on_event: Callback that receives a claim and an event, for each event of the claim's first debate.
+            on_done: Callback that receives each transcript when its debate ends.
             on_requests: Callback that receives requests before they are sent; its exceptions end the debates.
 
         Returns:
@@ -260,7 +260,7 @@ class Checker:
         return replace(first, stability=Stability(samples, labels, share))
 
     def _refuse(self, claims: Sequence[Claim]) -> list[Transcript | None]:
-        """Return the final transcript of each claim that cannot be checked, and None for each claim to be debated."""
+        """Return the final transcript of each claim that cannot be checked; None for each claim to debate."""
         from climassay.factcheck.claims import Checkability, assess_claims, refused_by_rule
 
         setup, encoder = self.setup, self.setup.encoder
@@ -296,8 +296,8 @@ def open_checker(
         settings: Participants and rules.
         resources: Loaded models and collections.
         store: Records of requests and transcripts.
-        command: Name of the run's command.
-        config: Further settings that determine the result, for example the file of claims.
+        command: Command name under which the run is recorded.
+        config: Further settings to record, for example the file of claims.
         prompts: Folder of templates that replace the bundled ones.
         use_cache: Whether to use cached answers.
 
@@ -317,7 +317,7 @@ def open_checker(
 
 
 def _entailment_scorer(models: Mapping[str, RecordedModel], setup: DebateSetup) -> EntailmentScorer:
-    """Return the scorer of P(passage supports sentence), which prompts the mediator's model."""
+    """Return a scorer that asks the mediator's model for the probability that a passage supports a sentence."""
     from climassay.metrics import PromptedEntailment
 
     return PromptedEntailment(models[setup.mediator.model], encoder=setup.encoder).score

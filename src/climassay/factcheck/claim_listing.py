@@ -23,7 +23,7 @@ _MAX_LENGTH = 300
 _MAX_CLAIMS = 12
 """Maximum number of claims per passage."""
 _MAX_SENTENCES = 3
-"""Maximum number of sentences that make a claim."""
+"""Maximum number of sentences from which a claim may be drawn."""
 _SCHEMA = object_schema(
     {
         "claims": {
@@ -47,19 +47,19 @@ _SCHEMA = object_schema(
 
 @dataclass(frozen=True, slots=True)
 class ListedClaim:
-    """Claim of a document."""
+    """Claim found in a document."""
 
     claim: str
-    """Claim in words that can be understood without the document."""
+    """Claim, worded so that it can be understood without the document."""
     sentences: str
     """Sentences of the document that make the claim, joined by spaces."""
     document: str
     """Title of the document."""
     page: int | None
-    """Page on which the passage of the sentences begins; None if the document has no pages."""
+    """Page on which the passage with these sentences begins; None if the document has no pages."""
     section: str
     is_quoted: bool
-    """Whether the claim is the sentences themselves, because the model's wording had a figure that they lack."""
+    """Whether the claim repeats the sentences, because the model's wording states a quantity that they lack."""
 
 
 @dataclass(slots=True)
@@ -70,10 +70,10 @@ class ClaimLister:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``document``, ``section``, ``sentences``, ``max_length`` and ``max_claims``.
         failed: Number of passages without a usable answer.
-        error: Reason of the latest unusable answer.
-        unknown: Number of claims left out because they name no sentence of the passage, more than three, or only repeat
-            the heading.
-        repeated: Number of claims left out because an earlier one has the same words.
+        error: Error message of the latest unusable answer.
+        unknown: Number of rejected claims: they name no sentence of the passage or more than three, or only repeat a
+            heading.
+        repeated: Number of claims dropped because an earlier claim has the same words.
     """
 
     model: Generator
@@ -86,11 +86,11 @@ class ClaimLister:
     def list_claims(
         self, passages: Sequence[Passage], on_progress: Callable[[int], None] = lambda _: None
     ) -> list[ListedClaim]:
-        """Ask for the claims of each passage, and return them in the order of the text.
+        """Ask the model for the claims of each passage, and return them in text order.
 
         Args:
-            passages: Passages of a document, see :func:`claim_passages`.
-            on_progress: Receives 1 for each answered passage.
+            passages: Passages of a document, as returned by :func:`claim_passages`.
+            on_progress: Callback that is called with 1 for each passage answered.
         """
         sentence_lists = [[*map(as_one_line, split_sentences(passage.text))] for passage in passages]
         answers = self.model.generate(
@@ -120,7 +120,7 @@ class ClaimLister:
         )
 
     def _read(self, passage: Passage, sentences: Sequence[str], answer: Completion) -> Iterator[ListedClaim]:
-        """Yield the claims of an answer, and count what is left out of it."""
+        """Yield the claims in a model's answer; count unusable answers and rejected claims."""
         entries: list[tuple[list[int], str]] = []
         try:
             if answer.error is not None:
@@ -152,19 +152,19 @@ class ClaimLister:
 
 
 def claim_passages(documents: Sequence[Document]) -> list[Passage]:
-    """Return the passages of documents, without overlap, so that each sentence is read once."""
+    """Split documents into passages without overlap, so that each sentence is in one passage only."""
     return [passage for document in documents for passage in split_passages(document, overlap=0)]
 
 
 def listed_rows(claims: Sequence[ListedClaim], encoder: Encoder) -> list[dict[str, Any]]:
-    """Return claims as rows of a table that :func:`~climassay.factcheck.read_claims` reads.
+    """Convert claims to table rows that :func:`~climassay.factcheck.read_claims` can read.
 
-    A word in the column ``strike`` excludes the claim from a fact-check. Claims that are not checkable or not about
-    climate (:func:`~climassay.factcheck.assess_claims`), such as lists of names, are struck beforehand.
+    Text in the column ``strike`` excludes a claim from fact-checks. It is filled in for claims that are not checkable
+    or not about climate (:func:`~climassay.factcheck.assess_claims`), such as lists of names.
 
     Args:
-        claims: Claims of a document.
-        encoder: Encoder for the assessment.
+        claims: Claims to convert.
+        encoder: Encoder of the classifier that assesses the claims.
     """
     results = assess_claims([claim.claim for claim in claims], encoder) if claims else []
     return [

@@ -63,7 +63,7 @@ _DATES = ("%Y-%m-%d", "%d-%b-%y", "%d-%B-%y", "%d %B %Y", "%d %b %Y", "%B %d, %Y
 
 @dataclass(frozen=True, slots=True)
 class ClaimColumns:
-    """Columns of a table of claims; None selects the column with the field's name if it exists."""
+    """Column names of a table of claims; None selects the column with the field's name if it exists."""
 
     claim: str | None = None
     """Column of the claims; by default ``claim``, ``statement`` or ``text``."""
@@ -92,14 +92,15 @@ class ClaimTable:
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     """Read claims from CSV, TSV, JSON lines, a JSON array or Parquet, also gzipped.
 
-    A column ``appearance`` is read if the file has one.
+    The columns ``appearance`` and ``strike`` are read, too, if the file has them. A row with text in ``strike`` is
+    skipped.
 
     Args:
         file: Table of claims.
-        columns: Columns to read.
+        columns: Names of the columns.
 
     Raises:
-        InputError: The file cannot be read, a column is not there, or no row has a claim.
+        InputError: The file cannot be read, a named column is missing, or no row has a claim.
     """
     columns = columns or ClaimColumns()
     rows = list(parse_rows(file, read_bytes(file)))
@@ -146,9 +147,11 @@ def _cell_text(row: Row, column: str | None) -> str:
 
 
 def iso_date(text: str) -> str:
-    """Return a date in ISO 8601, or its year, or the unchanged text if neither is recognised.
+    """Convert a date to ISO 8601. If only its year is recognised, return the year.
 
-    Example: ``15-May-23`` is ``2023-05-15``. The first number of ``05/06/2023`` is the day; times are removed.
+    Otherwise, return the text unchanged.
+
+    For example, ``15-May-23`` becomes ``2023-05-15``. In ``05/06/2023``, the day comes first. Times of day are removed.
     """
     text = re.sub(r"^(\d{4}-\d\d-\d\d)[T ].*", r"\1", text)
     for form in _DATES:
@@ -161,7 +164,7 @@ def iso_date(text: str) -> str:
 
 
 EARLIEST_YEAR = 1800
-"""Smallest number that is read as a year in a claim."""
+"""Smallest number in a claim that is taken for a year."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
 _YEAR = re.compile(
@@ -234,7 +237,7 @@ def year_of(date: str | None) -> int | None:
 def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime.date | None = None) -> str | None:
     """Return a warning if all dated evidence is older than the year to which the claim refers; otherwise None.
 
-    Passages without a date are ignored; ``today`` is as in :func:`subject_year`.
+    Passages without a date are ignored. ``today`` is passed to :func:`subject_year`.
     """
     subject = subject_year(claim, today=today)
     years = [year for passage in passages if (year := year_of(passage.date) or year_of(passage.edition))]
@@ -251,8 +254,8 @@ def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
     """Return the ids of the documents that are the latest edition of their work.
 
     Editions of a work have the same title and report after removing years, editions and versions: "Climate Change 2014:
-    Synthesis Report" and "Climate Change 2023: Synthesis Report". The result has all documents with the latest date
-    (then edition) of each work, and all documents without date and edition.
+    Synthesis Report" and "Climate Change 2023: Synthesis Report". The latest edition is the one with the latest date;
+    among equal dates, the highest edition number decides. Documents without date and edition are always included.
     """
     dated: dict[tuple[str, str], list[tuple[tuple[str, int], str]]] = {}
     latest_ids = set()
@@ -288,9 +291,9 @@ def _without_edition(text: str) -> str:
 Kind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
-"""Minimum probability of being no statement of fact for a text to be refused."""
+"""Minimum probability that a text is not a statement of fact for it to be refused."""
 TOPIC_THRESHOLD = 0.80
-"""Minimum probability of being about another topic than climate for a text to be refused."""
+"""Minimum probability that a text is about a topic other than climate for it to be refused."""
 PENALTY = 9.0
 """Regularisation parameter C of both linear models."""
 _MODEL_NAMES = ("opinion_{}", "elsewhere_{}")
@@ -339,9 +342,9 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     """Assess whether texts can be checked and are about climate.
 
     Args:
-        texts: Texts.
-        encoder: Encoder; the thresholds were measured with the bundled one. The fitted models are cached by its
-            fingerprint.
+        texts: Texts to assess.
+        encoder: Encoder of the texts. The thresholds were measured with the bundled encoder. Fitted classifiers are
+            cached by encoder fingerprint.
 
     Returns:
         Assessments in the order of the texts.
@@ -356,7 +359,7 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
 
 
 def assess_probabilities(opinion: float, elsewhere: float) -> Checkability:
-    """Return the assessment of a text from the probabilities of :meth:`CheckabilityClassifier.predict_proba`."""
+    """Convert the two probabilities of :meth:`CheckabilityClassifier.predict_proba` to an assessment."""
     if opinion >= OPINION_THRESHOLD:
         reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
         return Checkability("not checkable", opinion, reason)
@@ -366,7 +369,7 @@ def assess_probabilities(opinion: float, elsewhere: float) -> Checkability:
 
 
 def refused_by_rule(text: str) -> Checkability | None:
-    """Return the assessment of a text if a rule refuses it, for example a question or a greeting; otherwise None."""
+    """Return the refusal of a text by a rule, for example because it is a question; None if no rule applies."""
     words = re.findall(r"[^\W\d_]+", text)
     stripped = text.strip().lstrip("\"'“”‘’«»([-*• ")
     if len(words) < 2:
@@ -393,7 +396,7 @@ class Example:
     text: str
     kind: Kind
     topic: Literal["climate", "other", "none"]
-    """Topic of the text; ``none`` for orders to this program and nonsense."""
+    """Topic of the text; ``none`` for nonsense and for commands to the program."""
 
 
 @lru_cache(maxsize=1)
@@ -408,7 +411,7 @@ def _examples_path() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class CheckabilityClassifier(SavedModel):
-    """Pair of linear classifiers of a text's vector: "not a statement of fact" and "not about climate"."""
+    """Two linear classifiers of text embeddings: "not a statement of fact" and "not about climate"."""
 
     FORMAT = ModelFormat("climassay-checkability", 1, "pair of models", "any check of a claim")
 
@@ -416,7 +419,7 @@ class CheckabilityClassifier(SavedModel):
 
     @classmethod
     def fit(cls, texts: Sequence[Example], vectors: NDArray[np.floating]) -> Self:
-        """Fit both models to vectors of shape [texts, width]."""
+        """Fit both classifiers to labelled texts and their embeddings of shape [texts, width]."""
         rows = np.asarray(vectors, dtype=np.float64)
         return cls(tuple(
             fit_linear([rows[is_used]], truth[is_used], 2, regularisation=PENALTY, standardise=False, balanced=True)
@@ -424,17 +427,17 @@ class CheckabilityClassifier(SavedModel):
         ))  # fmt: skip
 
     def predict_proba(self, vectors: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return P(not a statement of fact) and P(not about climate), shape [texts, 2], for vectors [texts, width]."""
+        """Return the probabilities of "not a statement of fact" and "not about climate", shape [texts, 2]."""
         results = [model.probabilities([np.asarray(vectors, dtype=np.float64)])[:, 1] for model in self.models]
         # The last digits of a matrix product depend on how many rows there are.
         return np.stack(results, axis=1).round(10)
 
     def predict(self, vectors: NDArray[np.floating]) -> list[Checkability]:
-        """Return the assessments of texts by their vectors of shape [texts, width]."""
+        """Return the assessments of texts from their embeddings of shape [texts, width]."""
         return [assess_probabilities(*row) for row in self.predict_proba(vectors).tolist()]
 
     def score(self, texts: Sequence[Example], vectors: NDArray[np.floating]) -> tuple[HeldOutScores, ...]:
-        """Score both models on held-out texts with vectors of shape [texts, width]."""
+        """Score both classifiers on held-out texts with embeddings of shape [texts, width]."""
         return tuple(
             evaluate(truth[is_used], np.stack([1 - probabilities, probabilities], axis=1)[is_used], ("no", "yes"))
             for (is_used, truth), probabilities in zip(
@@ -449,12 +452,12 @@ class CheckabilityClassifier(SavedModel):
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> Self:  # noqa: ARG003
-        """See :class:`SavedModel`, whose signature this is; the file states no facts of its own."""
+        """See :class:`SavedModel`; ``facts`` is not used."""
         return cls(tuple(LinearModel.read(arrays, 2, name=name) for name in _MODEL_NAMES))
 
 
 def _masks_and_labels(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
-    """Return, for each model, the mask of the texts that it is fitted on and the labels of all texts."""
+    """Return for each classifier the mask of the texts used to fit it and the labels of all texts."""
     opinion = np.array([example.kind == "not checkable" for example in texts], dtype=np.int64)
     elsewhere = np.array([example.topic == "other" for example in texts], dtype=np.int64)
     has_topic = np.array([example.topic != "none" for example in texts])
@@ -462,7 +465,10 @@ def _masks_and_labels(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_]
 
 
 def _load_or_fit_classifier(encoder: Encoder) -> CheckabilityClassifier:
-    """Return the encoder's classifier from the cache, or fit it: fitting takes 200 times as long as using it."""
+    """Load the classifier for an encoder from the cache, or fit and cache it.
+
+    Fitting takes 200 times as long as using it.
+    """
     digest = hashlib.sha256(_examples_path().read_bytes() + f"{PENALTY}".encode()).hexdigest()
     file = cache_folder() / "checkability" / f"{encoder.fingerprint[:32]}-{digest[:16]}.safetensors"
     # A missing or damaged cache file is fitted again, and a full disk is ignored.

@@ -23,29 +23,29 @@ class AdvocateSettings:
     """Settings of an advocate."""
 
     name: str
-    """Name by which the other participants address it."""
+    """Name by which the other participants address the advocate."""
     kind: Annotated[AdvocateKind, Field(examples=["collection"])] = "collection"
-    """collection (one or several), plain (the model's own knowledge) or adversarial (argues the stance of its
-    collections)."""
+    """Source of knowledge: collection (one or several), plain (the model itself) or adversarial (argues the stance of
+    its collections)."""
     collections: Annotated[tuple[str, ...], Field(examples=[("ipcc",)])] = ()
-    """One or several."""
+    """Names of the collections to search."""
     weight: Annotated[float | None, Field(gt=0, allow_inf_nan=False, examples=[1.0])] = None
-    """Authority: 1 for an assessment such as the IPCC's, 0.5 medium, less is low. Told to the mediator in words, and
-    a number where verdicts are pooled; by default 1, and 0.25 for an adversary."""
+    """Authority: 1 for an assessment such as the IPCC's, 0.5 is medium, less is low. The mediator is told it in words;
+    pooling uses the number. By default 1, or 0.25 for an adversary."""
     model: Annotated[str, Field(examples=["local:my-model"])] = ""
-    """Its own model."""
+    """Model of the advocate, if it is not the debate's."""
     stance: Annotated[str, Field(examples=["present warming is natural and nothing to worry about"])] = ""
     """Standpoint of an adversarial advocate, in one sentence."""
     passages: Annotated[int | None, Field(ge=1, examples=[8])] = None
-    """Passages per advocate; by default 8, or 4 for a small model."""
+    """Maximum number of passages in a prompt; by default 8, or 4 for a small model."""
     excerpt_words: Annotated[int | None, Field(ge=0, examples=[120])] = None
-    """Number of words kept of each passage, those nearest to the claim; 0: the whole passage."""
+    """Maximum number of words of each passage, from its sentences nearest to the claim; 0 keeps whole passages."""
     rerank: bool = False
-    """Rerank four times as many passages by their nearest sentences."""
+    """Retrieve four times as many passages and rerank them by their sentences nearest to the claim."""
     min_cosine: Annotated[float | None, Field(ge=-1, le=1, examples=[0.4])] = None
-    """Similarity below which a passage is not relevant; by default as measured for the encoder."""
+    """Minimum cosine similarity of a relevant passage; by default the threshold measured for the encoder."""
     about: Annotated[str, Field(examples=["..."])] = ""
-    """Description of its source in one line; by default the titles of its documents."""
+    """Description of the source in one line; by default the titles of its documents."""
 
     @property
     def authority(self) -> float:
@@ -59,12 +59,12 @@ class MediatorSettings:
     """Settings of the mediator."""
 
     style: Literal["auto", "expert", "neutral"] = "auto"
-    """expert trusts all sources, neutral favours none; auto: neutral with an adversary."""
+    """expert trusts all sources, neutral favours none; auto is neutral if there is an adversary, otherwise expert."""
     model: Annotated[str, Field(examples=["openai:gpt-4o"])] = ""
-    """Its own model."""
+    """Model of the mediator, if it is not the debate's."""
     decide: Literal["mediator", "pool"] = "mediator"
-    """Verdict by the mediator, or pooled from the advocates' probabilities and weights (for models too small to
-    weigh opinions)."""
+    """Source of the verdict: the mediator, or a pool of the advocates' probabilities and weights (for models too small
+    to weigh opinions)."""
 
 
 @settings(subject="The debate")
@@ -76,42 +76,42 @@ class DebateSettings:
     model: str = DEFAULT_MODEL
     """Model of all participants without one of their own: local:HUB_ID_OR_FOLDER or openai:MODEL."""
     scale: str = "accuracy"
-    """accuracy (five steps from false to true), climate-feedback (its twelve verdicts), climate-fever,
+    """Scale of verdicts: accuracy (five steps from false to true), climate-feedback (twelve verdicts), climate-fever,
     science-feedback, binary, or a .toml file."""
     rounds: Annotated[int, Field(ge=1)] = 3
     """Maximum number of rounds of debate."""
     split: Splitter = "model"
-    """Split the claim into statements by a model, by rules, or take it whole."""
+    """Method of splitting the claim into statements: by a model, by rules, or not at all (whole)."""
     elicitation: Literal["auto", "scored", "schema"] = "auto"
-    """Form of verdicts: scored (option probabilities) or schema (one JSON answer); auto: by the profile."""
+    """Form of verdicts: scored (probabilities of options) or schema (one JSON answer); auto uses the profile's."""
     wording: Literal["auto", "full", "brief"] = "auto"
-    """Full prompts, or brief ones for small models; auto: by the profile."""
+    """Length of prompts: full, or brief for small models; auto uses the profile's."""
     verdict_first: bool = False
-    """Decide before evidence, agreement and draft (for comparison)."""
+    """Ask for the verdict before evidence, agreement and draft (for comparison)."""
     calibrated: bool | None = None
-    """Calibrate option probabilities with a content-free prompt; by default as the profile says."""
+    """Calibrate option probabilities with a content-free prompt; by default the profile's setting."""
     context_prefix: bool = False
     """Put "This claim is made in a climate-change context:" before each claim."""
     check_claims: bool = True
-    """Do not debate claims that cannot be checked or are not about climate."""
+    """Refuse claims that cannot be checked or are not about climate."""
     latest_only: bool = False
-    """Use the latest edition of each document only."""
+    """Use only the latest edition of each document."""
     entailment: bool = False
     """Measure whether cited passages entail the sentences they support."""
     leave_one_out: bool = False
-    """Ask the mediator again with each advocate left out in turn."""
+    """Repeat the mediator's assessment without each advocate in turn."""
     text_tokens: Annotated[int | None, Field(ge=1)] = None
     """Maximum number of tokens of a draft, an explanation or a reply; by default the profile's."""
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Randomness of generated answers; 0 is greedy."""
+    """Sampling temperature of generated answers; 0 is greedy decoding."""
     seed: int = 0
     """Random seed."""
     max_output_tokens: Annotated[int | None, Field(ge=1, examples=[4000])] = None
-    """Limit of every generated answer; what a model thinks before it comes on top."""
+    """Maximum number of tokens of each generated answer, not counting reasoning tokens."""
     reasoning_effort: Annotated[str | None, Field(examples=["low"])] = None
-    """Effort of models behind a server that reason, in the provider's words."""
+    """Reasoning effort of models behind a server, as the provider names it."""
     profile: ProfileSettings = field(default_factory=ProfileSettings)
-    """Settings of the prompts; the model's size determines missing ones, and the settings above take precedence."""
+    """Prompt settings; missing ones depend on the model's size, and the settings above take precedence."""
 
     def __post_init__(self) -> None:
         names = [advocate.name for advocate in self.advocates]
@@ -141,7 +141,7 @@ class DebateSettings:
 
 
 def load_settings(path: Path) -> DebateSettings:
-    """Load settings from a TOML file; ``climassay factcheck init`` writes a commented one.
+    """Load settings from a TOML file; ``climassay factcheck init`` writes a commented example.
 
     Raises:
         InputError: The file is missing or is not TOML, or an entry is unknown or invalid.
@@ -170,7 +170,7 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
 
 
 def settings_tables(settings: DebateSettings) -> dict[str, Any]:
-    """Convert settings to the tables of a TOML file, which :func:`parse_settings` reads; None values are left out."""
+    """Convert settings to the tables of a TOML file, the inverse of :func:`parse_settings`; None values are omitted."""
     values = _set_fields(settings)
     advocates = [_set_fields(advocate) for advocate in values.pop("advocates")]
     tables = {name: _set_fields(values[name]) for name in ("mediator", "profile")}
@@ -190,10 +190,10 @@ def advocates_from_names(
     """Return advocates named after their collections.
 
     Args:
-        collections: Collections, with one advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one
-            with weight 0.5.
+        collections: One entry per advocate: the name of a collection, ``A+B`` for two collections, or ``A=0.5`` for the
+            weight 0.5.
         plain: Whether to add an advocate without collections.
-        adversaries: Collections of adversarial advocates.
+        adversaries: One entry of the same form per adversarial advocate.
 
     Raises:
         InputError: A weight is not a number.
@@ -259,7 +259,8 @@ COMMENTED = "\n".join(
 
 
 Reviewed = Literal["agreed", "disagreed", "divided", "commented", "unreviewed"]
-"""Majority opinion of a check's reviewers; ``divided`` if as many agree as disagree, ``commented`` without either."""
+"""Majority opinion of a check's reviewers; ``divided`` if as many agree as disagree, ``commented`` if all reviewers are
+undecided."""
 
 
 _TEXT: dict[str, Any] = {"pattern": r"^[^\x00]*$", "max_length": 200}

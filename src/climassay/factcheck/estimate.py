@@ -20,12 +20,12 @@ from climassay.reporting.results import Result
 
 T = TypeVar("T")
 MAX_REHEARSED = 8
-"""Maximum number of claims that are rehearsed."""
+"""Maximum number of claims on which a round of debate is rehearsed."""
 _SCHEMA_CALLS_PER_ROUND = 2
-"""Number of sequential calls of a further round if verdicts are JSON answers: the advocates concurrently, then the
-mediator."""
+"""Number of sequential model calls in a further round if verdicts are JSON answers: one for the advocates, who answer
+concurrently, and one for the mediator."""
 _MAX_TIMED = 6
-"""Maximum number of requests of each kind that are timed."""
+"""Maximum number of timed requests of each kind."""
 _CHARACTERS_PER_TOKEN = 4.0
 _CITATION = re.compile(r"\[\d+\]")
 
@@ -34,7 +34,7 @@ _CITATION = re.compile(r"\[\d+\]")
 class DebateEstimate(Result):
     """Estimated cost of the first round of debate on all claims.
 
-    Further rounds, likelihoods of verdicts with high confidence, and measuring entailment come on top.
+    It does not include further rounds, entailment, and the likelihoods that are requested if confidence is high.
     """
 
     claims: int
@@ -91,7 +91,8 @@ def estimate_debate(
         resources: Models and collections. Local models are timed on a few requests.
         claims: Claims to be debated.
         samples: Number of debates per claim.
-        seconds_per_answer: Function from the name of a model behind a server to its mean duration; None if unknown.
+        seconds_per_answer: Function that returns the mean duration of an answer by the name of a model behind a server;
+            None if unknown.
     """
     rehearsed = _evenly_spaced(claims, MAX_REHEARSED)
     one_round = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
@@ -138,7 +139,7 @@ def estimate_debate(
 
 
 class _RehearsalBatcher(RequestBatcher):
-    """Batcher that performs searches but answers requests to models with any valid answer, and collects them."""
+    """Batcher that runs searches, answers requests to models with any valid answer, and collects these requests."""
 
     def __init__(self, resources: DebateResources, text_tokens: int) -> None:
         super().__init__({}, resources.collections)
@@ -218,7 +219,7 @@ def _count_tokens(request: OptionRequest | GenerationRequest) -> int:
 
 
 def _max_tokens(request: GenerationRequest, setup: DebateSetup) -> int:
-    """Return the maximum number of tokens of a completion, approximately if the request has no limit."""
+    """Return the maximum number of tokens of a completion: the request's limit, or an estimate if it has none."""
     return request.sampling.max_tokens or 3 * setup.config.text_tokens
 
 

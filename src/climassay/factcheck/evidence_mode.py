@@ -76,12 +76,12 @@ class EvidencePrediction:
 def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None = None) -> EvidenceTable:
     """Read claims with their evidence from JSONL, JSON, CSV, TSV or Parquet, also gzipped.
 
-    Evidence is read from the columns ``evidences`` or ``evidence`` (a list of texts, or of objects with
-    ``evidence``, ``article`` and ``evidence_label`` as in Climate-FEVER, or one text; in CSV also such a list as JSON),
-    or in ``evidence_1``, ``evidence_2`` and so on.
+    Evidence is read from the column ``evidences`` or ``evidence``, or else from ``evidence_1``, ``evidence_2`` and so
+    on. A cell contains a text, a list of texts, or a list of objects with ``evidence``, ``article`` and
+    ``evidence_label`` as in Climate-FEVER. In CSV, lists are written as JSON.
 
     Args:
-        file: The table.
+        file: Table of claims.
         claim: Column of the claims.
         label: Column of the published verdicts; by default ``claim_label``, ``label`` or ``verdict`` if it exists.
 
@@ -163,7 +163,7 @@ def check_with_evidence(
 
 
 def prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
-    """Return the prediction whose verdict is the most probable label."""
+    """Return a prediction of the most probable label."""
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
     return EvidencePrediction(row, labels[best], probabilities)
 

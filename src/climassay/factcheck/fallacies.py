@@ -66,7 +66,7 @@ class FallacyClassifier(TextClassifier):
 
     @property
     def subject(self) -> "ClassSet":
-        """Subject of the classes: fallacies or claims."""
+        """Set of classes that the classifier predicts: fallacies or claims."""
         return SUBJECTS[self.provenance.settings["subject"]]
 
     @property
@@ -91,12 +91,12 @@ class ClassSet:
         return Path(__file__).with_name(f"{self.name}.safetensors")
 
     def label(self, text: str) -> str | None:
-        """Return the class that a table cell names, such as ``2.1`` for the code ``2.1.4``; None if it names none."""
+        """Return the class named by a table cell, for example ``2.1`` for the code ``2.1.4``; None if it names none."""
         name = " ".join(text.split()).lower()
         return next((label for label in (name, ".".join(name.split(".")[:2])) if label in self.meanings), None)
 
     def select(self, texts: Sequence[str], labels: Sequence[str]) -> tuple[list[str], list[str]]:
-        """Return the texts whose label names a class, and the class of each of them."""
+        """Return the texts whose label names a class, and their classes."""
         pairs = [(text, name) for text, label in zip(texts, labels, strict=True) if (name := self.label(label))]
         return [text for text, _ in pairs], [name for _, name in pairs]
 
@@ -161,7 +161,7 @@ def _load_bundled(subject: str) -> FallacyClassifier:
 
 
 def load_fallacies(source: str | Path = "fallacies") -> FallacyClassifier:
-    """Load a classifier: a bundled one by its subject (``fallacies``, ``claims``), or a trained one by its file.
+    """Load a bundled classifier by its subject (``fallacies`` or ``claims``), or a trained one from a file.
 
     Raises:
         InputError: The file is missing, damaged or of another kind.
@@ -176,10 +176,10 @@ def load_fallacies(source: str | Path = "fallacies") -> FallacyClassifier:
 
 
 def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
-    """Add the claim's fallacy to a finished check if the claim was refuted and the fallacy is likely.
+    """Return a transcript with the claim's fallacy added if the claim was refuted and the fallacy is likely.
 
-    The loaded encoder is used if it is the classifier's. If the classifier's encoder is not installed, the transcript
-    is returned unchanged, so that the check does not fail.
+    ``encoder`` is used if it is the one that the classifier needs. If that encoder is not installed, the transcript is
+    returned unchanged, so that the check does not fail.
     """
     if (match := _find_likely(transcript, scale, encoder, "fallacies")) is None:
         return transcript
@@ -212,7 +212,7 @@ def _find_likely(
 def score_fallacies(
     classifier: FallacyClassifier, texts: Sequence[str], labels: Sequence[str], *, seed: int = 0
 ) -> dict[str, HeldOutScores]:
-    """Score a classifier on texts that it was not trained on; for claims, also by the five groups.
+    """Score a classifier on held-out texts; a classifier of claims is also scored by the five groups of claims.
 
     Raises:
         InputError: No label names one of its classes.
@@ -256,7 +256,7 @@ def train_fallacies(
         encoder: Encoder whose vectors are features.
         folds: Number of folds.
         seed: Seed of folds and resampling.
-        precision: Minimum share of correct answers above the threshold, by the lower end of its 95% interval.
+        precision: Minimum precision above the threshold, measured by the lower end of its 95% interval.
         provenance: Description of the training data.
         on_progress: Callback that receives the number of texts read since its last call.
 

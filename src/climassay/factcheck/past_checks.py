@@ -19,9 +19,9 @@ TRANSCRIPTS = "transcript"
 MIN_SIMILARITY = 0.75
 """Minimum cosine similarity of similar claims, measured for the bundled encoder.
 
-Of 30 pairs of a claim and its paraphrase, 27 reach it; of the 31,878 pairs of different claims of Climate Feedback,
-Skeptical Science and the primer, 20 do, most of which are one myth in two forms. Negations and other numbers change the
-similarity little, so :class:`PastCheck` reports them separately.
+Of 30 pairs of a claim and its paraphrase, 27 reach it. Of the 31,878 pairs of different claims by Climate Feedback,
+Skeptical Science and the primer, 20 do; most of these pairs are two forms of one myth. Negations and different numbers
+change the similarity little, so :class:`PastCheck` reports them separately.
 """
 
 _NEGATION = re.compile(
@@ -60,7 +60,7 @@ class PastCheck:
     """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`."""
     scale: str
     demonstration: bool
-    """Whether a very small model took part, so that the verdict is not reliable."""
+    """Whether a very small model took part; the verdict is then not reliable."""
     similarity: float
     """Cosine similarity of the claims; 1 for the same claim."""
     same: bool
@@ -84,14 +84,14 @@ def find_past(
     Vectors of claims are cached in the cache folder by the encoder's fingerprint.
 
     Args:
-        store: Records of a workspace, which are only read.
+        store: Records of a workspace; nothing is written to them.
         claim_text: Claim to be checked.
         encoder: Encoder that compares claims.
         min_similarity: Minimum cosine similarity of a similar claim.
         limit: Maximum number of fact-checks returned; all by default.
 
     Returns:
-        Fact-checks of the same claim, then the others by similarity; equal ones with the newest first.
+        Fact-checks of the same claim, then of similar claims by decreasing similarity; ties are ordered newest first.
 
     Notes:
         3000 transcripts of 107 kB take about one second, and encoding 3000 new claims 13 seconds more.
@@ -126,9 +126,9 @@ def find_past(
 
 
 def _read_debates(store: Records) -> list[tuple[Any, ...]]:
-    """Return run id, start time, claim, label, outcome, scale and whether it is a demonstration of every stored debate.
+    """Return a tuple for each stored debate, oldest first, without hidden checks.
 
-    The oldest debate comes first. Hidden checks are left out.
+    Its items are run id, start time, claim, label, outcome, scale, and whether the debate was a demonstration.
     """
     results, runs = tables.results, tables.runs
 

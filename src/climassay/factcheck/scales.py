@@ -45,10 +45,10 @@ class Scale:
     levels: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Coarser scales: class of each label, by number of classes."""
     finer: Mapping[str, str] = field(default_factory=dict)
-    """Labels by a finer verdict of the same publisher, which files may hold in their place."""
+    """Label for each finer verdict of the same publisher; files may contain these verdicts instead of labels."""
 
     def distance(self, first: str, second: str) -> int:
-        """Return the number of steps between two labels.
+        """Return the number of steps between two labels on the scale.
 
         Raises:
             InputError: A label is not part of the order.

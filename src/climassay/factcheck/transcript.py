@@ -24,7 +24,7 @@ from climassay.models.contract import Usage
 
 Placement = Literal["consensus", "outlier", "exaggerated", "misleading"]
 """Position of a claim relative to scientific knowledge: the consensus view, an outlier view, an exaggerated fact, or a
-fact presented in a misleading way."""
+fact that is presented in a misleading way."""
 CloseReason = Literal[
     "close verdicts", "no change", "mediator", "round limit", "one informed advocate", "not enough information"
 ]
@@ -182,14 +182,14 @@ class AdvocateOpinion:
     removed_citations: int = 0
     """Number of citations removed because they name no passage of the debate."""
     contradicts: bool | None = None
-    """Whether the explanation argues for the other side of the scale; None if unknown."""
+    """Whether the explanation argues for the side of the scale opposite to the verdict; None if unknown."""
     changed: bool = False
     """Whether the verdict differs from that of the previous round."""
     asks: tuple[FollowUp, ...] = ()
     """Questions to other advocates."""
     error: str | None = None
     quotations: tuple[Quotation, ...] = ()
-    """Quotations for and against, in the advocate's order."""
+    """Quotations for and against the claim, in the order in which the advocate gave them."""
     removed_quotations: int = 0
     """Number of quotations removed because they do not occur in their passage."""
     withheld: str | None = None
@@ -207,7 +207,7 @@ class MediatorDecision:
     """Whether the debate ends."""
     reason: Literal[CloseReason, OpenReason]
     verdict: str | None
-    """Verdict if the debate ended now; None if a model call failed."""
+    """Verdict that the debate would have if it ended now; None if a model call failed."""
     levels: Levels | None = None
     probabilities: tuple[float, ...] = ()
     """Probability of each label of the scale, in order."""
@@ -229,7 +229,7 @@ class Round:
     opinions: tuple[AdvocateOpinion, ...]
     """Opinion of each advocate on the whole claim."""
     parts: tuple[AdvocateOpinion, ...]
-    """Opinions of all advocates on the single subclaims; empty if there is only one subclaim."""
+    """Opinions of all advocates on the individual subclaims; empty if there is only one subclaim."""
     decision: MediatorDecision
 
 
@@ -241,16 +241,16 @@ class Verdict:
     label: str | None
     """Label of the scale; "not enough information" if that is the outcome; None for other outcomes."""
     restated: str
-    """Text of the claim, repeated with the verdict."""
+    """Text of the claim, to be shown with the verdict."""
     levels: Levels | None = None
     probabilities: tuple[float, ...] = ()
     explanation: tuple[AnswerSentence, ...] = ()
     """Explanation in plain language, with citations."""
     caveats: tuple[str, ...] = ()
-    """Warnings for the reader: evidence of only one advocate, differing advocates, outdated evidence."""
+    """Warnings for the reader, for example that only one advocate has evidence or that advocates differ."""
     removed_citations: int = 0
     contradicts: bool | None = None
-    """Whether the explanation argues for the other side of the scale; None if unknown."""
+    """Whether the explanation argues for the side of the scale opposite to the verdict; None if unknown."""
     error: str | None = None
     quotations: tuple[Quotation, ...] = ()
     """Quotations on which the mediator bases the verdict."""
@@ -290,14 +290,14 @@ class AdvocateProfile:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """Agreement of the verdicts of repeated debates."""
+    """Agreement among the verdicts of repeated debates about a claim."""
 
     samples: int
     """Number of debates."""
     labels: tuple[str | None, ...]
-    """Verdict of each debate; the first one is that of the transcript."""
+    """Verdict of each repeated debate; the first is that of the debate that the transcript records."""
     share: float
-    """Share of the debates that ended with the most frequent verdict."""
+    """Proportion of the debates that ended with the most frequent verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +316,7 @@ class Transcript:
     sources: tuple[PassageCitation, ...]
     """All retrieved passages, ordered by number."""
     prefixed: bool = False
-    """Whether a prefix about climate change was added to the claim."""
+    """Whether prompts put the claim in the context of climate change by a prefix."""
     split: Literal["model", "rules", "whole"] = "whole"
     """Method that split the claim into subclaims."""
     warnings: tuple[str, ...] = ()
@@ -329,7 +329,7 @@ class Transcript:
     without: tuple[tuple[str, str | None], ...] = ()
     """Pairs of an informed advocate's name and the mediator's verdict without that advocate; empty if not requested."""
     demonstration: bool = False
-    """Whether a very small model took part in the debate, so that the result is not reliable."""
+    """Whether a very small model took part in the debate; the result is then not reliable."""
     fallacy: Fallacy | None = None
     """Likely fallacy of a refuted claim."""
 
@@ -351,8 +351,7 @@ class Retrieval:
     """Event of a debate: passages were found, which may be cited from now on."""
 
     passages: tuple[PassageCitation, ...]
-    """New passages, and passages that a further advocate received; the latter replace earlier entries of the same
-    number."""
+    """New passages, and known passages that another advocate has now received; these replace their earlier entries."""
 
 
 Doing = Literal["searching", "judging", "checking quotations", "asking", "replying", "weighing", "concluding"]
@@ -471,7 +470,7 @@ def _load(record_type: Any, data: Any) -> Any:
 
 
 def _unknown_field(data: Any, valid: Any) -> tuple[str | int, ...]:
-    """Return the path of the first field of JSON-serialisable values that valid ones lack; empty if there is none."""
+    """Return the path of the first field of ``data`` that is absent from ``valid``; empty if there is none."""
     pairs: Iterator[tuple[str | int, Any]] = iter(())
     if isinstance(data, Mapping):
         pairs = iter(data.items())

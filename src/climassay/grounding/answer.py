@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from climassay.corpus.collection import Collection
 from climassay.corpus.collection_storage import StoredDocument
 from climassay.corpus.documents import Hit, Passage
-from climassay.corpus.relevance import RELEVANCE, Threshold, heading_share
+from climassay.corpus.relevance import RELEVANCE, Threshold, compute_heading_share
 from climassay.corpus.search import (
     CANDIDATES,
     DEFAULT_DENSE_WEIGHT,
     DENSE_WEIGHT,
     RRF_CONSTANT,
     SearchMode,
-    add_headings,
-    weighted_sum,
+    add_heading_shares,
+    add_weighted_scores,
 )
 from climassay.errors import InputError, NoAnswerError
 from climassay.grounding.citations import AnswerSentence, complete_sentences, format_sentence, ground_text
@@ -125,11 +125,13 @@ class CollectionGroup:
             }
             bm25_scores = {hit.passage.id: hit.score for hit in bm25_hits if hit.passage.id in hits}
             weights = [DENSE_WEIGHT.get(name, DEFAULT_DENSE_WEIGHT) for name in encoders]
-            shares = {item: heading_share(query, hit.passage.headings) for item, hit in hits.items()}
+            shares = {item: compute_heading_share(query, hit.passage.headings) for item, hit in hits.items()}
             scores = (
                 dense_scores
                 if mode == "dense"
-                else add_headings(weighted_sum(dense_scores, bm25_scores, sum(weights) / len(weights)), shares)
+                else add_heading_shares(
+                    add_weighted_scores(dense_scores, bm25_scores, sum(weights) / len(weights)), shares
+                )
             )
         best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
         return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]

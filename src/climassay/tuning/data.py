@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Literal
 
-from climassay.corpus.documents import shared_start
+from climassay.corpus.documents import count_repeated_characters
 from climassay.errors import InputError
 from climassay.learning.splits import split_groups
 from climassay.models.contract import Message
@@ -44,7 +44,7 @@ class TextDocument:
         paragraphs = []
         previous = ""
         for passage in passages:
-            text = passage[shared_start(previous, passage) :].strip()
+            text = passage[count_repeated_characters(previous, passage) :].strip()
             if text:
                 paragraphs.append(text)
             previous = passage

@@ -16,12 +16,12 @@ from climassay.corpus.documents import (
     ReadOptions,
     ReadResult,
     Skipped,
-    merge_left_out,
+    merge_omitted_parts,
 )
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
-from climassay.corpus.readers.references import is_references_heading, leave_out_references
+from climassay.corpus.readers.references import is_references_heading, omit_references
 from climassay.corpus.readers.text import decode_markup
 from climassay.errors import DocumentError
 
@@ -30,9 +30,9 @@ _ENCRYPTION = "META-INF/encryption.xml"
 _PAGE_TYPES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbook+xml"})
 MAX_PAGES = 20_000
 MAX_GROWTH = 100
-"""Maximum ratio of unpacked to packed size; text is rarely compressed 10 times, a zip bomb 1000 times."""
-UNCHECKED_BYTES = 16 * MEBIBYTE
-"""Maximum unpacked size for which the ratio is not checked."""
+"""Maximum ratio of decompressed to compressed size; text rarely reaches 10, a zip bomb 1000."""
+MAX_UNCHECKED_BYTES = 16 * MEBIBYTE
+"""Decompressed size, in bytes, up to which the ratio is not checked."""
 
 
 @reader("epub", ".epub")
@@ -40,25 +40,25 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     """Read an EPUB book.
 
     Raises:
-        DocumentError: The file is not an EPUB, damaged, copy-protected, without text, or too large when unpacked.
+        DocumentError: The file is not an EPUB, damaged, copy-protected, without text, or too large when decompressed.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
-            check_unpacked(sum(entry.file_size for entry in book.infolist()), len(data), source, options)
+            check_decompressed_size(sum(entry.file_size for entry in book.infolist()), len(data), source, options)
             pages, fields = _read_package(book, source)
             if _ENCRYPTION in book.namelist():  # fonts are often obfuscated, which does no harm
                 references = read_xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
                 if {unquote(reference.get("URI", "")) for reference in references} & set(pages):
                     raise DocumentError(f"{source} is copy-protected (its pages are encrypted) and cannot be read.")
-            blocks, skipped, left_out = _read_pages(book, pages, source)
+            blocks, skipped, omitted_parts = _read_pages(book, pages, source)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
         raise DocumentError(f"{source} is not a readable EPUB file (damaged, truncated or encrypted).") from None
     if not blocks:
         reason = "has no readable page (each is damaged or missing)" if skipped else "has no text in its pages"
         raise DocumentError(f"{source} {reason}.")
     if not options.references:
-        blocks, left_out_references = leave_out_references(blocks)
-        left_out = (*left_out_references, *left_out)
+        blocks, omitted_references = omit_references(blocks)
+        omitted_parts = (*omitted_references, *omitted_parts)
     document = Document(
         id=document_id(data),
         title=options.title or fields.get("title") or source.rsplit(".", 1)[0],
@@ -68,39 +68,45 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
         licence=fields.get("rights"),
         author=fields.get("creator"),
         media="epub",
-        left_out=left_out,
+        omitted_parts=omitted_parts,
     )
     return ReadResult(source, (document,), tuple(skipped))
 
 
-def check_unpacked(unpacked: int, packed: int, source: str, options: ReadOptions) -> None:
-    """Reject an archive that would exhaust memory; zipfile reads no more of an entry than its header states.
+def check_decompressed_size(
+    n_decompressed_bytes: int, n_compressed_bytes: int, source: str, options: ReadOptions
+) -> None:
+    """Reject an archive that would exhaust memory when decompressed.
+
+    The sizes are those stated in the archive; zipfile does not read more of an entry than its header states.
 
     Raises:
-        DocumentError: The unpacked size exceeds ``options.max_bytes``, or :data:`MAX_GROWTH` times the packed size.
+        DocumentError: The decompressed size exceeds ``options.max_bytes``, or :data:`MAX_GROWTH` times the compressed
+            size.
     """
-    if unpacked > options.max_bytes:
+    if n_decompressed_bytes > options.max_bytes:
         raise DocumentError(f"{source} unpacks to more than the limit of {options.max_bytes >> 20} MB.")
-    if unpacked > UNCHECKED_BYTES and unpacked > MAX_GROWTH * packed:
+    if n_decompressed_bytes > MAX_UNCHECKED_BYTES and n_decompressed_bytes > MAX_GROWTH * n_compressed_bytes:
         raise DocumentError(
-            f"{source} was not read: it grows {unpacked // packed:,} times when unpacked, as attacks do, not books."
+            f"{source} was not read: it grows {n_decompressed_bytes // n_compressed_bytes:,} times when unpacked, "
+            "as attacks do, not books."
         )
 
 
 def read_xml(book: zipfile.ZipFile, name: str, source: str, kind: str = "an EPUB") -> ET.Element:
-    """Parse an XML file of a zip archive, rejecting entity definitions.
+    """Parse an XML file in a zip archive; entity definitions are rejected.
 
     Raises:
         DocumentError: The file is missing, not well-formed, or defines entities.
     """
 
-    def refuse_entity(*_: object) -> None:
+    def reject_entity(*_: object) -> None:
         raise DocumentError(f"{source} was not read: its {name} defines XML entities, as attacks do and books do not.")
 
     try:
         content = book.read(name)
         parser = expat.ParserCreate()
-        parser.EntityDeclHandler = refuse_entity  # finds what declares entities, whatever the encoding
+        parser.EntityDeclHandler = reject_entity  # finds what declares entities, whatever the encoding
         parser.Parse(content, True)
         return ET.fromstring(content)
     except (KeyError, ET.ParseError, expat.ExpatError, LookupError, RecursionError):
@@ -108,7 +114,7 @@ def read_xml(book: zipfile.ZipFile, name: str, source: str, kind: str = "an EPUB
 
 
 def _read_package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[str, str]]:
-    """Return the page names in reading order, and the Dublin Core metadata by name."""
+    """Return the names of the pages in reading order, and the Dublin Core metadata by name."""
     rootfile = read_xml(book, _CONTAINER, source).find(".//{*}rootfile")
     if rootfile is None or not (path := rootfile.get("full-path")):
         raise DocumentError(f"{source} is not an EPUB file (its container names no package).")
@@ -131,7 +137,7 @@ def _read_package(book: zipfile.ZipFile, source: str) -> tuple[list[str], dict[s
 
 
 def _find_entry(book: zipfile.ZipFile, name: str) -> str:
-    """Return the name of an archive's entry, which a package writes with or without percent-encoding."""
+    """Return the name of an archive entry; the package may give it percent-encoded."""
     return name if name in book.NameToInfo else unquote(name)
 
 
@@ -140,7 +146,7 @@ def _read_pages(
 ) -> tuple[list[Block], list[Skipped], tuple[OmittedParts, ...]]:
     blocks: list[Block] = []
     skipped: list[Skipped] = []
-    left_out: list[tuple[OmittedParts, ...]] = []
+    omitted_parts: list[tuple[OmittedParts, ...]] = []
     chapter: tuple[str, ...] = ()
     for name in pages:
         try:
@@ -152,11 +158,11 @@ def _read_pages(
             skipped.append(Skipped(source, f"{name} in {source} is damaged and was not read."))
             continue
         # References are recognised later: a list may go on in the next page.
-        page, left_out_of_page = read_html_text(decode_markup(content, source), source, references=True)
-        left_out.append(left_out_of_page)
+        page, page_omitted_parts = read_html_text(decode_markup(content, source), source, references=True)
+        omitted_parts.append(page_omitted_parts)
         for block in page:
             # A page without a heading continues the chapter of the page before.
             if block.headings and not is_references_heading(block.headings[0]):
                 chapter = block.headings[:1]
             blocks.append(Block(text=block.text, headings=block.headings or chapter))
-    return blocks, skipped, merge_left_out(left_out)
+    return blocks, skipped, merge_omitted_parts(omitted_parts)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 LINE_END_HYPHEN = "\ufffe"
-"""Placeholder for a hyphen at a line end, which may or may not belong to the word."""
+"""Placeholder for a hyphen at the end of a line, which may or may not be part of the word."""
 
 _LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
 # Fonts of TeX keep ligatures at these control codes; a file without a Unicode map shows them bare, between letters.
@@ -15,16 +15,16 @@ _TEX_LIGATURES = {"\x0b": "ff", "\x0c": "fi", "\x0d": "fl", "\x0e": "ffi", "\x0f
 _TEX_LIGATURE = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?=[A-Za-z])")
 _INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff\u200e\u200f\u202a\u202b\u202c\u202d\u202e"
 _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
-_PRIVATE = "\ue000-\uf8ff"
+_PRIVATE_USE = "\ue000-\uf8ff"
 _LONE_SURROGATES = "\ud800-\udfff"
-"""Range of surrogates, which cannot be stored; JSON may contain one without its partner."""
+"""Range of surrogate code points, which cannot be stored; JSON may contain unpaired ones."""
 _STYLED = "\U0001d400-\U0001d7ff"
 """Range of letters and digits in a mathematical style such as italic, which are replaced by plain ones."""
-_WINDOWS = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
-"""Windows-1252 characters by the control character that replaces them in text decoded as Latin-1."""
+_WINDOWS_1252 = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
+"""Windows-1252 characters by the control characters that replace them in text decoded as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
-_ODD = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE}{_LONE_SURROGATES}{_STYLED}]+")
-_REPLACEMENTS = _LIGATURES | _WINDOWS | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
+_UNUSUAL = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE_USE}{_LONE_SURROGATES}{_STYLED}]+")
+_REPLACEMENTS = _LIGATURES | _WINDOWS_1252 | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
 _WORD_AT_START = re.compile(r"\s*((?:[^\W_]|-(?=[^\W_]))*)")
@@ -34,38 +34,41 @@ MIN_COMPOUND_PART = 3
 
 
 def clean(text: str) -> str:
-    """Return text as one line: NFC, single spaces, ligatures spelled out, no control characters.
+    """Normalise text to one line: NFC, single spaces, ligatures spelled out, no control characters.
 
-    Latin-1 control characters become windows-1252 characters (``1850–1900``). Other characters removed between two
-    digits are replaced by a space, a soft hyphen by a hyphen.
+    Latin-1 control characters become windows-1252 characters (``1850–1900``), letters and digits in a mathematical
+    style become plain ones (``𝑇`` is ``T``), and surrogate pairs are joined. Between two digits, other removed
+    characters are replaced by a space, soft hyphens by a hyphen.
 
-    Superscripts, subscripts and mathematical signs are kept: ``W m⁻²`` is not ``W m-2`` (NFC, not NFKC). Letters and
-    digits in a style of mathematics become plain ones (``𝑇`` is ``T``); halves of a character are joined.
+    Superscripts, subscripts and mathematical signs are kept: ``W m⁻²`` does not become ``W m-2``, as with NFKC.
     """
     if not (text.isascii() and text.isprintable()):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         text = _TEX_LIGATURE.sub(lambda match: _TEX_LIGATURES[match.group()], text)
-        text = _ODD.sub(_replacement, unicodedata.normalize("NFC", text))
+        text = _UNUSUAL.sub(_replace_unusual, unicodedata.normalize("NFC", text))
     return " ".join(text.split())
 
 
-def _replacement(match: re.Match[str]) -> str:
-    """Return the replacement of unusual characters, keeping digits around them apart."""
-    odd = match.group()
-    replacement = "".join(_REPLACEMENTS.get(char) or _plain(char) for char in odd)
-    before, after = match.string[match.start() - 1 : match.start()], match.string[match.end() : match.end() + 1]
-    if replacement or not (before.isdigit() and after.isdigit()):
+def _replace_unusual(match: re.Match[str]) -> str:
+    """Return the replacement for a run of unusual characters; digits on both sides remain separated."""
+    characters = match.group()
+    replacement = "".join(_REPLACEMENTS.get(char) or _to_plain(char) for char in characters)
+    previous_character, next_character = (
+        match.string[match.start() - 1 : match.start()],
+        match.string[match.end() : match.end() + 1],
+    )
+    if replacement or not (previous_character.isdigit() and next_character.isdigit()):
         return replacement
-    return "-" if _SOFT_HYPHEN in odd else " "
+    return "-" if _SOFT_HYPHEN in characters else " "
 
 
-def _plain(char: str) -> str:
-    """Return the plain form of a styled letter or digit, and nothing for other unusual characters."""
+def _to_plain(char: str) -> str:
+    """Return the plain form of a styled letter or digit, and an empty string for other unusual characters."""
     return unicodedata.normalize("NFKC", char) if char >= _STYLED[0] else ""
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
-    """Count the words of texts in lower case; compounds count as a whole and in parts."""
+    """Count lower-cased words; a compound counts as a whole, and so does each of its parts."""
     joined = "\n".join(texts).lower().replace("‐", "-")
     if LINE_END_HYPHEN in joined:
         joined = _replace_broken_words(joined, lambda _left, _right: " ")  # halves of words are not words
@@ -78,9 +81,10 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
 
 
 def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
-    """Resolve each :data:`LINE_END_HYPHEN`: ``prob￾lems`` becomes problems, ``short￾lived`` short-lived.
+    """Replace each :data:`LINE_END_HYPHEN` by a hyphen or nothing.
 
-    ``vocabulary`` counts the words of the whole document (:func:`count_words`), which decide between spellings.
+    For example, ``prob￾lems`` becomes problems, and ``short￾lived`` short-lived. ``vocabulary`` counts the words of the
+    whole document (:func:`count_words`), which decide between spellings.
     """
     if LINE_END_HYPHEN not in text:
         return text
@@ -88,16 +92,16 @@ def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
 
 
 def _replace_broken_words(text: str, resolve: Callable[[str, str], str]) -> str:
-    """Replace each pair of word parts around a placeholder by ``resolve(left, right)``."""
-    first, *rest = text.split(LINE_END_HYPHEN)
-    done = first
-    for part in rest:
-        ending = _LETTERS_AT_END.search(done, max(0, len(done) - MAX_WORD))
+    """Replace each placeholder and the word parts on both sides by ``resolve(left, right)``."""
+    first_part, *other_parts = text.split(LINE_END_HYPHEN)
+    result = first_part
+    for part in other_parts:
+        ending = _LETTERS_AT_END.search(result, max(0, len(result) - MAX_WORD))
         left = ending.group() if ending else ""
         match = _WORD_AT_START.match(part)
         right = match.group(1) if match else ""
-        done = f"{done[: len(done) - len(left)]}{resolve(left, right)}{part[match.end() if match else 0 :]}"
-    return done
+        result = f"{result[: len(result) - len(left)]}{resolve(left, right)}{part[match.end() if match else 0 :]}"
+    return result
 
 
 def _join_word_parts(left: str, right: str, vocabulary: Counter[str]) -> str:
@@ -105,25 +109,25 @@ def _join_word_parts(left: str, right: str, vocabulary: Counter[str]) -> str:
     if not left or not right or not (right[0].islower() or is_upper_case):
         return f"{left}-{right}"
     low_left, low_right = left.lower(), right.lower()
-    joined, compound = vocabulary[low_left + low_right], vocabulary[f"{low_left}-{low_right}"]
-    if joined != compound:
-        return left + right if joined > compound else f"{left}-{right}"
-    both_words = vocabulary[low_left] > 0 and vocabulary[low_right.split("-")[0]] > 0
-    if both_words and min(len(left), len(right)) >= MIN_COMPOUND_PART:
+    n_joined, n_compound = vocabulary[low_left + low_right], vocabulary[f"{low_left}-{low_right}"]
+    if n_joined != n_compound:
+        return left + right if n_joined > n_compound else f"{left}-{right}"
+    are_words = vocabulary[low_left] > 0 and vocabulary[low_right.split("-")[0]] > 0
+    if are_words and min(len(left), len(right)) >= MIN_COMPOUND_PART:
         return f"{left}-{right}"
     return left + right
 
 
 def mask_digits(text: str) -> str:
-    """Replace each run of digits by ``#``, so that ``Chapter 7 | 12`` equals ``Chapter 7 | 13``."""
+    """Replace each run of digits by ``#``, which makes ``Chapter 7 | 12`` and ``Chapter 7 | 13`` equal."""
     return _DIGITS.sub("#", text)
 
 
 def document_id(*contents: str | bytes) -> str:
-    """Hash contents into an id of 16 hexadecimal digits, independent of the file name.
+    """Hash contents to an id of 16 hexadecimal digits.
 
     Args:
-        contents: Bytes of a file, or texts if the document is a part of a file.
+        contents: Bytes of a file, or texts if the document is only a part of a file.
     """
     digest = hashlib.sha256()
     for content in contents:

@@ -19,18 +19,19 @@ _MAX_LISTED_ENDINGS = 8
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """Reader of one file type."""
+    """A file type with the function that reads it."""
 
     endings: tuple[str, ...]
-    """File name endings in lower case with dot; each may be followed by ``.gz``."""
+    """File name endings in lower case with the dot; each may be followed by ``.gz``."""
     read: Read
-    """Function from bytes, file name and options to a document, or a :class:`ReadResult` for several."""
+    """Function of bytes, file name and options that returns a document, or a :class:`ReadResult` for several documents.
+    """
     magic: bytes = b""
-    """First bytes of the content, by which files with unknown endings are recognised; empty for none."""
+    """First bytes of such files, by which they are recognised if the file name ending is unknown; empty for none."""
     paged: bool = False
-    """True if ``read`` takes a page callback as its last argument."""
+    """True if ``read`` accepts a page callback as an additional argument."""
     packed: bool = False
-    """True if gzip content is not unpacked before reading."""
+    """True if gzip-compressed content is passed to ``read`` as it is."""
 
 
 READERS: Registry[FileReader] = Registry(
@@ -38,11 +39,16 @@ READERS: Registry[FileReader] = Registry(
     "climassay.readers",
     [f"climassay.corpus.readers.{name}" for name in ("pdf", "html", "markdown", "text", "archives", "word", "tables")],
 )
-"""Readers by file type."""
+"""File readers by the name of the file type."""
 
 
-def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
-    """Register a function as the reader of a file type; ``more`` are fields of :class:`FileReader`.
+def reader(kind: str, *endings: str, **fields: Any) -> Callable[[Read], Read]:
+    """Register a function as the reader of a file type.
+
+    Args:
+        kind: Name of the file type.
+        endings: File name endings, with the dot.
+        fields: Further fields of :class:`FileReader`.
 
     Example:
         >>> @reader("rst", ".rst")
@@ -50,44 +56,44 @@ def reader(kind: str, *endings: str, **more: Any) -> Callable[[Read], Read]:
         ...     return Document(document_id(data), source, source, (Block(data.decode()),), media="rst")
     """
 
-    def add(function: Read) -> Read:
-        READERS.add(kind, FileReader(endings, function, **more), function.__module__)
+    def register(function: Read) -> Read:
+        READERS.add(kind, FileReader(endings, function, **fields), function.__module__)
         return function
 
-    return add
+    return register
 
 
-def file_endings() -> dict[str, str]:
-    """Return the file type of each file name ending."""
+def list_file_endings() -> dict[str, str]:
+    """Return the file type for each file name ending."""
     return {ending: kind for kind, file_reader in READERS.items() for ending in file_reader.endings}
 
 
-def kind_of(path: Path) -> str | None:
-    """Return the file type for a file name, or None."""
+def find_file_type(path: Path) -> str | None:
+    """Return the file type of a file by its name; None if the ending is unknown."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
-    return file_endings().get(suffixes[-1]) if suffixes else None
+    return list_file_endings().get(suffixes[-1]) if suffixes else None
 
 
 def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[str, str, bytes]:
-    """Read a file, unpacking gzip, and return its name, type and content.
+    """Read a file, decompressing gzip; return its name, file type and content.
 
     Args:
         path: The file.
-        max_bytes: Maximum size in bytes, packed and unpacked.
-        source: Name for messages; by default the file name.
+        max_bytes: Maximum size in bytes, compressed and decompressed.
+        source: Name of the file in messages; by default its own.
 
     Raises:
-        DocumentError: The file is missing, a folder, unreadable, of unknown type, empty, larger than ``max_bytes``
-            (packed or unpacked), or damaged gzip.
+        DocumentError: The file is missing, a folder, unreadable, of unknown type, empty, damaged, or larger than
+            ``max_bytes``.
     """
     source = source or path.name
     if not path.exists():
         raise DocumentError(f"There is no file {path}.")
     if path.is_dir():
         raise DocumentError(f"{path} is a folder, not a file.")
-    kind = kind_of(path)
+    kind = find_file_type(path)
     try:
         size = path.stat().st_size
         if size > max_bytes:
@@ -102,7 +108,7 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
         None,
     )
     if kind is None:
-        listed = " ".join(sorted(file_endings()))
+        listed = " ".join(sorted(list_file_endings()))
         raise DocumentError(
             f"{source} is of an unknown kind; names must end in one of {listed} (each may have .gz after it)."
         )
@@ -127,18 +133,18 @@ def read(
     source: str | None = None,
     on_page: PageCallback | None = None,
 ) -> ReadResult:
-    """Read one file into documents.
+    """Read the documents of one file.
 
     Args:
-        path: PDF, HTML, Markdown, plain text, EPUB, Word (.docx), or a table (CSV, TSV, JSON, JSONL, Parquet);
-            gzip of any of these.
-        options: Column names of tables, and metadata that overrides the file's.
+        path: PDF, HTML, Markdown, plain text, EPUB or Word file (.docx), or table (CSV, TSV, JSON, JSONL, Parquet);
+            each may be compressed with gzip.
+        options: Column names of tables, and metadata that override those in the file.
         source: Name of the file in documents and messages; by default its own.
-        on_page: Called before each page of a PDF file with its number and the number of pages.
+        on_page: Function called before each page of a PDF file with its number and the number of pages.
 
     Returns:
-        The documents of the file (a table may have several) and the parts that could not be read, each with a reason.
-        Bad content raises nothing: an unreadable file gives no documents and one reason.
+        The documents (a table may contain several), and the parts that could not be read, each with a reason. An
+            unreadable file raises no error: the result has no documents and one reason.
     """
     options = options or ReadOptions()
     path = Path(path)
@@ -146,10 +152,10 @@ def read(
     try:
         _, kind, data = open_file(path, options.max_bytes, name)
         file_reader = READERS[kind]
-        results = file_reader.read(data, name, options, *((on_page,) if file_reader.paged else ()))
+        content = file_reader.read(data, name, options, *((on_page,) if file_reader.paged else ()))
     except DocumentError as error:
         return ReadResult(name, (), (Skipped(name, str(error)),))
-    result = results if isinstance(results, ReadResult) else ReadResult(name, (results,))
+    result = content if isinstance(content, ReadResult) else ReadResult(name, (content,))
     overrides: dict[str, Any] = dict(options.overrides)
     if len(result.documents) == 1:
         overrides["path"] = str(path)
@@ -157,36 +163,39 @@ def read(
 
 
 def find_files(paths: Iterable[str | Path]) -> list[Path]:
-    """List files to read without duplicates: named files, and files of known types in named folders, sorted.
+    """List the files to read: named files, and files of known types in named folders, sorted and without duplicates.
 
-    Hidden files and folders, files of unknown types, and links that lead out of the folder are skipped unless they are
-    named: an untrusted folder may link to private files.
+    In folders, hidden files and folders, files of unknown types, and links to files outside the folder are skipped,
+    because an untrusted folder may link to private files.
     """
-    results: dict[Path, None] = {}
+    files: dict[Path, None] = {}
     for path in map(Path, paths):
-        results.update(dict.fromkeys(filter(kind_of, _files_below(path)) if path.is_dir() else [path]))
-    return list(results)
+        files.update(dict.fromkeys(filter(find_file_type, _iterate_files(path)) if path.is_dir() else [path]))
+    return list(files)
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, sorted, without hidden ones and links that lead out of it."""
+def _iterate_files(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder and its subfolders, sorted, except hidden ones and links out of the folder."""
     root = folder.resolve()
     for file in sorted(folder.rglob("*")):
-        hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-        if not hidden and file.is_file() and root in file.resolve().parents:
+        is_hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+        if not is_hidden and file.is_file() and root in file.resolve().parents:
             yield file
 
 
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
-    """Read files and folders one by one; see :func:`read` and :func:`find_files`.
+    """Read files, and all files in folders, one by one; see :func:`read` and :func:`find_files`.
 
-    Files of unknown types in a folder are counted in ``skipped`` of a result of the folder itself.
+    If a folder contains files of unknown types, the last results include one for the folder that counts them in
+    ``skipped``.
     """
     roots = [Path(path) for path in paths]
     for path in find_files(roots):
         yield read(path, options)
     for folder in filter(Path.is_dir, roots):
-        endings = Counter(file.suffix.lower() or "no ending" for file in _files_below(folder) if not kind_of(file))
+        endings = Counter(
+            file.suffix.lower() or "no ending" for file in _iterate_files(folder) if not find_file_type(file)
+        )
         if endings:
             listed = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))
             more = ", ..." if len(endings) > _MAX_LISTED_ENDINGS else ""

@@ -14,27 +14,27 @@ from selectolax.lexbor import LexborHTMLParser
 from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
-from climassay.corpus.readers.html_blocks import heading_text, html_blocks
+from climassay.corpus.readers.html_blocks import extract_blocks, extract_heading
 from climassay.corpus.readers.text import decode_markup
 from climassay.errors import DocumentError
 
 _TAG = re.compile(r"<(/?)([a-zA-Z][^\s/>]*)")
-_NEVER_DEEP = frozenset(
+_NOT_NESTED_TAGS = frozenset(
     [
         *("a", "p", "li", "dt", "dd", "tr", "td", "th", "thead", "tbody", "tfoot"),
         *("option", "optgroup", "rp", "rt", "html"),
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
     ]
 )
-"""Tags that need no end tag, or that the next tag of the same kind closes."""
-_VOID = frozenset(
+"""Tags that need no end tag, or that the next tag of the same kind closes; they are not counted as nested."""
+_VOID_TAGS = frozenset(
     [
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
         *("track", "wbr"),
     ]
 )
 _RAW_IN_HTML = frozenset({"xmp", "iframe", "noembed", "noframes", "plaintext", "listing", "noscript"})
-"""Elements whose content an HTML parser does not parse as markup."""
+"""Elements whose content HTML parsers treat as raw text, not as markup."""
 _LOOKS_LIKE_XML = re.compile(
     r"\A\s*<\?xml\b|http://www\.w3\.org/1999/xhtml|<(?!(?:area|base|br|col|embed|hr|img|input|link|meta|param|source|track|wbr)\b)"
     r"[a-zA-Z][\w:.-]*(?:\s[^<>]*)?/>"
@@ -44,7 +44,7 @@ _NOSCRIPT = re.compile(r"<(/?)noscript\b[^<>]*>", re.IGNORECASE)
 _MIN_NOSCRIPT_CHARACTERS = 500
 _DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 MAX_DEPTH = 10_000
-"""Maximum nesting of elements; parsing time is quadratic in it, and real pages nest dozens."""
+"""Maximum nesting depth of elements. Parsing time is quadratic in it; real pages have a depth of some dozens."""
 
 
 @reader("html", ".html", ".htm", ".xhtml")
@@ -60,8 +60,8 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     page = parse_markup(text, source)
     meta = _read_metadata(page)
     first_heading = page.css_first("h1")
-    heading = heading_text(first_heading) if first_heading else ""
-    blocks, left_out = _blocks_of(page, text, source, references=options.references)
+    heading = extract_heading(first_heading) if first_heading else ""
+    blocks, omitted_parts = _extract_blocks(page, text, source, references=options.references)
     if not blocks:
         raise DocumentError(f"{source} has no text (perhaps a script draws the page); save the page from a browser.")
     top_headings = {block.headings[:1] for block in blocks}
@@ -81,12 +81,12 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
         date=meta.date,
         licence=meta.licence,
         media="html",
-        left_out=left_out,
+        omitted_parts=omitted_parts,
     )
 
 
 def check_depth(text: str, source: str) -> None:
-    """Reject a page nested more than :data:`MAX_DEPTH` deep, before it is parsed.
+    """Reject a page whose elements are nested more than :data:`MAX_DEPTH` deep, without parsing it.
 
     Raises:
         DocumentError: The page is nested too deeply.
@@ -95,14 +95,14 @@ def check_depth(text: str, source: str) -> None:
     counts: Counter[str] = Counter()
     for match in _TAG.finditer(text):
         tag = match[2].lower()
-        if tag in _NEVER_DEEP:
+        if tag in _NOT_NESTED_TAGS:
             continue
         if not match[1]:
             open_tags.append(tag)
             counts[tag] += 1
         elif counts[tag]:
-            while (last := open_tags.pop()) != tag:
-                counts[last] -= 1
+            while (open_tag := open_tags.pop()) != tag:
+                counts[open_tag] -= 1
             counts[tag] -= 1
         if len(open_tags) > MAX_DEPTH:
             raise DocumentError(f"{source} was not read: more than {MAX_DEPTH:,} nested elements look like an attack.")
@@ -111,41 +111,41 @@ def check_depth(text: str, source: str) -> None:
 def read_html_text(
     markup: str, source: str, *, references: bool = False
 ) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the text blocks of HTML or XHTML in reading order, and the number of parts left out by kind.
+    """Return the text blocks of HTML or XHTML in reading order, and the number of omitted parts by kind.
 
-    Web pages, chapters of EPUB books and Word files (converted to HTML) are all read by this function.
+    Web pages, chapters of EPUB books and Word files (converted to HTML) are read by this function.
 
     Args:
         markup: A whole page or a fragment.
-        source: Name of the file, for error messages.
-        references: Include lists of references.
+        source: Name of the file in error messages.
+        references: True to include lists of references.
 
     Returns:
-        Blocks with the headings above them, and the number of blocks left out by kind.
+        Blocks with the headings above them, and the number of omitted blocks by kind.
 
     Raises:
         DocumentError: The elements are nested more than :data:`MAX_DEPTH` deep.
     """
-    return _blocks_of(parse_markup(markup, source), markup, source, references=references)
+    return _extract_blocks(parse_markup(markup, source), markup, source, references=references)
 
 
-def _blocks_of(
+def _extract_blocks(
     page: LexborHTMLParser, markup: str, source: str, *, references: bool
 ) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    blocks, left_out = html_blocks(page, references=references)
+    blocks, omitted_parts = extract_blocks(page, references=references)
     if not blocks and (closed := _SELF_CLOSED_RAW.sub(r"<\1\2></\1>", markup)) != markup:
         # An HTML parser takes the rest of the page for the content of <script/>.
-        blocks, left_out = html_blocks(parse_markup(closed, source), references=references)
+        blocks, omitted_parts = extract_blocks(parse_markup(closed, source), references=references)
     if not blocks and (unhidden_markup := _NOSCRIPT.sub(r"<\1div>", markup)) != markup:
         # A page drawn by a script may bring its text for readers without one; a mere request to enable it is no text.
-        fallback, left_out_of_fallback = html_blocks(parse_markup(unhidden_markup, source), references=references)
+        fallback, fallback_omitted_parts = extract_blocks(parse_markup(unhidden_markup, source), references=references)
         if sum(len(block.text) for block in fallback) >= _MIN_NOSCRIPT_CHARACTERS:
-            return fallback, left_out_of_fallback
-    return blocks, left_out
+            return fallback, fallback_omitted_parts
+    return blocks, omitted_parts
 
 
 def parse_markup(markup: str, source: str) -> LexborHTMLParser:
-    """Parse a page, as XML if it is well-formed XML and otherwise as HTML.
+    """Parse a page as XML if it is well-formed XML, otherwise as HTML.
 
     Raises:
         DocumentError: The elements are nested more than :data:`MAX_DEPTH` deep.
@@ -157,9 +157,10 @@ def parse_markup(markup: str, source: str) -> LexborHTMLParser:
 
 
 def xml_to_html(markup: str) -> str | None:
-    """Convert well-formed XML to HTML with an end tag for each element; return None for other text.
+    """Convert well-formed XML to HTML, with an end tag for each element; return None for other text.
 
-    External files are not read. A text that defines entities returns None, since an HTML parser does not expand them.
+    External files are not loaded. A text that defines entities also returns None, since HTML parsers do not expand
+    them.
     """
     writer = _HtmlWriter()
     parser = expat.ParserCreate(namespace_separator=" ")
@@ -168,7 +169,7 @@ def xml_to_html(markup: str) -> str | None:
     parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_ALWAYS)
     parser.UseForeignDTD(True)
     parser.ExternalEntityRefHandler = lambda *_: 1
-    parser.EntityDeclHandler = _refuse_entity
+    parser.EntityDeclHandler = _reject_entity
     parser.StartElementHandler = writer.start
     parser.EndElementHandler = writer.end
     parser.CharacterDataHandler = writer.text
@@ -181,15 +182,15 @@ def xml_to_html(markup: str) -> str | None:
 
 
 class _EntityDefinedError(Exception):
-    """Error for an XML text that defines an entity."""
+    """Raised when an XML text defines an entity."""
 
 
-def _refuse_entity(*_: object) -> None:
+def _reject_entity(*_: object) -> None:
     raise _EntityDefinedError
 
 
 class _HtmlWriter:
-    """Writes the elements and text reported by an XML parser as HTML."""
+    """Converts the events of an XML parser to HTML."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -197,28 +198,26 @@ class _HtmlWriter:
         """Name of the element with program text that is open."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """Write a start tag."""
         tag = _local_name(name)
         self._raw = tag if tag in ("script", "style") else ""
-        written = "".join(
+        attribute_text = "".join(
             f' {"epub:type" if name.endswith("/ops type") else _local_name(name)}="{escape(value)}"'
             for name, value in attributes.items()
         )
-        self.pieces.append(f"<{tag}{written}>")
+        self.pieces.append(f"<{tag}{attribute_text}>")
 
     def end(self, name: str) -> None:
-        """Write an end tag if HTML has one."""
+        """Write an end tag, unless the element is void in HTML."""
         tag = _local_name(name)
         self._raw = ""
-        if tag not in _VOID:
+        if tag not in _VOID_TAGS:
             self.pieces.append(f"</{tag}>")
 
     def text(self, data: str) -> None:
-        """Write text."""
         self.pieces.append(data.replace("</", "<\\/") if self._raw else escape(data, quote=False))
 
     def entity(self, name: str, is_parameter: bool) -> None:
-        """Write a reference to an entity of HTML."""
+        """Write an entity reference, which the HTML parser will resolve."""
         if not is_parameter:
             self.pieces.append(f"&{name};")
 
@@ -238,42 +237,42 @@ class _Metadata(NamedTuple):
 
 
 def _read_metadata(page: LexborHTMLParser) -> _Metadata:
-    """Read the page's metadata: Open Graph, Dublin Core, Highwire and JSON-LD."""
-    named: dict[str, str] = {}
+    """Read a page's metadata: Open Graph, Dublin Core, Highwire and JSON-LD."""
+    values_by_name: dict[str, str] = {}
     for node in page.css("meta[content]"):
         name = node.attributes.get("property") or node.attributes.get("name") or node.attributes.get("itemprop")
         if name and (content := clean(node.attributes.get("content") or "")):
-            named.setdefault(name.lower(), content)
-    linked = _read_json_ld(page)
+            values_by_name.setdefault(name.lower(), content)
+    json_ld = _read_json_ld(page)
     title_node = page.css_first("title")
-    title = _first_value(named, "citation_title", "og:title", "dc.title", "dcterms.title") or (
+    title = _find_first_value(values_by_name, "citation_title", "og:title", "dc.title", "dcterms.title") or (
         clean(title_node.text()) if title_node else None
     )
     canonical = page.css_first("link[rel=canonical]")
-    url = (canonical.attributes.get("href") if canonical else None) or _first_value(
-        named, "og:url", "citation_public_url"
+    url = (canonical.attributes.get("href") if canonical else None) or _find_first_value(
+        values_by_name, "og:url", "citation_public_url"
     )
-    date = _first_value(
-        named, "article:published_time", "citation_publication_date", "citation_date", "dcterms.issued", "dc.date",
-        "dcterms.date", "datepublished", "date", "dcterms.created",
-    ) or linked.get("datePublished")  # fmt: skip
+    date = _find_first_value(
+        values_by_name, "article:published_time", "citation_publication_date", "citation_date", "dcterms.issued",
+        "dc.date", "dcterms.date", "datepublished", "date", "dcterms.created",
+    ) or json_ld.get("datePublished")  # fmt: skip
     licence_link = page.css_first("link[rel=license], a[rel~=license]")
     rights = ("dcterms.license", "dcterms.rights", "dc.rights", "license", "licence")
-    licence = _first_value(named, *rights) or linked.get("license")
+    licence = _find_first_value(values_by_name, *rights) or json_ld.get("license")
     if licence_link is not None and not licence:
         licence = clean(licence_link.text()) or licence_link.attributes.get("href")
-    day = _DATE.match((date or "").replace("/", "-"))
-    address = url if url and url.startswith("http") else None
-    return _Metadata(title or None, address, day.group() if day else None, licence or None)
+    date_match = _DATE.match((date or "").replace("/", "-"))
+    absolute_url = url if url and url.startswith("http") else None
+    return _Metadata(title or None, absolute_url, date_match.group() if date_match else None, licence or None)
 
 
-def _first_value(named: dict[str, str], *names: str) -> str | None:
-    return next((named[name] for name in names if name in named), None)
+def _find_first_value(values_by_name: dict[str, str], *names: str) -> str | None:
+    return next((values_by_name[name] for name in names if name in values_by_name), None)
 
 
 def _read_json_ld(page: LexborHTMLParser) -> dict[str, str]:
-    """Return publication date and licence from JSON-LD."""
-    results: dict[str, str] = {}
+    """Return the publication date and licence stated in JSON-LD, by property name."""
+    properties: dict[str, str] = {}
     for node in page.css("script[type='application/ld+json']"):
         try:
             value: Any = json.loads(node.text())
@@ -282,5 +281,5 @@ def _read_json_ld(page: LexborHTMLParser) -> dict[str, str]:
         items = value if isinstance(value, list) else [value]
         for item in items:
             if isinstance(item, dict):
-                results.update({k: v for k in ("datePublished", "license") if isinstance(v := item.get(k), str)})
-    return results
+                properties.update({k: v for k in ("datePublished", "license") if isinstance(v := item.get(k), str)})
+    return properties

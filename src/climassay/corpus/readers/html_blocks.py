@@ -11,7 +11,7 @@ from climassay.corpus.documents import Block, OmittedParts
 from climassay.corpus.readers.cleaning import clean
 from climassay.corpus.readers.mathml import math_parts
 from climassay.corpus.readers.raised_text import Script, TextPart, join_parts
-from climassay.corpus.readers.references import leave_out_references
+from climassay.corpus.readers.references import omit_references
 from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
 
 NAVIGATION = "navigation blocks"
@@ -41,10 +41,10 @@ _BLOCK_TAGS = frozenset(
     ]
 )
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_FURNITURE_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
-_TAGS_TO_JUDGE = _FURNITURE_TAGS | {"del", "s", "strike"}
-"""Tags of elements that may be left out even without attributes."""
-_FURNITURE_ROLES = {
+_NAVIGATION_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
+_TAGS_TO_CHECK = _NAVIGATION_TAGS | {"del", "s", "strike"}
+"""Tags of elements that may be omitted even without attributes."""
+_NAVIGATION_ROLES = {
     **dict.fromkeys(
         ("navigation", "search", "dialog", "alert", "alertdialog", "contentinfo", "menu", "menubar"), "nav"
     ),
@@ -73,7 +73,7 @@ _LIKELY_NAME = re.compile(
     rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Class names and ids that content sections may have, too."""
+"""Class names and ids of navigation that content sections may have as well."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_NAME = re.compile(
     r"(?:^|[\s_-])(?:foot|end)?(?:notes?|noteref|fn|fnref|footnotes?|endnotes?|cite|citation|xref|bibr|reference)(?:$|[\s_-])",
@@ -91,163 +91,166 @@ _SENTENCE_OR_FIGURE = re.compile(r"[.!?…。]['\"”’»)\]]*$|\d")
 _SENTENCE_END = re.compile(r"[^.][.!?。]['\"”’»)\]]*$")
 _SPACE = re.compile(r"\s+")
 MAX_LINK_SHARE = 0.8
-"""Link share above which a short block that is not a sentence is navigation."""
+"""Fraction of link text above which a short block that is not a sentence counts as navigation."""
 SHORT_BLOCK = 120
-MAX_FURNITURE = 600
-"""Maximum number of characters of a navigation element; a longer one is left out only if it is mostly links."""
+MAX_NAVIGATION_LENGTH = 600
+"""Maximum length of a navigation element in characters; a longer one is only omitted if it is mostly links."""
 SHORT_FORM = 200
 SHORT_NAMED = 200
 MIN_SPACES = 3
-"""Minimum number of spaces of a short sentence that is kept although its element is called a sidebar or similar."""
+"""Minimum number of spaces for a sentence to be kept although its element is named like a sidebar."""
 LINK_HEAVY = 0.5
 MIN_MAIN_SHARE = 0.3
-"""Minimum share of the page's text for ``<main>`` or ``<article>`` to be the content."""
+"""Minimum fraction of the page's text for ``<main>`` or ``<article>`` to be taken as the content."""
 MAX_PROSE_OUTSIDE = 0.5
-"""Prose outside the content, as a share of the content, above which the whole page is read."""
+"""Length of running text outside the content, relative to the content, above which the whole page is read."""
 LONG_CELL = 300
-"""Number of characters above which a cell of paragraphs indicates a layout table."""
+"""Length of a cell with paragraphs, in characters, above which its table is used for layout."""
 MIN_DATA_ROWS = 3
 MIN_DATA_COLUMNS = 3
-"""A table of at least this many rows and columns is a data table, however long its cells."""
+"""Number of columns from which a table is a data table if it also has :data:`MIN_DATA_ROWS`, however long its cells."""
 _SCAN_FACTOR = 40
-"""Maximum number of characters scanned for the size of navigation, as a multiple of the page's length."""
+"""Maximum number of characters scanned to measure navigation elements, as a multiple of the page's length."""
 
 
-def html_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the text blocks of a parsed page in reading order, and the number of parts left out by kind.
+def extract_blocks(page: LexborHTMLParser, *, references: bool = False) -> tuple[list[Block], tuple[OmittedParts, ...]]:
+    """Return the text blocks of a parsed page in reading order, and the number of omitted parts by kind.
 
     Args:
-        page: Parsed page; scripts and styles are removed from it.
-        references: Include lists of references.
+        page: Parsed page; its scripts and styles are removed in place.
+        references: True to include lists of references.
     """
     for node in page.css("script, style"):
         node.decompose()
     body = page.body
     if body is None:
         return [], ()
-    root = _content_root(body)
+    root = _find_content_root(body)
     walker = _Walker(len(body.text()), is_whole_page=root.mem_id == body.mem_id)
     walker.walk(root)
     if root.mem_id != body.mem_id:
-        outside = _Walker(len(body.text()), is_whole_page=True, skipped=root.mem_id)
-        outside.walk(body)
-        prose = sum(len(block.text) for block in outside.blocks if len(block.text) >= SHORT_BLOCK)
-        if prose > MAX_PROSE_OUTSIDE * sum(len(block.text) for block in walker.blocks):
+        outside_walker = _Walker(len(body.text()), is_whole_page=True, skipped=root.mem_id)
+        outside_walker.walk(body)
+        n_prose_characters = sum(len(block.text) for block in outside_walker.blocks if len(block.text) >= SHORT_BLOCK)
+        if n_prose_characters > MAX_PROSE_OUTSIDE * sum(len(block.text) for block in walker.blocks):
             walker = _Walker(len(body.text()), is_whole_page=True)
             walker.walk(body)
         else:
-            walker.left_out += outside.left_out
-            walker.left_out[OUTSIDE] += len(outside.blocks)
-    counts = tuple(OmittedParts(kind, count) for kind, count in sorted(walker.left_out.items()) if count)
+            walker.omitted_counts += outside_walker.omitted_counts
+            walker.omitted_counts[OUTSIDE] += len(outside_walker.blocks)
+    omitted_parts = tuple(OmittedParts(kind, count) for kind, count in sorted(walker.omitted_counts.items()) if count)
     if references:
-        return walker.blocks, counts
-    blocks, left_out = leave_out_references(walker.blocks)
-    return blocks, (*left_out, *counts)
+        return walker.blocks, omitted_parts
+    blocks, omitted_references = omit_references(walker.blocks)
+    return blocks, (*omitted_references, *omitted_parts)
 
 
-def heading_text(node: LexborNode) -> str:
-    """Return the text of a heading as it appears in the headings of blocks."""
-    return _Walker(len(node.text()), is_whole_page=False).line(node)[0]
+def extract_heading(node: LexborNode) -> str:
+    """Return the text of a heading element, cleaned like the headings of blocks."""
+    return _Walker(len(node.text()), is_whole_page=False).read_line(node)[0]
 
 
-def _content_root(body: LexborNode) -> LexborNode:
-    total = len(body.text(strip=True)) or 1
+def _find_content_root(body: LexborNode) -> LexborNode:
+    n_characters = len(body.text(strip=True)) or 1
     for selector in ("main", "[role=main]", "article"):
         nodes = body.css(selector)
-        if nodes and (best := max(nodes, key=lambda node: len(node.text()))):
-            other_length = sum(len(node.text(strip=True)) for node in nodes) - len(best.text(strip=True))
-            size = len(best.text(strip=True))
-            if size >= MIN_MAIN_SHARE * total and other_length < MAX_PROSE_OUTSIDE * size:
-                return best
+        if nodes and (longest_node := max(nodes, key=lambda node: len(node.text()))):
+            n_other_characters = sum(len(node.text(strip=True)) for node in nodes) - len(longest_node.text(strip=True))
+            n_best_characters = len(longest_node.text(strip=True))
+            if (
+                n_best_characters >= MIN_MAIN_SHARE * n_characters
+                and n_other_characters < MAX_PROSE_OUTSIDE * n_best_characters
+            ):
+                return longest_node
     return body
 
 
 class _Siblings(NamedTuple):
-    """Sibling nodes that are still to be visited."""
+    """Sibling nodes that have not been visited yet."""
 
     nodes: Iterator[LexborNode]
     in_link: bool = False
     is_note_like: bool = False
-    """True inside a link to another part of the page, or in an element named as a note."""
+    """True inside a link to another part of the page, or in an element with the name of a note."""
     is_block: bool = False
-    """True if a text block ends after the last sibling."""
+    """True if the current text block ends after the last sibling."""
 
 
 class _Walker:
-    """Traverses the tree and splits its text into blocks."""
+    """Traverses a page and splits its text into blocks."""
 
     def __init__(self, page_length: int, *, is_whole_page: bool, skipped: int | None = None) -> None:
         self.blocks: list[Block] = []
-        self.left_out: Counter[str] = Counter()
+        self.omitted_counts: Counter[str] = Counter()
         self._headings: list[tuple[int, str]] = []
         self._parts: list[TextPart] = []
-        self._linked = 0
+        self._n_linked_characters = 0
         self._page_length = page_length
         self._scans_left = _SCAN_FACTOR * (page_length + 1000)
         self._is_whole_page = is_whole_page
-        self._skipped = skipped
+        self._skipped_id = skipped
         self._has_cell_roles = False
 
     def walk(self, node: LexborNode) -> None:
-        """Add all text below a node, without recursion, so that deep pages cannot overflow the stack."""
+        """Add all text inside a node. There is no recursion, so that deep pages cannot overflow the stack."""
         self._has_cell_roles = node.css_first("[role=cell], [role=gridcell]") is not None
         stack = [_Siblings(node.iter(include_text=True))]
         while stack:
             siblings = stack[-1]
             child = next(siblings.nodes, None)
             if child is not None:
-                stack += self._visit(child, siblings)
+                stack += self._visit_node(child, siblings)
                 continue
             stack.pop()
             if siblings.is_block:
-                self.flush()
-        self.flush()
+                self.end_block()
+        self.end_block()
 
-    def _visit(self, node: LexborNode, siblings: _Siblings) -> "list[_Siblings]":
-        """Add a node; return the child nodes to visit one by one."""
-        tag = self._tag(node)
+    def _visit_node(self, node: LexborNode, siblings: _Siblings) -> "list[_Siblings]":
+        """Process a node; return those of its children that must be visited separately."""
+        tag = self._get_tag(node)
         if tag == "-text":
             text = node.text(deep=False) or ""
             self._parts.append(TextPart(text))
-            self._linked += len(text.strip()) if siblings.in_link else 0
+            self._n_linked_characters += len(text.strip()) if siblings.in_link else 0
             return []
         if not self._is_content(node, tag):
             return []
         if tag in _HEADINGS:
-            self.flush()
+            self.end_block()
             while self._headings and self._headings[-1][0] >= _HEADINGS[tag]:
                 self._headings.pop()
-            title, tables = self.line(node)
+            title, tables = self.read_line(node)
             if title:
                 self._headings.append((_HEADINGS[tag], title))
             return [_Siblings(iter(tables))]
         if tag == "table":
-            return self._table(node)
+            return self._add_table(node)
         if tag == "pre" and node.css_first("code") is not None:
-            self.flush()
-            self.left_out[CODE] += 1  # other preformatted text may well be prose
+            self.end_block()
+            self.omitted_counts[CODE] += 1  # other preformatted text may well be prose
             return []
         if tag in _BLOCK_TAGS:
-            self.flush()
+            self.end_block()
             if tag == "figure" and node.css_first("img, svg, picture, object, iframe, video, canvas") is not None:
-                self.left_out[FIGURES] += 1
+                self.omitted_counts[FIGURES] += 1
             return [_Siblings(node.iter(include_text=True), siblings.in_link, is_block=True)]
         parts = self._inline_parts(node, tag, siblings)
         if parts is None:
-            return [_inside(node, tag, siblings)]
+            return [_list_children(node, tag, siblings)]
         self._parts += parts
         if siblings.in_link:
-            self._linked += sum(len(part.text.strip()) for part in parts)
+            self._n_linked_characters += sum(len(part.text.strip()) for part in parts)
         return []
 
-    def _tag(self, node: LexborNode) -> str:
-        """Return the tag of a node, or ``td`` for another element with the role of a table cell."""
-        tag = _tag(node)
+    def _get_tag(self, node: LexborNode) -> str:
+        """Return the tag of a node, or ``td`` for any element with the role of a table cell."""
+        tag = _get_tag(node)
         is_cell = self._has_cell_roles and tag in ("div", "span") and node.attributes.get("role") in _CELL_ROLES
         return "td" if is_cell else tag
 
-    def line(self, root: LexborNode) -> tuple[str, list[LexborNode]]:
-        """Return all text below a node as one line, and the tables in it, which are excluded from the line."""
+    def read_line(self, root: LexborNode) -> tuple[str, list[LexborNode]]:
+        """Return all text inside a node as one line, and its tables, whose text is excluded from the line."""
         parts: list[TextPart] = []
         tables: list[LexborNode] = []
         stack = [_Siblings(root.iter(include_text=True))]
@@ -259,7 +262,7 @@ class _Walker:
                 if siblings.is_block:
                     parts.append(TextPart(" "))
                 continue
-            tag = self._tag(child)
+            tag = self._get_tag(child)
             if not (tag == "button" or self._is_content(child, tag)):
                 continue
             if tag == "table":
@@ -270,41 +273,41 @@ class _Walker:
             elif (inline := self._inline_parts(child, tag, siblings)) is not None:
                 parts += inline
             else:
-                stack.append(_inside(child, tag, siblings))
+                stack.append(_list_children(child, tag, siblings))
         return self._join_parts(parts), tables
 
     def _join_parts(self, parts: list[TextPart]) -> str:
         joined = join_parts(parts)
-        self.left_out[NOTE_MARKS] += joined.note_marks
+        self.omitted_counts[NOTE_MARKS] += joined.note_marks
         return clean(joined.text)
 
     def _inline_parts(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
-        """Return the parts of a node within a line; None if its children must be visited."""
+        """Return the parts of an inline node; None if its children must be visited."""
         if tag == "-text":
             return [TextPart(node.text(deep=False) or "")]
         if tag == "br":
             return [TextPart(" ")]
         if tag == "math":
             return math_parts(node)
-        if (script := _SCRIPT_TAGS.get(tag) or (_styled_script(node) if tag == "span" else None)) is not None:
+        if (script := _SCRIPT_TAGS.get(tag) or (_find_styled_script(node) if tag == "span" else None)) is not None:
             is_note_like = siblings.is_note_like or _is_note_like(node) or any(map(_is_note_like, node.css("a")))
-            return [TextPart(_script_text(node), script, is_note_like)]
+            return [TextPart(_extract_script_text(node), script, is_note_like)]
         if tag == "a":
             text = node.text().strip()
-            if _role(node) in _NOTE_ROLES and _SHORT_MARK.fullmatch(text):
+            if _get_role(node) in _NOTE_ROLES and _SHORT_MARK.fullmatch(text):
                 return [TextPart(text, Script.NOTE)]
             if _BACK_LINK.fullmatch(text):
                 return [TextPart(" ")]
         return None
 
     def _is_content(self, node: LexborNode, tag: str) -> bool:
-        """Return whether a node is part of the text; count it as left out if it has text and is not."""
+        """Return whether a node is part of the content; if not, and if it has text, count it as omitted."""
         if tag == "-text":
             return True
-        if tag in _WORDLESS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped:
+        if tag in _WORDLESS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped_id:
             return False
         attributes = node.attributes
-        if not attributes and tag not in _TAGS_TO_JUDGE:
+        if not attributes and tag not in _TAGS_TO_CHECK:
             return True
         kind = None
         if (
@@ -315,15 +318,15 @@ class _Walker:
             kind = HIDDEN
         elif tag in ("del", "s", "strike"):
             kind = STRUCK_OUT
-        elif self._is_furniture(node, tag, attributes):
+        elif self._is_navigation(node, tag, attributes):
             kind = NAVIGATION
         if kind and any(char.isalnum() for char in node.text()):
-            self.left_out[kind] += 1
+            self.omitted_counts[kind] += 1
         return kind is None
 
-    def _is_furniture(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> bool:
-        """Return whether an element is navigation or similar, by its tag, role, names, length and links."""
-        kind = tag if tag in _FURNITURE_TAGS else _FURNITURE_ROLES.get(attributes.get("role") or "", "")
+    def _is_navigation(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> bool:
+        """Return whether an element is navigation or the like, judged by its tag, role, names, length and links."""
+        kind = tag if tag in _NAVIGATION_TAGS else _NAVIGATION_ROLES.get(attributes.get("role") or "", "")
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".split() if tag in _NAMED_TAGS else []
         is_sure = any(map(_SURE_NAME.fullmatch, names))
         is_likely = any(map(_LIKELY_NAME.fullmatch, names))
@@ -338,17 +341,17 @@ class _Walker:
         length = len(text) or 1
         if (
             node.css_first("h1, main, article, [role=main]") is not None
-            or 2 * length > self._page_length > MAX_FURNITURE
+            or 2 * length > self._page_length > MAX_NAVIGATION_LENGTH
         ):
             return False
         is_link_heavy = sum(len(link.text(strip=True)) for link in node.css("a")) > LINK_HEAVY * length
         has_heading = node.css_first("h2, h3, h4, h5, h6") is not None
         if kind in ("nav", "menu", "dialog", "footer"):
-            return is_link_heavy or length < MAX_FURNITURE
+            return is_link_heavy or length < MAX_NAVIGATION_LENGTH
         if kind == "form" or kind == "search":
             return is_link_heavy or (length < SHORT_FORM and not has_heading and node.css_first("table") is None)
         if is_sure:
-            return is_link_heavy or length < MAX_FURNITURE
+            return is_link_heavy or length < MAX_NAVIGATION_LENGTH
         if is_likely or kind == "header":
             is_sentence = kind != "header" and _SENTENCE_END.search(text) and text.count(" ") >= MIN_SPACES
             return is_link_heavy or (length < SHORT_NAMED and not has_heading and not is_sentence)
@@ -356,57 +359,63 @@ class _Walker:
             return is_link_heavy or (length < SHORT_BLOCK and _SENTENCE_OR_FIGURE.search(text) is None)
         return False
 
-    def _table(self, table: LexborNode) -> "list[_Siblings]":
-        """Add a block for each row of a data table; return the children of a layout table to visit."""
-        self.flush()
-        rows = list(_table_rows(table))
+    def _add_table(self, table: LexborNode) -> "list[_Siblings]":
+        """Add a block for each row of a data table; return the nodes that remain to be visited.
+
+        These are the children of a layout table, or the tables nested in a data table.
+        """
+        self.end_block()
+        rows = list(_iterate_rows(table))
         if _is_layout(table, rows):
             return [_Siblings(table.iter(include_text=True), is_block=True)]
-        nested: list[LexborNode] = []
-        if (caption := next((child for child in table.iter() if _tag(child) == "caption"), None)) is not None:
-            text, tables = self.line(caption)
-            nested += tables
+        nested_tables: list[LexborNode] = []
+        if (caption := next((child for child in table.iter() if _get_tag(child) == "caption"), None)) is not None:
+            text, tables = self.read_line(caption)
+            nested_tables += tables
             self._append_block(text)
-        lines: list[list[TableCell]] = []
+        cells_by_row: list[list[TableCell]] = []
         for row in rows:
-            line = []
-            for cell in (cell for cell in _cells(row) if self._is_content(cell, _tag(cell))):
-                text, tables = self.line(cell)
-                nested += tables
-                line.append(TableCell(text, _span(cell, "rowspan"), _span(cell, "colspan")))
-            lines.append(line)
-        grid = span_rows(lines)
-        n_titles = _count_title_rows(grid)
-        for text in (*row_texts(grid[:n_titles], 0), *row_texts(grid[n_titles:], _count_header_rows(rows[n_titles:]))):
+            cells = []
+            for cell in (cell for cell in _find_cells(row) if self._is_content(cell, _get_tag(cell))):
+                text, tables = self.read_line(cell)
+                nested_tables += tables
+                cells.append(TableCell(text, _parse_span(cell, "rowspan"), _parse_span(cell, "colspan")))
+            cells_by_row.append(cells)
+        grid = span_rows(cells_by_row)
+        n_title_rows = _count_title_rows(grid)
+        for text in (
+            *row_texts(grid[:n_title_rows], 0),
+            *row_texts(grid[n_title_rows:], _count_header_rows(rows[n_title_rows:])),
+        ):
             self._append_block(text)
-        return [_Siblings(iter(nested))]
+        return [_Siblings(iter(nested_tables))]
 
-    def flush(self) -> None:
-        """Finish the current block."""
+    def end_block(self) -> None:
+        """End the current block."""
         if not self._parts:
             return
         text = self._join_parts(self._parts)
         is_short = len(text) < SHORT_BLOCK and not _SENTENCE_END.search(text)
-        is_navigation = is_short and self._linked > MAX_LINK_SHARE * len(text)
+        is_navigation = is_short and self._n_linked_characters > MAX_LINK_SHARE * len(text)
         self._parts.clear()
-        self._linked = 0
+        self._n_linked_characters = 0
         if not is_navigation:
             self._append_block(text)
         elif any(char.isalnum() for char in text):
-            self.left_out[NAVIGATION] += 1
+            self.omitted_counts[NAVIGATION] += 1
 
     def _append_block(self, text: str) -> None:
         if any(char.isalnum() for char in text):
             self.blocks.append(Block(text=text, headings=tuple(title for _, title in self._headings)))
 
 
-def _tag(node: LexborNode | None) -> str:
+def _get_tag(node: LexborNode | None) -> str:
     tag = (node and node.tag) or ""
     return tag.rpartition(":")[2] if ":" in tag else tag
 
 
-def _styled_script(node: LexborNode) -> Script | None:
-    """Return raised or lowered if the style or class of a ``<span>`` says so, otherwise None."""
+def _find_styled_script(node: LexborNode) -> Script | None:
+    """Return whether the style or class of a ``<span>`` makes it a superscript or subscript; None for neither."""
     attributes = node.attributes
     if not attributes:
         return None
@@ -414,13 +423,13 @@ def _styled_script(node: LexborNode) -> Script | None:
     return _SCRIPT_TAGS[match[1].lower()] if match else None
 
 
-def _role(node: LexborNode) -> str:
+def _get_role(node: LexborNode) -> str:
     attributes = node.attributes
     return attributes.get("role") or attributes.get("epub:type") or ""
 
 
-def _inside(node: LexborNode, tag: str, siblings: _Siblings) -> _Siblings:
-    """Return the children of an inline element."""
+def _list_children(node: LexborNode, tag: str, siblings: _Siblings) -> _Siblings:
+    """Return the children of an inline element, with the properties they inherit."""
     nodes = node.iter(include_text=True)
     if tag != "a":
         return _Siblings(nodes, siblings.in_link, siblings.is_note_like)
@@ -428,46 +437,48 @@ def _inside(node: LexborNode, tag: str, siblings: _Siblings) -> _Siblings:
 
 
 def _is_note_like(node: LexborNode) -> bool:
-    """Return whether an element is a link into a page, or has the name or role of a note."""
+    """Return whether an element is a link within a page, or has the name or role of a note."""
     attributes = node.attributes
-    named = f"{attributes.get('class') or ''} {_role(node)}"
-    return "#" in (attributes.get("href") or "") or _NOTE_NAME.search(named) is not None
+    names = f"{attributes.get('class') or ''} {_get_role(node)}"
+    return "#" in (attributes.get("href") or "") or _NOTE_NAME.search(names) is not None
 
 
-def _script_text(node: LexborNode) -> str:
-    """Return the text of a raised or lowered element, with nested raised text as powers."""
+def _extract_script_text(node: LexborNode) -> str:
+    """Return the text of a superscript or subscript element; superscripts nested in it become exponents."""
     if node.css_first("sup sup, sup sub, sub sup, sub sub") is None:
         return node.text()
     scripts = {"sup": Script.POWER, "sub": Script.LOWERED}
     children = node.iter(include_text=True)
-    return join_parts([TextPart(child.text(), scripts.get(_tag(child), Script.NORMAL)) for child in children]).text
+    return join_parts([TextPart(child.text(), scripts.get(_get_tag(child), Script.NORMAL)) for child in children]).text
 
 
-def _table_rows(table: LexborNode) -> Iterator[LexborNode]:
-    """Yield the rows of a table, excluding nested tables."""
+def _iterate_rows(table: LexborNode) -> Iterator[LexborNode]:
+    """Yield the rows of a table, excluding those of nested tables."""
     for child in table.iter():
-        tag = _tag(child)
+        tag = _get_tag(child)
         if tag == "tr":
             yield child
         elif tag in ("thead", "tbody", "tfoot"):
-            yield from (row for row in child.iter() if _tag(row) == "tr")
+            yield from (row for row in child.iter() if _get_tag(row) == "tr")
 
 
-def _cells(row: LexborNode) -> list[LexborNode]:
-    return [cell for cell in row.iter() if _tag(cell) in ("td", "th")]
+def _find_cells(row: LexborNode) -> list[LexborNode]:
+    return [cell for cell in row.iter() if _get_tag(cell) in ("td", "th")]
 
 
-def _span(cell: LexborNode, name: str) -> int:
+def _parse_span(cell: LexborNode, name: str) -> int:
     value = (cell.attributes.get(name) or "").strip()
     return int(value) if value.isascii() and value.isdigit() and len(value) < 6 else 1
 
 
 def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
-    """Return whether a table arranges parts of the page instead of data."""
+    """Return whether a table is used to arrange parts of a page, not for data."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
-    cells = [_cells(row) for row in rows]
-    if any(_tag(cell) == "th" for row in cells for cell in row) or any(_tag(row.parent) == "thead" for row in rows):
+    cells = [_find_cells(row) for row in rows]
+    if any(_get_tag(cell) == "th" for row in cells for cell in row) or any(
+        _get_tag(row.parent) == "thead" for row in rows
+    ):
         return False
     n_columns = sorted(map(len, cells))[len(cells) // 2] if cells else 0
     has_table = any(cell.css_first("table") is not None for row in cells for cell in row)
@@ -481,7 +492,7 @@ def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
 
 
 def _count_title_rows(grid: list[list[str | None]]) -> int:
-    """Return the number of rows at the top that consist of one cell spanning all columns."""
+    """Return the number of rows at the top that consist of a single cell which spans all columns."""
     count = 0
     while count < len(grid) - 1 and len(grid[count]) > 1 and all(cell is None for cell in grid[count][1:]):
         count += 1
@@ -489,26 +500,26 @@ def _count_title_rows(grid: list[list[str | None]]) -> int:
 
 
 def _count_header_rows(rows: list[LexborNode]) -> int | None:
-    """Return the number of header rows at the top; None if the markup does not mark them."""
-    cells = [_cells(row) for row in rows]
+    """Return the number of header rows at the top; None if the markup does not mark header rows."""
+    cells = [_find_cells(row) for row in rows]
     count = 0
-    for row, line in zip(rows, cells, strict=True):
-        if not (_tag(row.parent) == "thead" or (line and all(_tag(cell) == "th" for cell in line))):
+    for row, row_cells in zip(rows, cells, strict=True):
+        if not (_get_tag(row.parent) == "thead" or (row_cells and all(_get_tag(cell) == "th" for cell in row_cells))):
             break
         count += 1
-    if count or any(_tag(cell) == "th" for line in cells for cell in line):
+    if count or any(_get_tag(cell) == "th" for row_cells in cells for cell in row_cells):
         return count
     count = 0
-    while count < len(rows) - 1 and _is_called_header(rows[count], cells[count]):
+    while count < len(rows) - 1 and _has_header_class(rows[count], cells[count]):
         count += 1
     if count:
         return count
-    is_bold = [bool(line) and all(map(_is_bold, line)) for line in cells[:2]]
+    is_bold = [bool(row_cells) and all(map(_is_bold, row_cells)) for row_cells in cells[:2]]
     return 1 if is_bold == [True, False] else None
 
 
-def _is_called_header(row: LexborNode, cells: list[LexborNode]) -> bool:
-    """Return whether the class of a row, or of each of its cells, names it a header."""
+def _has_header_class(row: LexborNode, cells: list[LexborNode]) -> bool:
+    """Return whether the class of a row, or of each of its cells, is that of a header."""
     if _HEADER_NAME.search(row.attributes.get("class") or ""):
         return True
     return bool(cells) and all(_HEADER_NAME.search(cell.attributes.get("class") or "") for cell in cells)

@@ -8,13 +8,13 @@ from functools import cache
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_left_out
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_omitted_parts
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
 from climassay.corpus.readers.html_blocks import CODE, FIGURES, NOTE_MARKS
 from climassay.corpus.readers.raised_text import Script, TextPart, join_parts
-from climassay.corpus.readers.references import leave_out_references
+from climassay.corpus.readers.references import omit_references
 from climassay.corpus.readers.table_rows import row_texts
 from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError
@@ -32,31 +32,35 @@ _TABLE_END = re.compile(r"</table\s*>", re.IGNORECASE)
 _SCRIPT_MARKS = re.compile(r"(?<=\S)\^([^\s^]{1,20})\^|(?<=[^\W\d_])~([^\s~]{1,10})~")
 _SCRIPT_OF_MARK = {"^": Script.RAISED, "~": Script.LOWERED}
 _QUOTED = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
-_LEFT_OUT = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE)
-"""Directives, link references, and footnote marks."""
+_OMITTED = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE)
+"""Pattern of directives, link reference definitions and footnote marks."""
 _NOTE = re.compile(r"^ {0,3}\[\^[^\]]+\]:\s*", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\[\]]{1,500})\](?:\[[^\[\]]{0,200}\]|\([^()\n]{0,500} [^()\n]{0,500}\))")
-"""Links that CommonMark does not recognise without their reference, or with spaces in the address."""
+"""Pattern of links that CommonMark does not recognise without their definition, or with spaces in the address."""
 _TASK = re.compile(r"^\[[ xX]\][ \t]+")
 MAX_LISTS = 500
-"""Maximum number of bracketed lists in front matter; parsing time is quadratic in their nesting."""
+"""Maximum number of bracketed lists in front matter; parsing time is quadratic in their nesting depth."""
 
 
 @reader("markdown", ".md", ".markdown", ".mdown")
 def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
-    """Read a Markdown file; metadata comes from YAML front matter, if present.
+    """Read a Markdown file; metadata are taken from YAML front matter, if there is any.
 
     Raises:
         DocumentError: The file is not text, is empty, or its front matter is not valid YAML.
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
-    meta, body = _front_matter(text, source)
-    blocks, left_out = read_markdown_text(body, source, references=options.references)
+    meta, body = _parse_front_matter(text, source)
+    blocks, omitted_parts = read_markdown_text(body, source, references=options.references)
     title = meta.get("title")
-    tops = {block.headings[0] for block in blocks if block.headings}
-    if len(tops) == 1 and all(block.headings for block in blocks) and (title is None or tops == {title}):
+    top_headings = {block.headings[0] for block in blocks if block.headings}
+    if (
+        len(top_headings) == 1
+        and all(block.headings for block in blocks)
+        and (title is None or top_headings == {title})
+    ):
         # The one heading above everything is the title, not a chapter.
-        title = title or tops.pop()
+        title = title or top_headings.pop()
         blocks = [Block(text=block.text, headings=block.headings[1:]) for block in blocks]
     if not blocks:
         raise DocumentError(f"{source} is empty.")
@@ -72,12 +76,12 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
         licence=meta.get("licence") or meta.get("license"),
         author=meta.get("author"),
         media="markdown",
-        left_out=left_out,
+        omitted_parts=omitted_parts,
     )
 
 
-def _front_matter(text: str, source: str) -> tuple[dict[str, str], str]:
-    """Return the scalar fields of the front matter, and the text after it."""
+def _parse_front_matter(text: str, source: str) -> tuple[dict[str, str], str]:
+    """Parse the front matter; return its scalar fields by name, and the text after it."""
     match = _FRONT_MATTER.match(text)
     if match is None:
         return {}, text
@@ -99,21 +103,21 @@ def _front_matter(text: str, source: str) -> tuple[dict[str, str], str]:
 def _check_front_matter(text: str, source: str) -> None:
     """Reject front matter with aliases, or with more than :data:`MAX_LISTS` lists.
 
-    Aliases can expand a few lines beyond any memory.
+    Aliases can expand a few lines to more data than fit in memory.
     """
     import yaml
 
-    lists = 0
+    n_lists = 0
     for token in yaml.scan(text, Loader=yaml.SafeLoader):
         if isinstance(token, yaml.AliasToken):
             raise DocumentError(f"The front matter of {source} was not read: it refers to its own parts (aliases).")
-        lists += isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken)
-        if lists > MAX_LISTS:
+        n_lists += isinstance(token, yaml.FlowSequenceStartToken | yaml.FlowMappingStartToken)
+        if n_lists > MAX_LISTS:
             raise DocumentError(f"The front matter of {source} was not read: it has more than {MAX_LISTS} lists.")
 
 
 _SPACES = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
-"""Types of inline tokens read as text, with the text of those without content; other types are ignored."""
+"""Types of inline tokens that contain text, with the text to use if they are empty; other types are ignored."""
 _SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
 _INLINE_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _JOINED_TAGS = frozenset(
@@ -122,46 +126,46 @@ _JOINED_TAGS = frozenset(
         *("mark", "q", "s", "samp", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
     ]
 )
-"""HTML tags that do not separate words; others, such as ``<br>`` and ``<td>``, do."""
+"""HTML tags that do not separate words, unlike ``<br>`` and ``<td>``."""
 
 
 @cache
 def markdown_parser() -> "MarkdownIt":
-    """Return a cached CommonMark parser with tables, strikethrough and inline HTML, without indented code."""
+    """Return a cached CommonMark parser for tables, strikethrough and inline HTML, but not for indented code."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").enable(["table", "strikethrough"]).disable(["code", "html_block"])
 
 
 def markdown_blocks(text: str) -> list[Block]:
-    """Return the blocks of Markdown text, including lists of references; see :func:`read_markdown_text`."""
+    """Return the blocks of Markdown text, including references; see :func:`read_markdown_text`."""
     return read_markdown_text(text, "text", references=True)[0]
 
 
 def read_markdown_text(
     text: str, source: str, *, references: bool = False
 ) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the blocks of Markdown text with their headings, and the number of parts left out by kind.
+    """Return the blocks of Markdown text with their headings, and the number of omitted parts by kind.
 
-    Blocks are paragraphs, list items, rows of Markdown and HTML tables, and displayed mathematics in its source form.
-    Fenced code, comments, images and directives are left out.
+    Blocks are paragraphs, list items, rows of Markdown and HTML tables, and displayed equations in their source form.
+    Fenced code, comments, images and directives are omitted.
 
     Args:
         text: Text without front matter.
-        source: Name of the file, for error messages.
-        references: Include lists of references.
+        source: Name of the file in error messages.
+        references: True to include lists of references.
 
     Raises:
         DocumentError: An HTML table is nested too deeply.
     """
     reader = _MarkdownReader(source)
     reader.read(text)
-    counts = tuple(OmittedParts(kind, count) for kind, count in sorted(reader.left_out.items()) if count)
-    groups = (counts, *reader.left_out_of_tables)
+    omitted_parts = tuple(OmittedParts(kind, count) for kind, count in sorted(reader.omitted_counts.items()) if count)
+    groups = (omitted_parts, *reader.table_omitted_parts)
     if references:
-        return reader.blocks, merge_left_out(groups)
-    blocks, left_out = leave_out_references(reader.blocks)
-    return blocks, merge_left_out((left_out, *groups))
+        return reader.blocks, merge_omitted_parts(groups)
+    blocks, omitted_references = omit_references(reader.blocks)
+    return blocks, merge_omitted_parts((omitted_references, *groups))
 
 
 class _MarkdownReader:
@@ -169,33 +173,34 @@ class _MarkdownReader:
 
     def __init__(self, source: str) -> None:
         self.blocks: list[Block] = []
-        self.left_out: Counter[str] = Counter()
-        self.left_out_of_tables: list[tuple[OmittedParts, ...]] = []
+        self.omitted_counts: Counter[str] = Counter()
+        self.table_omitted_parts: list[tuple[OmittedParts, ...]] = []
         self._source = source
         self._headings: list[tuple[int, str]] = []
         self._verbatim: list[str] = []
         """Mathematics and HTML tables that placeholders in the text refer to."""
 
     def read(self, text: str) -> None:
-        """Add the blocks of a text."""
         # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.
         without_tables = self._replace_tables(_remove_comments(text).replace("\x01", "").replace("\x02", ""))
-        marked = _QUOTED.sub(
+        marked_text = _QUOTED.sub(
             "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), without_tables)
         )
-        self.left_out[NOTE_MARKS] += sum(match.group().startswith("[^") for match in _LEFT_OUT.finditer(marked))
-        plain = _NOTE.sub("\n", _LEFT_OUT.sub("", marked))
+        self.omitted_counts[NOTE_MARKS] += sum(
+            match.group().startswith("[^") for match in _OMITTED.finditer(marked_text)
+        )
+        plain_text = _NOTE.sub("\n", _OMITTED.sub("", marked_text))
         level = 0
         rows: list[list[str]] | None = None
         n_header_rows = 0
-        for token in markdown_parser().parse(_LINK.sub(r"\1", plain)):
+        for token in markdown_parser().parse(_LINK.sub(r"\1", plain_text)):
             match token.type:
                 case "heading_open":
                     level = int(token.tag[1])
                 case "heading_close":
                     level = 0
                 case "fence":
-                    self.left_out[CODE] += 1
+                    self.omitted_counts[CODE] += 1
                 case "table_open":
                     rows, n_header_rows = [], 0
                 case "thead_close" if rows is not None:
@@ -207,30 +212,30 @@ class _MarkdownReader:
                         self._add_block(row)
                     rows = None
                 case "inline":
-                    words = self._line(token.children or ())
-                    table = _MARKED.fullmatch(words)
+                    line = self._join_tokens(token.children or ())
+                    table = _MARKED.fullmatch(line)
                     if table and self._verbatim[int(table[1])].startswith("<"):
                         self._add_table(self._verbatim[int(table[1])])
                         continue
-                    words = self._with_verbatim(words)
+                    line = self._insert_verbatim(line)
                     if level:
                         while self._headings and self._headings[-1][0] >= level:
                             self._headings.pop()
-                        self._headings += [(level, words)] if words else []
+                        self._headings += [(level, line)] if line else []
                     elif rows is not None:
-                        rows[-1].append(words)
+                        rows[-1].append(line)
                     else:
-                        self._add_block(_TASK.sub("", words))
+                        self._add_block(_TASK.sub("", line))
 
     def _add_placeholder(self, part: str) -> str:
         self._verbatim.append(part)
         return f"\x01{len(self._verbatim) - 1}\x02"
 
-    def _with_verbatim(self, words: str) -> str:
-        return clean(_MARKED.sub(lambda match: self._verbatim[int(match[1])], words))
+    def _insert_verbatim(self, line: str) -> str:
+        return clean(_MARKED.sub(lambda match: self._verbatim[int(match[1])], line))
 
     def _replace_tables(self, text: str) -> str:
-        """Replace each HTML table by a placeholder paragraph."""
+        """Replace each HTML table by a placeholder that is a paragraph of its own."""
         parts: list[str] = []
         position = 0
         while (begin := _TABLE_START.search(text, position)) and (end := _TABLE_END.search(text, begin.end())):
@@ -244,13 +249,13 @@ class _MarkdownReader:
         return "".join((*parts, text[position:]))
 
     def _add_table(self, markup: str) -> None:
-        blocks, left_out = read_html_text(markup, self._source, references=True)
-        self.left_out_of_tables.append(left_out)
+        blocks, omitted_parts = read_html_text(markup, self._source, references=True)
+        self.table_omitted_parts.append(omitted_parts)
         for block in blocks:
             self._add_block(block.text)
 
-    def _line(self, tokens: "Sequence[Token]") -> str:
-        """Return the text of a line, resolving raised and lowered text from HTML tags and ``^`` or ``~``."""
+    def _join_tokens(self, tokens: "Sequence[Token]") -> str:
+        """Return the text of a line, with superscripts and subscripts from HTML tags, ``^`` and ``~`` resolved."""
         parts: list[TextPart] = []
         script = Script.NORMAL
         for token in tokens:
@@ -261,7 +266,7 @@ class _MarkdownReader:
             elif token.type in ("s_open", "s_close"):
                 parts.append(TextPart(" "))  # figures before and after are not one
             elif token.type == "image":
-                self.left_out[FIGURES] += 1
+                self.omitted_counts[FIGURES] += 1
             elif token.type == "html_inline" and (tag := _INLINE_TAG.match(token.content)):
                 name = tag[2].lower()
                 if name in _SCRIPT_TAGS:
@@ -269,12 +274,12 @@ class _MarkdownReader:
                 elif name not in _JOINED_TAGS:
                     parts.append(TextPart(" "))
         joined = join_parts(parts)
-        self.left_out[NOTE_MARKS] += joined.note_marks
+        self.omitted_counts[NOTE_MARKS] += joined.note_marks
         return joined.text.strip()
 
-    def _add_block(self, words: str) -> None:
-        if any(char.isalnum() for char in words):
-            self.blocks.append(Block(text=words, headings=tuple(title for _, title in self._headings)))
+    def _add_block(self, line: str) -> None:
+        if any(char.isalnum() for char in line):
+            self.blocks.append(Block(text=line, headings=tuple(title for _, title in self._headings)))
 
 
 def _remove_comments(text: str) -> str:
@@ -287,7 +292,7 @@ def _remove_comments(text: str) -> str:
 
 
 def _split_scripts(text: str) -> list[TextPart]:
-    """Split text at superscripts (``^``) and subscripts (``~``), as pandoc reads them."""
+    """Split text at superscripts (``^``) and subscripts (``~``), using pandoc's syntax."""
     parts: list[TextPart] = []
     position = 0
     for match in _SCRIPT_MARKS.finditer(text):

@@ -31,7 +31,7 @@ from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, document_i
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.pdf_layout import drop_running_lines, order_lines
 from climassay.corpus.readers.pdf_line_numbers import drop_line_numbers
-from climassay.corpus.readers.pdf_lines import LineReader, Omitted, PdfPage
+from climassay.corpus.readers.pdf_lines import LineReader, OmittedCounts, PdfPage
 from climassay.corpus.readers.pdf_paragraphs import (
     CONTENTS,
     REFERENCES,
@@ -77,9 +77,9 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
         DocumentError: The file is not a PDF, encrypted, damaged, without pages, or made of images only.
     """
     pdf = _open_pdf(data, source)
-    omitted: Omitted = Counter()
+    omitted_counts: OmittedCounts = Counter()
     try:
-        pages, skipped = _read_pages(pdf, source, on_page, omitted)
+        pages, skipped = _read_pages(pdf, source, on_page, omitted_counts)
         metadata_title, *facts = (clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author"))
     finally:
         pdf.close()
@@ -87,8 +87,8 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
         raise DocumentError(skipped[0].reason if skipped else f"{source} has no text on its pages.")
     if b"%%EOF" not in data[-TRAILER_BYTES:]:
         skipped.append(Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read."))
-    drop_line_numbers(pages, omitted)
-    drop_running_lines(pages, omitted)
+    drop_line_numbers(pages, omitted_counts)
+    drop_running_lines(pages, omitted_counts)
     stem = PurePath(source).stem
     opening = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
     own_title = options.title or _find_title(metadata_title, pages) or stem
@@ -97,7 +97,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
         # A document may be nothing but tables.
         columns = [lines for _, lines in ordered if lines] or [page.tables[0].lines for page, _ in ordered]
         style = find_style(columns, median(page.height for page in pages))
-        builder = BlockBuilder(own_title, style, options, omitted)
+        builder = BlockBuilder(own_title, style, options, omitted_counts)
         for page, lines in ordered:
             paragraphs = build_paragraphs(lines, style)
             classify(paragraphs, style)
@@ -107,19 +107,21 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
     title = options.title or full_title(own_title, (*facts, stem, opening))
-    document = Document(document_id(data), title, source, blocks, media="pdf", left_out=tuple(_count_left_out(omitted)))
+    document = Document(
+        document_id(data), title, source, blocks, media="pdf", omitted_parts=tuple(_list_omitted_parts(omitted_counts))
+    )
     return ReadResult(source, (document,), tuple(skipped))
 
 
-def _count_left_out(omitted: Omitted) -> Iterator[OmittedParts]:
+def _list_omitted_parts(omitted_counts: OmittedCounts) -> Iterator[OmittedParts]:
     """Yield one entry per kind of block left out, the most frequent kind first."""
     totals: Counter[str] = Counter()
-    for (kind, _), count in omitted.items():
+    for (kind, _), count in omitted_counts.items():
         totals[kind] += count
     for kind, total in totals.most_common():
         if total:
             yield OmittedParts(
-                kind, total, tuple(sorted(page for (name, page), n in omitted.items() if n and name == kind))
+                kind, total, tuple(sorted(page for (name, page), n in omitted_counts.items() if n and name == kind))
             )
 
 
@@ -144,10 +146,10 @@ def _open_pdf(data: bytes, source: str) -> pypdfium2.PdfDocument:
 
 
 def _read_pages(
-    pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None, omitted: Omitted
+    pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None, omitted_counts: OmittedCounts
 ) -> tuple[list[PdfPage], list[Skipped]]:
     """Return the lines of every page, and the pages that could not be read."""
-    reader = LineReader(omitted)
+    reader = LineReader(omitted_counts)
     pages: list[PdfPage] = []
     images: list[int] = []
     broken: list[int] = []
@@ -181,7 +183,7 @@ def _read_pages(
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
     for kind, numbers in (("pages of images", images), ("damaged pages", broken), ("overfull pages", crowded)):
-        omitted.update((kind, number) for number in numbers)
+        omitted_counts.update((kind, number) for number in numbers)
     return pages, list(_skipped_pages(source, images, broken, crowded, len(pdf)))
 
 

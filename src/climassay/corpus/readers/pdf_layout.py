@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from climassay.corpus.readers.cleaning import mask_digits
-from climassay.corpus.readers.pdf_lines import Line, Omitted, PdfPage, has_leaders
+from climassay.corpus.readers.pdf_lines import Line, OmittedCounts, PdfPage, has_leaders
 
 MARGIN_ZONE = 0.13
 """Share of the page height at top and bottom that may contain running heads and feet."""
@@ -31,7 +31,7 @@ MIN_LEADERS = 4
 _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 
 
-def drop_running_lines(pages: Sequence[PdfPage], omitted: Omitted) -> None:
+def drop_running_lines(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) -> None:
     """Remove running heads and feet, page numbers, margin tabs and contents lines, in place, and count them."""
     positions = [[_position(line, page) for line in page.lines] for page in pages]
     edge_lines_by_page = [_edge_lines(page) for page in pages]
@@ -66,8 +66,8 @@ def drop_running_lines(pages: Sequence[PdfPage], omitted: Omitted) -> None:
         leaders = len(remaining) - len(page.lines)
         if leaders >= MIN_LEADERS and leaders > CONTENTS_SHARE * len(remaining):
             leaders, page.lines = len(remaining), []
-        omitted["running heads and page numbers", page.number] += len(page_positions) - len(remaining)
-        omitted["lines of contents", page.number] += leaders
+        omitted_counts["running heads and page numbers", page.number] += len(page_positions) - len(remaining)
+        omitted_counts["lines of contents", page.number] += leaders
 
 
 Position = tuple[str, int, int]

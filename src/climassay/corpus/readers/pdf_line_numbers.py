@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, Omitted, PdfPage, PdfTable
+from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, OmittedCounts, PdfPage, PdfTable
 
 ALIGNED = 3.0
 """Maximum distance, in points, of the edges of numbers in one column."""
@@ -64,7 +64,7 @@ class _Chain:
         return self.numbers[0].x1 if self.by_right_edge else self.numbers[0].x0
 
 
-def drop_line_numbers(pages: Sequence[PdfPage], omitted: Omitted) -> None:
+def drop_line_numbers(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) -> None:
     """Remove line numbers from the pages, in place, and count them by page."""
     numbers = [_edge_numbers(page) for page in pages]
     evidence = [
@@ -96,7 +96,7 @@ def drop_line_numbers(pages: Sequence[PdfPage], omitted: Omitted) -> None:
                 table.cells = []
         page.tables = [table for table in page.tables if table.cells]
         if dropped:
-            omitted["line numbers", page.number] += len(dropped)
+            omitted_counts["line numbers", page.number] += len(dropped)
 
 
 def _edge(number: _Number, right: bool) -> float:

@@ -66,7 +66,7 @@ _LEADERS = re.compile(r"(?:\.\s?){5,}|…{2,}|\ufffd{3,}|_{5,}")
 Span = tuple[int, int]
 
 
-Omitted = Counter[tuple[str, int]]
+OmittedCounts = Counter[tuple[str, int]]
 """Number of blocks left out, by kind (a plural noun) and page."""
 
 
@@ -153,8 +153,8 @@ class PdfPage:
 class LineReader:
     """Reads the lines of a file's pages, reusing buffers and font names."""
 
-    def __init__(self, omitted: Omitted) -> None:
-        self._omitted = omitted
+    def __init__(self, omitted_counts: OmittedCounts) -> None:
+        self._omitted_counts = omitted_counts
         self._turn = 0
         """Writing direction, in degrees, that is horizontal in line coordinates."""
         self._width = self._height = 0.0
@@ -200,10 +200,12 @@ class LineReader:
             weights = _angles(lines)
         for turn, weight in sorted(weights.items(), key=lambda item: -item[1]):
             if turn != main and weight < MIN_TURNED_CHARACTERS:
-                self._omitted["lines written in another direction", number] += sum(1 for x in lines if x.angle == turn)
+                self._omitted_counts["lines written in another direction", number] += sum(
+                    1 for x in lines if x.angle == turn
+                )
                 continue
             turned_lines = self._read_turned(text, identical, number, turn) if turn else lines
-            self._omitted["note marks", number] += sum(line.n_marks for line in turned_lines if not line.angle)
+            self._omitted_counts["note marks", number] += sum(line.n_marks for line in turned_lines if not line.angle)
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
             yield PdfPage(number, *size, [line for line in turned_lines if not line.angle])
         if self._handle is not text_page:

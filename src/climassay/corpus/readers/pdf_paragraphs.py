@@ -8,7 +8,7 @@ from enum import Enum
 
 from climassay.corpus.documents import Block, ReadOptions
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
-from climassay.corpus.readers.pdf_lines import Line, Omitted, PdfTable
+from climassay.corpus.readers.pdf_lines import Line, OmittedCounts, PdfTable
 from climassay.corpus.readers.table_rows import row_texts
 from climassay.corpus.sentences import split_sentences
 
@@ -418,11 +418,11 @@ class _Heading:
 class BlockBuilder:
     """Builds the blocks of a document from the classified paragraphs of its pages."""
 
-    def __init__(self, title: str, style: Style, options: ReadOptions, omitted: Omitted) -> None:
+    def __init__(self, title: str, style: Style, options: ReadOptions, omitted_counts: OmittedCounts) -> None:
         self._style = style
         self._title = title.casefold().split()
         self._options = options
-        self._omitted = omitted
+        self._omitted_counts = omitted_counts
         self._heading_stack: list[_Heading] = []
         self._current_paragraph: Paragraph | None = None
         self._notes: list[Paragraph] = []
@@ -475,7 +475,7 @@ class BlockBuilder:
         self._append_paragraph(paragraph)
 
     def _omit(self, kind: str, paragraph: Paragraph) -> None:
-        self._omitted[kind, paragraph.first.page] += 1
+        self._omitted_counts[kind, paragraph.first.page] += 1
 
     def _omit_section_line(self, paragraph: Paragraph) -> None:
         """Count a paragraph of a list of references or contents as left out."""

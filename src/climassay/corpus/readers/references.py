@@ -7,7 +7,7 @@ from climassay.corpus.documents import Block, OmittedParts
 
 KIND = "references"
 MIN_ENTRIES = 3
-"""Minimum number of consecutive entries of a list without a heading."""
+"""Minimum number of consecutive entries of a reference list without a heading."""
 _NUMBERING = r"(?:(?:\d+|[A-Z])(?:\.\d+)*[.):]?\s+|[IVX]+\.\s+)?"
 _SURE_NAMES = (
     "references?|bibliograph(?:y|ies)|works? cited|literature cited|cited literature|reference list|list of references|"
@@ -22,7 +22,7 @@ _SURE_NAMES = (
 _OTHER_NAMES = (
     "literature|literatur|literatuur|litteratur|литература|citations|endnotes|further reading|sources|quellen"
 )
-"""Headings of reference lists that other kinds of section may have as well."""
+"""Headings of reference lists that other kinds of sections may have as well."""
 _SURE_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
@@ -61,28 +61,28 @@ _PUBLICATION = (
 _CAPTION = re.compile(r"(?:Figures?|Fig\.|Tables?|Box|FAQ|Section|Chapter|Panel|Appendix|Annex|Plate|Map)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _PROSE_START = re.compile(rf".{{0,140}}?\(?\b{_YEAR}\)?,?\s+(?!doi|and\b|available|online|accessed)[a-z]{{3}}")
-"""Author and year before a lower-case word, as in "Smith et al. (2012) found": a sentence about a work."""
+"""Pattern of an author and a year before a lower-case word ("Smith et al. (2012) found"), which begin a sentence."""
 _CITATION = re.compile(rf"\([^()]*\b{_YEAR}[^()]*\)")
 MIN_MARKS = 2
 MAX_CITATIONS = 2
-"""Maximum number of bracketed citations in an entry; a paragraph with more is prose."""
+"""Maximum number of bracketed citations in an entry; a paragraph with more is running text."""
 MIN_PROSE_WORDS = 8
 LOWER_CASE_SHARE = 0.6
-"""Minimum share of lower-case words of prose under a heading of references."""
+"""Minimum fraction of lower-case words for a paragraph below the heading to be running text."""
 MAX_GAP = 2
 _TITLE = re.compile(r"[^\W\d_a-z][^\d.,;:]{2,60}")
-"""Short line without figures or punctuation, possibly the title of the section after a list of references."""
+"""Pattern of a short line without digits or punctuation, which may be the title of the section after the references."""
 MAX_ENTRY = 1500
-"""Maximum number of characters of an entry."""
+"""Maximum length of an entry in characters."""
 
 
 def is_references_heading(text: str) -> bool:
-    """Return whether a heading or line announces a list of references."""
+    """Return whether a heading or line introduces a list of references."""
     return len(text) < 60 and _HEADING.fullmatch(text.strip(" *_#")) is not None
 
 
 def looks_like_entry(text: str) -> bool:
-    """Return whether a paragraph looks like a reference: authors, year, and publication."""
+    """Return whether a paragraph looks like a reference, with authors, a year and a publication."""
     if len(text) > MAX_ENTRY or _PROSE_START.match(text) or len(_CITATION.findall(text)) > MAX_CITATIONS:
         return False
     if _CAPTION.match(text):
@@ -99,53 +99,65 @@ def looks_like_entry(text: str) -> bool:
 
 
 def begins_like_entry(text: str) -> bool:
-    """Return whether a line begins with a number in brackets or an author, as references do."""
+    """Return whether a line begins like a reference, with a number in brackets or an author."""
     return any(pattern.match(text) for pattern in (_BRACKETED, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
 
 
-def leave_out_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[OmittedParts, ...]]:
+def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the blocks without references, and the number of references with their pages.
 
-    References are: blocks under a heading such as "References", except prose after the last entry; entries after a
-    paragraph with such a title; and at least :data:`MIN_ENTRIES` consecutive entries.
+    Three kinds of blocks are references: those below a heading such as "References", except running text after the last
+    entry; entries after a paragraph that consists of such a title; and sequences of at least :data:`MIN_ENTRIES`
+    entries.
 
     Args:
         blocks: Blocks of one document in reading order.
     """
-    entries = [any(map(is_references_heading, block.headings)) for block in blocks]
+    is_reference = [any(map(is_references_heading, block.headings)) for block in blocks]
     looks_like_entries = [looks_like_entry(block.text) for block in blocks]
-    titles = {index for index, block in enumerate(blocks) if not entries[index] and is_references_heading(block.text)}
+    titles = {
+        index for index, block in enumerate(blocks) if not is_reference[index] and is_references_heading(block.text)
+    }
     start = 0
     while start < len(blocks):
         end = start
-        while end < len(blocks) and entries[end] == entries[start]:
+        while end < len(blocks) and is_reference[end] == is_reference[start]:
             end += 1
-        if entries[start]:
-            _keep_prose(blocks, looks_like_entries, entries, start, end)
+        if is_reference[start]:
+            _unmark_prose(blocks, looks_like_entries, is_reference, start, end)
         else:
-            _mark_runs(looks_like_entries, entries, start, end)
+            _mark_runs(looks_like_entries, is_reference, start, end)
         start = end
-    for title in titles:
-        _mark_after_title(blocks, looks_like_entries, entries, title)
-    left_out = {title for title in titles if title + 1 < len(blocks) and entries[title + 1]}
-    remaining = [block for index, block in enumerate(blocks) if not entries[index] and index not in left_out]
-    pages = {block.page for block, is_entry in zip(blocks, entries, strict=True) if is_entry and block.page is not None}
-    n_entries = sum(entries)
-    return remaining, (OmittedParts(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
+    for title_index in titles:
+        _mark_after_title(blocks, looks_like_entries, is_reference, title_index)
+    omitted_titles = {
+        title_index for title_index in titles if title_index + 1 < len(blocks) and is_reference[title_index + 1]
+    }
+    remaining_blocks = [
+        block for index, block in enumerate(blocks) if not is_reference[index] and index not in omitted_titles
+    ]
+    pages = {
+        block.page for block, is_entry in zip(blocks, is_reference, strict=True) if is_entry and block.page is not None
+    }
+    n_entries = sum(is_reference)
+    return remaining_blocks, (OmittedParts(KIND, n_entries, tuple(sorted(pages))),) if n_entries else ()
 
 
-def _keep_prose(
-    blocks: Sequence[Block], looks_like_entries: Sequence[bool], entries: list[bool], start: int, end: int
+def _unmark_prose(
+    blocks: Sequence[Block], looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int
 ) -> None:
-    """Unmark the prose after the last entry of a section, and a whole section that is probably not a reference list."""
+    """Unmark running text after the last entry of a section, and a whole section without entries.
+
+    A section without entries remains marked, apart from running text, if its heading leaves no doubt.
+    """
     is_sure = any(_SURE_HEADING.fullmatch(heading.strip(" *_#")) for heading in blocks[start].headings)
-    positions = [index for index in range(start, end) if looks_like_entries[index]]
-    for index in range(positions[-1] + 1 if positions else start, end):
-        entries[index] = (is_sure or bool(positions)) and not _reads_like_prose(blocks[index].text)
+    entry_indices = [index for index in range(start, end) if looks_like_entries[index]]
+    for index in range(entry_indices[-1] + 1 if entry_indices else start, end):
+        is_reference[index] = (is_sure or bool(entry_indices)) and not _is_prose(blocks[index].text)
 
 
-def _reads_like_prose(text: str) -> bool:
-    """Return whether a paragraph consists of sentences and does not begin with an author."""
+def _is_prose(text: str) -> bool:
+    """Return whether a paragraph is running text that does not begin with an author."""
     words = _WORD.findall(text)
     n_lower = sum(word[0].islower() for word in words)
     is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
@@ -156,31 +168,36 @@ def _reads_like_prose(text: str) -> bool:
 
 
 def _mark_after_title(
-    blocks: Sequence[Block], looks_like_entries: Sequence[bool], entries: list[bool], title: int
+    blocks: Sequence[Block], looks_like_entries: Sequence[bool], is_reference: list[bool], title_index: int
 ) -> None:
-    """Mark the entries after a paragraph such as "References", with at most two other blocks between two of them."""
-    last = title
-    for index in range(title + 1, len(blocks)):
-        is_other_section = blocks[index].headings != blocks[title].headings or _TITLE.fullmatch(blocks[index].text)
-        if is_other_section or index - last > MAX_GAP + 1:
+    """Mark the entries after a paragraph such as "References".
+
+    At most two other blocks may separate consecutive entries.
+    """
+    last_index = title_index
+    for index in range(title_index + 1, len(blocks)):
+        is_other_section = blocks[index].headings != blocks[title_index].headings or _TITLE.fullmatch(
+            blocks[index].text
+        )
+        if is_other_section or index - last_index > MAX_GAP + 1:
             break
-        last = index if looks_like_entries[index] else last
-    entries[title + 1 : last + 1] = [True] * (last - title)
+        last_index = index if looks_like_entries[index] else last_index
+    is_reference[title_index + 1 : last_index + 1] = [True] * (last_index - title_index)
 
 
-def _mark_runs(looks_like_entries: Sequence[bool], entries: list[bool], start: int, end: int) -> None:
-    """Mark entries that follow one another without a heading; a single block between two entries joins them."""
+def _mark_runs(looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int) -> None:
+    """Mark sequences of entries without a heading; a single other block does not interrupt a sequence."""
     index = start
     while index < end:
         if not looks_like_entries[index]:
             index += 1
             continue
-        stop = index + 1
-        while stop < end and (
-            looks_like_entries[stop]
-            or (stop + 1 < end and looks_like_entries[stop + 1] and looks_like_entries[stop - 1])
+        run_end = index + 1
+        while run_end < end and (
+            looks_like_entries[run_end]
+            or (run_end + 1 < end and looks_like_entries[run_end + 1] and looks_like_entries[run_end - 1])
         ):
-            stop += 1
-        if sum(looks_like_entries[index:stop]) >= MIN_ENTRIES:
-            entries[index:stop] = [True] * (stop - index)
-        index = stop
+            run_end += 1
+        if sum(looks_like_entries[index:run_end]) >= MIN_ENTRIES:
+            is_reference[index:run_end] = [True] * (run_end - index)
+        index = run_end

@@ -63,8 +63,10 @@ def read_sandboxed(
                 for fields in result["documents"]:
                     blocks = (Block(**block | {"headings": tuple(block["headings"])}) for block in fields["blocks"])
                     fields["blocks"] = tuple(blocks)
-                    left_out = (OmittedParts(**part | {"pages": tuple(part["pages"])}) for part in fields["left_out"])
-                    fields["left_out"] = tuple(left_out)
+                    omitted_parts = (
+                        OmittedParts(**part | {"pages": tuple(part["pages"])}) for part in fields["omitted_parts"]
+                    )
+                    fields["omitted_parts"] = tuple(omitted_parts)
                 documents = tuple(Document(**fields) for fields in result["documents"])
                 return ReadResult(result["source"], documents, tuple(Skipped(**each) for each in result["skipped"]))
             if on_page is not None:

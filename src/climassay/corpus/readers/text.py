@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from pathlib import PurePath
 
-from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_left_out
+from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions, merge_omitted_parts
 from climassay.corpus.readers.cleaning import (
     LINE_END_HYPHEN,
     clean,
@@ -14,7 +14,7 @@ from climassay.corpus.readers.cleaning import (
     mask_digits,
 )
 from climassay.corpus.readers.file_types import reader
-from climassay.corpus.readers.references import begins_like_entry, is_references_heading, leave_out_references
+from climassay.corpus.readers.references import begins_like_entry, is_references_heading, omit_references
 from climassay.errors import DocumentError
 from climassay.io.decoding import decode_text
 
@@ -72,10 +72,10 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
     pages = text.split("\f")
-    left_out: list[OmittedParts] = []
+    omitted_parts: list[OmittedParts] = []
     if len(pages) >= MIN_PAGES:
         pages, running = _remove_running_lines(pages)
-        left_out += running
+        omitted_parts += running
         numbered: list[tuple[int | None, str]] = list(enumerate(pages, start=1))
     else:
         numbered = [(None, text.replace("\f", "\n\n"))]
@@ -86,11 +86,11 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
             if kind is None:
                 blocks.append(Block(text=part, page=page))
             else:
-                left_out.append(OmittedParts(kind, 1, () if page is None else (page,)))
+                omitted_parts.append(OmittedParts(kind, 1, () if page is None else (page,)))
     blocks = _join_split_sentences(blocks)
     if not options.references:
-        blocks, references = leave_out_references(blocks)
-        left_out += references
+        blocks, references = omit_references(blocks)
+        omitted_parts += references
     if not blocks:
         raise DocumentError(f"{source} is empty.")
     return Document(
@@ -99,7 +99,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
         source=source,
         blocks=tuple(blocks),
         media="text",
-        left_out=merge_left_out([left_out]),
+        omitted_parts=merge_omitted_parts([omitted_parts]),
     )
 
 
@@ -178,7 +178,7 @@ def _remove_running_lines(pages: list[str]) -> tuple[list[str], list[OmittedPart
     edges = Counter(key for lines in split for key in {mask_digits(lines[i].strip()) for i in _edge_lines(lines)})
     repeated = {key for key, count in edges.items() if count >= MIN_PAGES}
     cleaned = []
-    left_out = []
+    omitted_parts = []
     for page, lines in enumerate(split, start=1):
         drop = {
             i
@@ -186,8 +186,8 @@ def _remove_running_lines(pages: list[str]) -> tuple[list[str], list[OmittedPart
             if mask_digits(lines[i].strip()) in repeated or _PAGE_NUMBER.fullmatch(lines[i].strip())
         }
         cleaned.append("\n".join(line for i, line in enumerate(lines) if i not in drop))
-        left_out.append(OmittedParts("running lines", len(drop), (page,) if drop else ()))
-    return cleaned, left_out
+        omitted_parts.append(OmittedParts("running lines", len(drop), (page,) if drop else ()))
+    return cleaned, omitted_parts
 
 
 def _edge_lines(lines: list[str]) -> list[int]:

@@ -20,7 +20,7 @@ import mammoth
 from mammoth.docx.dingbats import dingbats
 
 from climassay.corpus.documents import Block, Document, OmittedParts, ReadOptions
-from climassay.corpus.readers.archives import check_unpacked, read_xml
+from climassay.corpus.readers.archives import check_decompressed_size, read_xml
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
@@ -93,15 +93,15 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
-            check_unpacked(sum(entry.file_size for entry in file.infolist()), len(data), source, options)
+            check_decompressed_size(sum(entry.file_size for entry in file.infolist()), len(data), source, options)
             package = _Package(file, source)
             simplifier = _Simplifier(package)
             body = simplifier.simplify()
-            left_out = simplifier.left_out
+            omitted_counts = simplifier.omitted_counts
             title = package.title or simplifier.title
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
         raise DocumentError(f"{source} is not a readable Word file (damaged, truncated or encrypted).") from None
-    blocks, left_out_of_html = _read_body(body, source, references=options.references)
+    blocks, html_omitted_parts = _read_body(body, source, references=options.references)
     if not blocks:
         raise DocumentError(f"{source} has no text in its paragraphs.")
     return Document(
@@ -110,7 +110,10 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
         source=source,
         blocks=tuple(blocks),
         media="docx",
-        left_out=(*left_out_of_html, *(OmittedParts(kind, count) for kind, count in left_out.items() if count)),
+        omitted_parts=(
+            *html_omitted_parts,
+            *(OmittedParts(kind, count) for kind, count in omitted_counts.items() if count),
+        ),
     )
 
 
@@ -121,13 +124,13 @@ def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list
         markup = "".join(_convert(parts[start : start + BATCH_PARTS]) for start in range(0, len(parts), BATCH_PARTS))
     except RecursionError:
         raise DocumentError(f"{source} was not read: its tables are nested in each other, as in attacks.") from None
-    blocks, left_out = read_html_text(markup, source, references=references)
+    blocks, omitted_parts = read_html_text(markup, source, references=references)
     return [
         replace(block, text=block.text.replace(_NOTE_MARK, "").strip(), footnote=True)
         if block.text.startswith(_NOTE_MARK)
         else block
         for block in blocks
-    ], left_out
+    ], omitted_parts
 
 
 def _convert(parts: list[ET.Element]) -> str:
@@ -294,7 +297,7 @@ class _Simplifier:
     """Reduces a document body to elements with text, and counts what it leaves out."""
 
     def __init__(self, package: _Package) -> None:
-        self.left_out: Counter[str] = Counter()
+        self.omitted_counts: Counter[str] = Counter()
         self.title = ""
         """Text of the first paragraph with a title style."""
         self._package = package
@@ -319,7 +322,7 @@ class _Simplifier:
         for paragraph in body.findall(f"{_WORD}p"):
             if paragraph.find(f"{_WORD}pPr") is not None and len(_plain_text(paragraph)) > MAX_HEADING_LENGTH:
                 del paragraph[0]
-        self.left_out["headers and footers"] += self._package.n_running_texts
+        self.omitted_counts["headers and footers"] += self._package.n_running_texts
         return body
 
     def _rewrite_all(self, elements: Iterable[ET.Element]) -> list[ET.Element]:
@@ -346,7 +349,7 @@ class _Simplifier:
         if tag in (f"{_WORD}drawing", f"{_WORD}pict", f"{_WORD}object", f"{_WORD}txbxContent"):
             self._rewrite_drawing(element)
         elif tag in _COUNTED_KINDS and (tag != f"{_WORD}del" or element.find(f".//{_WORD}delText") is not None):
-            self.left_out[_COUNTED_KINDS[tag]] += 1
+            self.omitted_counts[_COUNTED_KINDS[tag]] += 1
         return []
 
     def _style_chain(self, style_id: str | None) -> Iterator[_WordStyle]:
@@ -360,14 +363,14 @@ class _Simplifier:
     def _rewrite_paragraph(self, element: ET.Element) -> list[ET.Element]:
         chain = list(self._style_chain(_value(element, "pPr/pStyle")))
         if any(_CONTENTS.fullmatch(style.name) for style in chain):
-            self.left_out["entries of the table of contents"] += 1
+            self.omitted_counts["entries of the table of contents"] += 1
             return []
-        n_hidden = self.left_out["hidden paragraphs"]
+        n_hidden = self.omitted_counts["hidden paragraphs"]
         boxes, self._pending_boxes = self._pending_boxes, []
         styles, self._paragraph_styles = self._paragraph_styles, chain
         parts = self._rewrite_all(element)
         # Runs are counted while they are read, paragraphs are what users see.
-        self.left_out["hidden paragraphs"] = min(self.left_out["hidden paragraphs"], n_hidden + 1)
+        self.omitted_counts["hidden paragraphs"] = min(self.omitted_counts["hidden paragraphs"], n_hidden + 1)
         paragraph = _new_element("p", parts)
         if not self.title and chain and chain[0].name.lower() == "title":
             self.title = clean(_plain_text(paragraph))
@@ -395,7 +398,7 @@ class _Simplifier:
         if hidden is None:
             hidden = next((style.hidden for style in chain if style.hidden is not None), False)
         if hidden:
-            self.left_out["hidden paragraphs"] += _has_text(element)
+            self.omitted_counts["hidden paragraphs"] += _has_text(element)
             return []
         vertical = _vertical_alignment(properties) or next((style.vertical for style in chain if style.vertical), None)
         fonts = None if properties is None else properties.find(f"{_WORD}rFonts")
@@ -425,7 +428,7 @@ class _Simplifier:
             if mapped:
                 written += chr(mapped)
             elif code in _PRIVATE:
-                self.left_out["symbols without a Unicode character"] += 1
+                self.omitted_counts["symbols without a Unicode character"] += 1
             else:
                 written += character
         result = _new_element("t")
@@ -455,11 +458,11 @@ class _Simplifier:
             return
         is_equation = any(ole.get("ProgID", "").startswith("Equation") for ole in element.iter(_OLE_OBJECT))
         if is_equation:
-            self.left_out["equations stored as pictures"] += 1
+            self.omitted_counts["equations stored as pictures"] += 1
             return
         for child in element:
             if child.tag in _DRAWING_KINDS:
-                self.left_out[_DRAWING_KINDS[child.tag]] += 1
+                self.omitted_counts[_DRAWING_KINDS[child.tag]] += 1
             elif child.tag == f"{_COMPATIBILITY}AlternateContent":
                 for part in _choose_branch(child):
                     self._rewrite_drawing(part)
@@ -472,7 +475,7 @@ class _Simplifier:
         if len(cells) == 1:  # a box around text
             return self._rewrite_all(cells[0])
         present = [row for row in rows if row.find(f"{_WORD}trPr/{_WORD}del") is None]
-        self.left_out["tracked deletions"] += len(rows) - len(present)
+        self.omitted_counts["tracked deletions"] += len(rows) - len(present)
         self._table_depth += 1
         table = _new_element("tbl", map(self._rewrite_row, present))
         self._table_depth -= 1
@@ -517,7 +520,7 @@ class _Simplifier:
             level += change
             is_code = child.tag == f"{_WORD}instrText"
             if is_code and _EQUATION_FIELD.match(child.text or ""):
-                self.left_out["equations stored as fields"] += 1
+                self.omitted_counts["equations stored as fields"] += 1
             if level > 0 or is_code or child.tag == f"{_WORD}fldChar":
                 run.remove(child)
 

@@ -34,9 +34,9 @@ from climassay.models.contract import BLANK, CHARACTERS_PER_TOKEN, GenerationReq
 from climassay.prompts import STRONG
 
 _ANSWER_TOKENS = 1000
-"""Number of tokens of a model's context window that are reserved for an opinion (``schema``)."""
+"""Number of tokens in a model's context window that are reserved for an opinion (``schema`` only)."""
 _QUESTION_TOKENS = 48
-"""Maximum number of tokens of a question (``scored``)."""
+"""Maximum number of tokens of a question (``scored`` only)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Advocate:
         return self.settings.passages or STRONG.passages
 
     def search(self, query: str) -> AskPassages:
-        """Return the request for a search in the advocate's collections."""
+        """Return a request to search the advocate's collections."""
         settings = self.settings
         return AskPassages(
             settings.collections,
@@ -85,13 +85,13 @@ class DebateState:
     profiles: tuple[AdvocateProfile, ...] = ()
     """Profiles of all advocates."""
     first_opinions: tuple[AdvocateOpinion, ...] = ()
-    """Opinions of the first round on the whole claim; empty in the first round."""
+    """Opinions of all advocates on the whole claim in the first round; empty during that round."""
     follow_ups: tuple[FollowUp, ...] = ()
     """Answered questions of all rounds."""
     open_questions: tuple[FollowUp, ...] = ()
     """Questions that an advocate answers together with its opinion (``schema`` only)."""
     is_last: bool = False
-    """Whether no further round can follow, so that questions are useless."""
+    """Whether this is the last possible round, after which questions cannot be answered."""
 
 
 class RoundOpinions(NamedTuple):
@@ -100,9 +100,9 @@ class RoundOpinions(NamedTuple):
     opinion: AdvocateOpinion
     """Opinion on the whole claim."""
     parts: tuple[AdvocateOpinion, ...]
-    """Opinions on the single statements; empty if there is only one."""
+    """Opinions on the individual statements; empty if the claim has only one."""
     replies: tuple[FollowUp, ...] = ()
-    """Questions with the advocate's replies (``schema`` only)."""
+    """Questions to the advocate, with its replies (``schema`` only)."""
 
 
 def give_opinions(
@@ -115,10 +115,10 @@ def give_opinions(
     """Judge the claim and, if there are several, its statements.
 
     Args:
-        advocate: The advocate.
-        context: The debate.
+        advocate: Advocate to ask.
+        context: State shared by all participants.
         passages: Passages for each subclaim.
-        state: Contributions so far.
+        state: Contributions of earlier rounds.
         previous: The advocate's opinion of the previous round; None in the first one.
     """
     number = 1 if previous is None else previous.round + 1
@@ -140,7 +140,7 @@ def give_opinions(
 def _uninformed(
     advocate: Advocate, context: DebateContext, number: int, subclaim: int | None, passages: Sequence[RetrievedPassage]
 ) -> AdvocateOpinion:
-    """Return the opinion "not enough information"."""
+    """Return an opinion with the verdict "not enough information"."""
     retrieved = tuple(item.number for item in passages)
     return AdvocateOpinion(advocate.name, number, subclaim, context.scale.nei, False, retrieved=retrieved)
 
@@ -209,7 +209,7 @@ def _judge_by_schema(
 def _to_opinion(
     context: DebateContext, empty: AdvocateOpinion, assessment: Assessment, verified: VerifiedAssessment
 ) -> AdvocateOpinion:
-    """Return an opinion with the content of a verified assessment."""
+    """Return ``empty``, filled in with a verified assessment."""
     asks = tuple(
         FollowUp(empty.round + 1, empty.advocate, question.to, question.text, queries=question.queries)
         for question in assessment.questions
@@ -229,9 +229,9 @@ def _to_opinion(
 
 
 def _is_informed(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
-    """Return whether a verdict counts, that is, does not express a lack of information.
+    """Return whether a verdict counts, because it does not express a lack of information.
 
-    "Unsupported" with limited evidence is such a lack.
+    Labels such as "unsupported" express one if the evidence is limited.
     """
     lacks = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
     return verdict is not None and verdict != context.scale.nei and not lacks
@@ -348,10 +348,10 @@ def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[Advoc
 def find_contradiction(
     context: DebateContext, model: str, claim: str, verdict: str | None, explanation: Sequence[AnswerSentence]
 ) -> Steps[bool | None]:
-    """Return whether an explanation argues for the other side of the scale.
+    """Return whether an explanation argues for the side of the scale opposite to its verdict.
 
-    The model reads the explanation without the verdict and names the side that it takes. The result is None if there is
-    no explanation, the check is disabled, or the call failed.
+    The model is shown the explanation without the verdict and names the side for which it argues. The result is None if
+    there is no explanation, the check is disabled, or the call failed.
     """
     if not explanation or verdict is None or not context.config.side_check:
         return None
@@ -378,7 +378,7 @@ def _assessment_prompt(
     state: DebateState,
     questions: Sequence[FollowUp] = (),
 ) -> AssessmentPrompt:
-    """Return the prompt of an advocate; several subclaims are judged together."""
+    """Return the prompt in which an advocate judges subclaims; several are judged in one answer."""
     profiles = {profile.name: profile for profile in state.profiles}
     other_participants = [participant_values(*item) for item in profiles.items() if item[0] != advocate.name]
     about = profiles[advocate.name].about if advocate.name in profiles else ""
@@ -431,9 +431,9 @@ def _fitting_passages(
     state: DebateState,
     questions: Sequence[FollowUp],
 ) -> list[RetrievedPassage]:
-    """Return the first passages, at least one, with which the prompt and an answer fit the model's context window.
+    """Return as many of the first passages as fit the model's context window with prompt and answer, at least one.
 
-    All passages are returned if the window is unknown.
+    All passages are returned if the size of the window is unknown.
     """
     window = context.read_window(advocate.model)
     if window is None:
@@ -454,7 +454,7 @@ def _advocate_values(advocate: Advocate) -> dict[str, str]:
 
 
 def participant_values(name: str, profile: AdvocateProfile | None) -> dict[str, str]:
-    """Return the template values of an advocate for the prompts of other participants."""
+    """Return the template values that describe an advocate in the prompts of other participants."""
     kind, about = (profile.kind, profile.about) if profile else ("collection", "")
     return {"name": name, "kind": kind, "about": as_one_line(about)}
 
@@ -474,7 +474,7 @@ def _opinion_values(context: DebateContext, opinion: AdvocateOpinion) -> dict[st
 def write_question(
     context: DebateContext, model: str, asker: str, opinions: Sequence[AdvocateOpinion], to: str
 ) -> Steps[str | None]:
-    """Return a question written by a model; None if its text is not a usable question."""
+    """Let a model write a question to an advocate and return it; None if the text is not a usable question."""
     rendered = context.render(
         "question",
         asker=asker,

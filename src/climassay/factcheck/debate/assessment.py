@@ -52,23 +52,23 @@ _PLACEMENT_OPTIONS: Mapping[Placement, str] = {
     "misleading": " something true that is presented in a misleading way",
 }
 UNQUANTIFIED = "not quantified"
-"""Option of the model if it gives no likelihood."""
+"""Answer option for giving no likelihood."""
 UNPLACED = "cannot be told"
-"""Option of the model if the placement is unknown (``schema`` only)."""
+"""Answer option for an unknown placement (``schema`` only)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElicitationConfig:
-    """Settings of the elicitation, shared by all participants of a debate."""
+    """Settings for eliciting assessments, shared by all participants of a debate."""
 
     elicitation: Elicitation = "scored"
     verdict_first: bool = False
-    """Whether to decide the verdict before certainty and draft, for comparison."""
+    """Whether to ask for the verdict before certainty and draft (for comparison)."""
     calibrated: bool = True
     """Whether to calibrate probabilities with a content-free prompt (``scored`` only)."""
     brief: bool = False
-    """Whether to use short prompts and generate texts without the preceding lines of the answer, for very small models
-    (``scored`` only)."""
+    """Whether to use short prompts, and to generate each text without the preceding lines of the answer in view, for
+    very small models (``scored`` only)."""
     side_check: bool = True
     """Whether to ask the model which side of the scale an explanation argues for (``scored`` only)."""
     text_tokens: int = 80
@@ -76,11 +76,11 @@ class ElicitationConfig:
     temperature: float = 0.0
     seed: int = 0
     queries: int = 0
-    """Maximum number of search queries written with a question to an advocate (``schema`` only)."""
+    """Maximum number of search queries that a model may add to a question to an advocate (``schema`` only)."""
 
     @property
     def sampling(self) -> Sampling:
-        """Sampling of drafts, explanations, questions and replies."""
+        """Sampling settings for drafts, explanations, questions and replies."""
         return Sampling(self.text_tokens, self.temperature, seed=self.seed, stop=("\n\n",))
 
 
@@ -91,7 +91,7 @@ class AssessmentPrompt:
     model: str
     """Name of the model."""
     messages: tuple[Message, ...]
-    """Messages with role, duties, claim, and the passages or opinions to be weighed."""
+    """Messages that state role, duties and claim, and contain the passages or opinions to weigh."""
     blank_messages: tuple[Message, ...]
     """Content-free variant of the messages, for calibration."""
     scale: Scale
@@ -107,7 +107,7 @@ class AssessmentPrompt:
     """Whether each statement is judged before the whole claim; otherwise quotations name the statements that they
     concern."""
     n_replies: int = 0
-    """Number of questions to be answered first (``schema``)."""
+    """Number of questions that the answer must reply to before the assessment (``schema``)."""
 
 
 class AdvocateQuestion(NamedTuple):
@@ -136,7 +136,7 @@ class Assessment:
     truncated: bool = False
     """Whether the explanation was truncated."""
     answer: str = ""
-    """The model's answer so far, to be continued (``scored``)."""
+    """Answer so far, which the explanation continues (``scored`` only)."""
     questions: tuple[AdvocateQuestion, ...] = ()
     continue_debate: bool | None = None
     """Whether the model asks a question; None if it could not ask any."""
@@ -145,12 +145,12 @@ class Assessment:
     replies: tuple[str, ...] = ()
     """Replies to the questions, in their order."""
     statements: "tuple[Assessment, ...]" = ()
-    """Assessments of the single statements if they were judged."""
+    """Assessments of the individual statements; empty if they were not judged."""
     error: str | None = None
 
 
 def assess(prompt: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
-    """Request an assessment, with an explanation if the elicitation method is ``schema`` and without if ``scored``."""
+    """Request an assessment from a model; with ``scored``, it does not include an explanation (see :func:`explain`)."""
     if config.elicitation == "scored":
         try:
             return (yield from _assess_by_scores(prompt, config))
@@ -184,7 +184,7 @@ def explain(prompt: AssessmentPrompt, config: ElicitationConfig, assessment: Ass
 
 
 def explanation_lead(verdict: str) -> str:
-    """Return the fixed opening of a very small model's explanation."""
+    """Return the opening words of an explanation, which a very small model continues."""
     return f"This is rated \u201c{verdict}\u201d, because"
 
 
@@ -211,7 +211,7 @@ def first_paragraph(text: str) -> str:
 
 @dataclass(slots=True)
 class _PartialAnswer:
-    """An unfinished answer, with the content-free answer used for calibration."""
+    """An unfinished answer, with the content-free counterpart used for calibration."""
 
     prompt: AssessmentPrompt
     calibrated: bool
@@ -219,12 +219,12 @@ class _PartialAnswer:
     blank: str = ""
 
     def append(self, text: str, blank: str | None = None) -> None:
-        """Append a text to the answer in both prompts; ``blank`` replaces a generated text in the content-free one."""
+        """Append a text to both answers; ``blank``, if given, replaces it in the content-free one."""
         self.answer += text
         self.blank += text if blank is None else blank
 
     def asks(self, lead: str, options: Sequence[str]) -> list[AskOptions]:
-        """Return the requests that score options after ``lead``; the second one is content-free."""
+        """Return requests to score options after ``lead``: one and, if calibrated, its content-free counterpart."""
         prompt, choices = self.prompt, tuple(options)
         asks = [AskOptions(prompt.model, OptionRequest(prompt.messages, choices, self.answer + lead))]
         if self.calibrated:
@@ -238,7 +238,7 @@ class _PartialAnswer:
 
 
 def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
-    """Return the probabilities of options, calibrated by the content-free scores if there is a second answer.
+    """Return the probabilities of the options in the first answer; a second, content-free answer calibrates them.
 
     Raises:
         ModelError: A request failed.
@@ -249,7 +249,7 @@ def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
 def weigh(
     model: str, prompts: Sequence[RenderedPrompt], options: Sequence[str], config: ElicitationConfig
 ) -> Steps[tuple[float, ...]]:
-    """Return the probabilities of options after a prompt, calibrated by the second, content-free prompt.
+    """Return the probabilities of options after the first prompt, calibrated by the second, content-free one.
 
     Raises:
         ModelError: A request failed.
@@ -321,7 +321,7 @@ def _score_verdict(partial: _PartialAnswer) -> Steps[tuple[float, ...]]:
 # ------------------------------------------------------------------------------------------------------ by schema
 
 _CHARACTERS_PER_TOKEN = 10
-"""Generous estimate: the schema's length limit truncates a local model, while a server's longer text is accepted."""
+"""Characters that the schema allows per token. This is generous, because the limit truncates local models' texts."""
 _MAX_QUOTATION_LENGTH = 1000
 _MAX_QUOTATIONS = 12
 MAX_QUESTIONS = 3

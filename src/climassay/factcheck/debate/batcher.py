@@ -15,13 +15,13 @@ from climassay.models.contract import Completion, ConcurrentModel, Encoder, Opti
 from climassay.records import RecordedModel
 
 EntailmentScorer = Callable[[Sequence[tuple[str, str]]], list[float | None]]
-"""Function from pairs of premise and statement to probabilities; None for a failed pair."""
+"""Function that returns, for pairs of premise and statement, the probability of entailment; None for a failed pair."""
 RERANK_FACTOR = 4
 """Number of candidates per returned passage if passages are reranked."""
 LATEST_FACTOR = 3
 """Number of candidates per returned passage if older editions are filtered out afterwards."""
 _BEST_SENTENCES = 2
-"""Number of sentences of a passage, those nearest to the query, whose mean similarity ranks the passage."""
+"""Number of sentences per passage, those nearest to the query, whose mean similarity reranks the passage."""
 
 
 def search_all(
@@ -29,12 +29,13 @@ def search_all(
     collections: Mapping[str, CollectionGroup],
     find_latest: Callable[[str], frozenset[str]],
 ) -> list[tuple[FoundPassage, ...]]:
-    """Answer searches in order; queries of the same collection are searched together.
+    """Run searches and return their results in the same order; searches in the same collection are batched.
 
     Args:
-        asks: The searches. The results of a search in several collections are interleaved.
+        asks: Searches to run. The results of a search in several collections are interleaved.
         collections: Collections by name.
-        find_latest: Function from a collection's name to the ids of its documents that have no later edition.
+        find_latest: Function that returns the ids of a collection's documents that have no later edition, by the
+            collection's name.
     """
     results: dict[tuple[int, str], list[FoundPassage]] = {}
     for name in dict.fromkeys(name for ask in asks for name in ask.collections):
@@ -74,7 +75,7 @@ def _interleave(lists: Sequence[Sequence[FoundPassage]], ask: AskPassages) -> tu
 def select_excerpts(
     asks: Sequence[AskPassages], hits: Sequence[Sequence[Hit]], encoder: Encoder
 ) -> list[list[tuple[Hit, str]]]:
-    """Return the hits of each search with their excerpts, reranked if requested, at most ``ask.passages``."""
+    """Return the best hits of each search with their excerpts; hits are reranked if the search requests it."""
     needs_sentences = [ask.rerank or ask.excerpt_words > 0 for ask in asks]
     sentences = [
         [split_sentences(hit.passage.text) or [hit.passage.text] for hit in query_hits] if needed else []
@@ -127,13 +128,13 @@ class RequestBatcher:
         return ask.model if isinstance(unwrap_model(self._models[ask.model]), ConcurrentModel) else None
 
     def cancel(self, threads: Collection[int]) -> None:
-        """Cancel running calls of some threads; see :class:`~climassay.models.contract.ConcurrentModel`."""
+        """Cancel model calls that run in these threads; see :class:`~climassay.models.contract.ConcurrentModel`."""
         for model in map(unwrap_model, self._models.values()):
             if isinstance(model, ConcurrentModel):
                 model.cancel(threads)
 
     def answer(self, asks: Sequence[Ask]) -> list[Any]:
-        """Answer requests in order. Thread-safe for models that accept concurrent calls."""
+        """Return the answers to requests in the same order. Thread-safe for models that accept concurrent calls."""
         handlers: Mapping[type[Ask], Callable[[list[Any]], Sequence[Any]]] = {
             AskPassages: lambda asks: search_all(asks, self._collections, self._find_latest),
             AskOptions: self._score_options,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from climassay.corpus.documents import Passage, report_name
+from climassay.corpus.documents import Passage, expand_report_name
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, takes_side
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
@@ -49,7 +49,7 @@ TEMPLATES = (
     "reply", "side",
 )  # fmt: skip
 MIN_MOVED_WORDS = 5
-"""Minimum number of words of a quotation that is moved to another passage; shorter ones may occur there by chance."""
+"""Minimum number of words of a quotation that is attributed to another passage; a shorter one may occur by chance."""
 _MAX_WORDS = 90
 """Maximum number of words of another participant's explanation in a small model's prompt."""
 
@@ -121,7 +121,7 @@ class DebateContext:
     """State shared by the participants of one debate."""
 
     claim: str
-    """Text of the claim for prompts, with its prefix if there is one."""
+    """Text of the claim as used in prompts, including the prefix if there is one."""
     scale: Scale
     config: ElicitationConfig
     templates: Mapping[str, Prompt]
@@ -130,29 +130,32 @@ class DebateContext:
     on_event: Callable[[Event], None]
     """Callback that receives every event."""
     subclaims: tuple[Subclaim, ...] = ()
-    """Statements of the claim for prompts, with the claim's prefix."""
+    """Statements of the claim as used in prompts, each with the prefix if there is one."""
     sources: SourceBook = field(default_factory=SourceBook)
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
     read_window: Callable[[str], int | None] = lambda _: None
-    """Function from a model's name to its context length in tokens; None if it is not known yet."""
+    """Function that returns a model's context length in tokens, by its name; None if it is not known yet."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Maximum number of passages, by advocate, that did not fit the model's context window in a round."""
+    """Number of passages that did not fit the model's context window, by advocate; the largest number of any round."""
 
     def report_activity(self, participant: str, doing: Doing, round_number: int) -> None:
-        """Emit an event if a participant starts another activity."""
+        """Emit an event if the activity of a participant has changed."""
         activity = Activity(participant, doing, round_number)
         if self.activities.get(participant) != activity:
             self.activities[participant] = activity
             self.on_event(activity)
 
     def report_sources(self) -> None:
-        """Emit an event with the passages found since the last one, if there are any."""
+        """Emit an event with the passages found or changed since the last such event, if there are any."""
         if changes := self.sources.take_changes():
             self.on_event(Retrieval(changes))
 
     def render(self, template: str, **values: object) -> RenderedPrompt:
-        """Render a template, or its brief variant for small models, with the values common to all templates added."""
+        """Render a template with its values and those common to all templates.
+
+        Small models get its brief variant, if any.
+        """
         brief = f"{template}_brief" if self.config.brief else template
         common = {
             "elicitation": self.config.elicitation,
@@ -165,7 +168,7 @@ class DebateContext:
     def ground(
         self, text: str, truncated: bool, passages: Sequence[RetrievedPassage | PassageCitation]
     ) -> tuple[tuple[AnswerSentence, ...], int]:
-        """Split a text into sentences with valid citations; return them with the number of removed citations."""
+        """Split a text into sentences and remove invalid citations; return the sentences and the number of removals."""
         return ground_text(
             text,
             truncated=truncated,
@@ -177,7 +180,7 @@ class DebateContext:
         )
 
     def format_explanation(self, sentences: Sequence[AnswerSentence]) -> str:
-        """Return an explanation with its citations for another participant's prompt, shortened for small models."""
+        """Format an explanation with citations for another participant's prompt; truncate it for small models."""
         words = " ".join(format_sentence(sentence, MODELS_MARK) for sentence in sentences).split()
         if self.config.elicitation == "schema" or len(words) <= _MAX_WORDS:
             return " ".join(words)
@@ -193,22 +196,22 @@ def as_one_line(text: str) -> str:
 
 
 def locate(passage: Passage) -> str:
-    """Return the location of a passage for a prompt: report or title, chapter or heading, page and year."""
-    report = passage.report and report_name(passage.report, passage.source)
+    """Format the location of a passage for a prompt: report or title, chapter or heading, page and year."""
+    report = passage.report and expand_report_name(passage.report, passage.source)
     location = as_one_line(replace(passage, url=None, report=report).citation)
     year = (passage.date or "")[:4]
     return f"{location}, {year}" if year and year not in location else location
 
 
 def source_values(passages: Sequence[RetrievedPassage]) -> list[dict[str, object]]:
-    """Return the template values of passages."""
+    """Return passages as template values."""
     return [
         {"number": item.number, "where": locate(item.passage), "text": as_one_line(item.excerpt)} for item in passages
     ]
 
 
 def quotation_values(quotations: Sequence[Quotation]) -> list[dict[str, object]]:
-    """Return the template values of the quotations that a model selected."""
+    """Return the quotations that a model selected as template values."""
     return [
         {
             "number": quotation.passage,
@@ -222,7 +225,7 @@ def quotation_values(quotations: Sequence[Quotation]) -> list[dict[str, object]]
 
 
 def follow_up_values(context: DebateContext, follow_ups: Sequence[FollowUp]) -> list[dict[str, str]]:
-    """Return the template values of questions with their replies."""
+    """Return questions with their replies as template values."""
     return [
         {
             "asker": follow_up.asker,
@@ -235,7 +238,7 @@ def follow_up_values(context: DebateContext, follow_ups: Sequence[FollowUp]) -> 
 
 
 def extract_question(text: str) -> str | None:
-    """Return the text up to its first question mark; None if that is not a question of at least four words."""
+    """Return the text up to its first question mark; None if there is none, or fewer than four words."""
     match = re.match(r"[^?]*\?", as_one_line(text))
     question = match[0].strip(' "') if match else ""
     return question if len(re.findall(r"\w+", question)) >= 4 else None
@@ -285,8 +288,8 @@ def verify(
     """Verify the citations, quotations, verdict and likelihood of an assessment.
 
     Args:
-        context: The debate.
-        assessment: Assessment of a model.
+        context: State of the debate.
+        assessment: Assessment by a model.
         statement: Statement that the model judged.
         passages: Passages that may be cited and quoted.
         quotations: Verified quotations that support the verdict, in addition to those of the assessment.
@@ -325,7 +328,7 @@ def verify(
 
 
 def _place_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotation | None:
-    """Return a quotation with the number of the passage in which it occurs; None if there is none."""
+    """Return a quotation with the number of the passage in which it occurs; None if it occurs in none."""
     if is_quoted(quotation.text, texts.get(quotation.passage, "")):
         return quotation
     if len(quotation.text.split()) < MIN_MOVED_WORDS:
@@ -337,9 +340,9 @@ def _place_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotatio
 def _bears_verdict(
     scale: Scale, verdict: str, explanation: Sequence[AnswerSentence], quotations: Sequence[Quotation]
 ) -> bool:
-    """Return whether a verdict rests on a quotation or on a citation that the model wrote.
+    """Return whether a verdict is supported by a quotation, or by a citation in the model's own answer.
 
-    A quotation for the other side does not support the first or last label of a scale.
+    The first and the last label of the scale are not supported by a quotation for the opposite side.
     """
     if any(sentence.origin == "model" and sentence.citations for sentence in explanation):
         return True
@@ -350,7 +353,7 @@ def _bears_verdict(
 
 
 def likelihood_holds(likelihood: Likelihood, is_correct: bool, sentences: Sequence[str]) -> bool:
-    """Return whether a likelihood agrees with the verdict's side and a sentence states it or its opposite."""
+    """Return whether a likelihood fits the verdict's side and one of the sentences states it or its opposite."""
     if not takes_side(likelihood, is_correct):
         return False
     stated = {match[1].lower() for text in sentences for match in _TERM.finditer(" ".join(text.split()))}
@@ -367,14 +370,14 @@ def supporting_sentences(
     """Return the sentences that support a verdict.
 
     Args:
-        context: The debate.
+        context: State of the debate.
         statement: Statement that the verdict judges.
         is_correct: Whether the verdict is on the correct side of the scale.
         cited: Passages that the verdict cites or quotes.
         quotations: Quotations of the verdict.
 
     Returns:
-        Quotations for the verdict's side with the sentences that contain them and, for a passage without quotation, its
+        Quotations for the verdict's side and the sentences that contain them. For each passage without a quotation, its
         sentence nearest to the statement.
     """
     results = []

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from climassay.corpus.search import fuse
+from climassay.corpus.search import fuse_rankings
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.context import as_one_line, locate
 from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, FoundPassage, Steps, ask_text, gather
@@ -25,7 +25,7 @@ from climassay.prompts import Prompt
 MAX_CANDIDATES = 24
 """Maximum number of passages graded for one claim, over all its statements and advocates."""
 MAX_CHARACTERS = 48_000
-"""Maximum total number of characters of the graded passages, about 12,000 tokens; passages are never truncated."""
+"""Maximum total number of characters of the graded passages, about 12,000 tokens. Passages are never truncated."""
 _RESERVED_TOKENS = 1500
 """Number of tokens of a model's context window that are reserved for the grader's instructions and answer."""
 _Key = tuple[str, str]
@@ -39,13 +39,13 @@ class Grader:
     model: str
     """Name of the model."""
     prompt: Prompt
-    """Template with the variables ``claim``, ``statements`` (empty if the claim is its only one) and ``passages``."""
+    """Template with the variables ``claim``, ``statements`` (empty if the claim has only one) and ``passages``."""
     read_window: Callable[[], int | None] = lambda: None
     """Function that returns the model's context length in tokens; None if it is not known yet."""
 
     @property
     def max_characters(self) -> int:
-        """Maximum total number of characters of passages that fit the model's context window."""
+        """Maximum total number of characters of passages in a prompt, limited by the model's context window."""
         window = self.read_window()
         if window is None:
             return MAX_CHARACTERS
@@ -54,10 +54,10 @@ class Grader:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedEvidence:
-    """Passages retrieved for the advocates on a claim."""
+    """Passages retrieved for a claim."""
 
     passages: tuple[tuple[tuple[FoundPassage, ...], ...], ...]
-    """Passages for each advocate and subclaim, best first, at most as many as the advocate takes."""
+    """Passages by advocate and subclaim, best first, limited to the advocate's number of passages."""
     candidates: tuple[FoundPassage, ...] = ()
     """Passages that were graded, with their grades."""
     warning: str = ""
@@ -74,7 +74,8 @@ class _Grade:
     value: int | None
     """Relevance grade of the passage; None if the model skipped it."""
     statements: frozenset[int]
-    """Numbers of the statements to which the passage is relevant; empty for all statements for which it was found."""
+    """Numbers of the statements to which the passage is relevant; if empty, it is relevant to those for which it was
+    found."""
 
 
 def find_evidence(
@@ -83,10 +84,10 @@ def find_evidence(
     """Search all advocates' collections for all subclaims, and select the passages for each advocate.
 
     Args:
-        advocates: The advocates.
+        advocates: Advocates whose collections are searched.
         subclaims: Statements of the claim.
         claim: Claim in the form used in prompts.
-        grader: Grades the passages; without one, passages stay in the order of the search.
+        grader: Grader of the passages; if None, they stay in the order of the search.
     """
     pairs = [(advocate, subclaim) for advocate in advocates for subclaim in subclaims]
     results: list[tuple[FoundPassage, ...]] = yield from gather(
@@ -130,7 +131,10 @@ def find_evidence(
 
 
 def _select_candidates(results: Sequence[Sequence[FoundPassage]], n_characters: int) -> dict[_Key, FoundPassage]:
-    """Return the first passage of each result list, then the second and so on, without duplicates, up to the limits."""
+    """Select passages to grade: the first of each result list, then the second and so on, without duplicates.
+
+    Passages beyond the limits on number and total characters are skipped.
+    """
     candidates: dict[_Key, FoundPassage] = {}
     for rank in range(max(map(len, results), default=0)):
         for candidate in (passages[rank] for passages in results if rank < len(passages)):
@@ -169,7 +173,7 @@ def _without_subject_passages(passages: list[tuple[FoundPassage, ...]]) -> list[
 def find_for_questions(
     questions: Sequence[tuple[Advocate, FollowUp]], evidence: RetrievedEvidence, *, is_graded: bool
 ) -> Steps[list[tuple[FoundPassage, ...]]]:
-    """Return the passages for each question of a further round, best first.
+    """Search for the questions of a further round and return the passages for each one, best first.
 
     Args:
         questions: Questions with the advocates to whom they are addressed.
@@ -220,7 +224,7 @@ def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> S
             cosines = [cosine for cosine in (first.cosine, passage.cosine) if cosine is not None]
             merged[name] = replace(first, cosine=max(cosines, default=None))
             rankings[-1].append(name)
-    return tuple(merged[name] for name in fuse(*rankings))
+    return tuple(merged[name] for name in fuse_rankings(*rankings))
 
 
 def _grade_candidates(
@@ -229,7 +233,7 @@ def _grade_candidates(
     """Grade all candidates in one call; without candidates no model is called.
 
     Raises:
-        ValueError: The call failed or the answer has another form; the message states the reason.
+        ValueError: The call failed or its answer is malformed; the message states the reason.
     """
     if not candidates:
         return {}

@@ -50,7 +50,7 @@ NAME = "mediator"
 _MAX_REASONING_WORDS = 120
 """Maximum number of words of an advocate's reasoning in the mediator's prompt."""
 _CLOSE_STEPS = 1
-"""Maximum number of steps of the scale between close verdicts."""
+"""Maximum distance between verdicts that count as close, in steps of the scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,15 @@ def spread_of(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | None:
 
 
 def are_close(spread: int | None, scale: Scale) -> bool:
-    """Return whether verdicts with this spread are close: at most one step apart, and not the two ends of the scale."""
+    """Return whether verdicts with this spread are close: at most one step apart, but not at both ends of the scale."""
     return spread is None or spread <= max(0, min(_CLOSE_STEPS, len(scale.labels) - 2))
 
 
 # ---------------------------------------------------------------------------------------------------- consolidation
 
 QuestionMode = Literal["must", "may", "no"]
-"""Permission to ask questions: ``must`` if verdicts contrast for the first time, ``no`` if no round can follow."""
+"""Rule for the mediator's questions: ``must`` ask, if verdicts contrast in round 1; ``may`` ask; or ``no`` questions,
+if no round can follow."""
 
 
 def consolidate(
@@ -117,7 +118,7 @@ def consolidate(
 ) -> Steps[Consolidation]:
     """Request the mediator's assessment of the informed opinions; no model is called if there are none.
 
-    With ``schema`` the explanation and the questions come in the same call.
+    With ``schema``, the answer also contains the explanation and the questions.
     """
     informed = informed_opinions(opinions)
     spread = spread_of(informed, context.scale)
@@ -202,7 +203,7 @@ def _opinion_values(
     parts: Sequence[AdvocateOpinion],
     question_mode: QuestionMode,
 ) -> dict[str, object]:
-    """Return the template values of an advocate's opinion."""
+    """Return an advocate's opinion as template values."""
     statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
     questions = opinion.asks if question_mode != "no" else ()
     return {
@@ -298,7 +299,7 @@ def decide(
     """Decide whether the debate closes after a round.
 
     Args:
-        context: The debate.
+        context: State of the debate.
         number: Number of the round.
         max_rounds: Maximum number of rounds.
         consolidation: The mediator's assessment of the round.
@@ -345,7 +346,7 @@ def decide(
 
 
 def _wants_round(context: DebateContext, consolidation: Consolidation) -> Steps[bool]:
-    """Return whether the mediator wants another round, instead of closing a debate with contrasting verdicts."""
+    """Return whether the mediator asks for another round instead of closing a debate with contrasting verdicts."""
     prompt, assessment = consolidation.prompt, consolidation.assessment
     if context.config.elicitation != "scored" or prompt is None or assessment.error is not None:
         return bool(assessment.continue_debate)
@@ -366,8 +367,9 @@ def ask_follow_ups(
 ) -> Steps[tuple[FollowUp, ...]]:
     """Return the mediator's questions for the next round.
 
-    If its assessment has none, the mediator asks the advocates at the two ends of the scale if verdicts contrast, and
-    otherwise the advocate with the greatest authority. If the model writes no usable question, a template is used.
+    These are the questions of its assessment, if it has any. Otherwise, one question goes to the advocate with the
+    greatest authority or, if verdicts contrast, one to an advocate of each of the most distant verdicts. A template is
+    used if the model writes no usable question.
     """
     next_round = decision.round + 1
     if consolidation.assessment.questions:

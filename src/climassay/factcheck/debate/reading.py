@@ -144,12 +144,11 @@ def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
 
 
 def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -> ClaimReading | None:
-    """Parse the model's JSON answer.
+    """Parse the model's JSON answer; return None if it is unusable.
 
-    Search queries without words, duplicates, and queries copied from the instructions are left out.
-
-    The result is None if the answer is malformed. It is also None if the model refuses nothing and
-    :func:`_locate_parts` rejects its quotations. A claim that the model refuses without usable parts is split by rules.
+    An answer is unusable if it is malformed, or if it accepts the claim but :func:`_locate_parts` rejects its
+    quotations. A claim that the model refuses without usable quotations is split by rules. Duplicate queries and those
+    without words of their own (:func:`_says_more`) are dropped.
     """
     try:
         data = json.loads(answer)
@@ -173,7 +172,10 @@ def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -
 
 
 def _says_more(query: str, instructions: str, claim: str) -> bool:
-    """Return whether a query has a word that the instructions lack, or one of four letters or more of the claim."""
+    """Return whether a query is more than a copy of the instructions.
+
+    It must have a word that the instructions lack, or share a word of at least four letters with the claim.
+    """
     words, instruction_words = (set(re.findall(r"\w+", part.lower())) for part in (query, instructions))
     return bool(words - instruction_words or words.intersection(re.findall(r"\w{4,}", claim.lower())))
 
@@ -181,9 +183,9 @@ def _says_more(query: str, instructions: str, claim: str) -> bool:
 def _locate_parts(
     text: str, parts: Sequence[tuple[str, str, tuple[str, ...]]], profile: Profile
 ) -> tuple[Subclaim, ...] | None:
-    """Return the subclaims of a model's quotations, statements and queries.
+    """Convert triples of a model's quotation, statement and queries to subclaims.
 
-    The result is None if quotations are not in the claim, overlap or cover less than half of its words.
+    The result is None if quotations are not in the claim, overlap, or cover less than half of its words.
     """
     if len(parts) == 1 and not profile.brief:
         return (replace(single_subclaim(text), queries=parts[0][2]),)
@@ -210,6 +212,6 @@ def _locate_parts(
 
 
 def _word_overlap(quotation: str, statement: str) -> float:
-    """Return the share of the quotation's distinct words that the statement contains."""
+    """Return the proportion of a quotation's distinct words that occur in the statement."""
     words = set(re.findall(r"\w+", quotation.lower()))
     return len(words & set(re.findall(r"\w+", statement.lower()))) / max(1, len(words))

@@ -38,9 +38,9 @@ from climassay.models.contract import Encoder
 from climassay.prompts import STRONG, Profile, Prompt
 
 CONTEXT_PREFIX = "This claim is made in a climate-change context: "
-"""Prefix of claims without context (Leippold et al. 2024), so that fewer end without enough information."""
+"""Prefix that gives claims a context (Leippold et al. 2024); fewer debates then end with "not enough information"."""
 PassageTable = list[list[list[RetrievedPassage]]]
-"""Passages by advocate and subclaim, indexed in the order of both."""
+"""Passages of each advocate (outer list) for each subclaim (inner list)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class DebateSetup:
     profile: Profile = STRONG
     """Settings of the prompts for reading the claim and grading passages."""
     read_window: Callable[[str], int | None] = lambda _: None
-    """Function from a model's name to its context length in tokens; None if it is not known yet."""
+    """Function that returns a model's context length in tokens, by its name; None if it is not known yet."""
 
     @property
     def reads_claims(self) -> bool:
@@ -67,7 +67,7 @@ class DebateSetup:
 
     @property
     def calls_of_one_round(self) -> int | None:
-        """Number of model calls of a debate of one round; None for ``scored``, for which it depends on the answers."""
+        """Number of model calls in a debate of one round; None for ``scored``, for which it depends on the answers."""
         if self.config.elicitation == "scored":
             return None
         return (self.settings.split == "model") + self.profile.grade_passages + len(self.advocates) + 1
@@ -78,7 +78,7 @@ class DebateSetup:
         return Transcript(claim, self.scale.name, self.profiles, mediator, (), (), verdict, ())
 
     def unchecked(self, claim: Claim, outcome: Outcome, reason: str) -> Transcript:
-        """Return the transcript of a claim that cannot be checked or is not about climate."""
+        """Return the transcript of a claim that is refused as not checkable or not about climate."""
         return self.transcript(claim, Verdict(outcome, None, claim.text, caveats=(reason,)))
 
 
@@ -86,7 +86,7 @@ def debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] =
     """Debate one claim.
 
     Args:
-        claim: The claim.
+        claim: Claim to debate.
         setup: Participants and settings.
         on_event: Callback that receives each event.
     """
@@ -152,12 +152,12 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
 
 
 def _reads_as_climate_claim(claim: Claim, encoder: Encoder | None) -> bool:
-    """Return whether the classifier of claims takes a claim for a checkable one about climate."""
+    """Return whether the checkability classifier accepts a claim."""
     return encoder is not None and assess_claims([claim.text], encoder)[0].kind == "checkable"
 
 
 def _doubt(reading: ClaimReading) -> str:
-    """Return the warning that a claim was debated although the model called it uncheckable or not about climate."""
+    """Return a warning that a claim was debated although a model had called it not checkable or not about climate."""
     reason = f" ({reading.reason.rstrip('.')})" if reading.reason else ""
     return (
         f"The model that read the claim called it {reading.kind}{reason}. It was debated all the same, because its "
@@ -274,9 +274,9 @@ def _prepare_next_round(
 def add_follow_up_passages(
     new: Sequence[RetrievedPassage], old: Sequence[RetrievedPassage], max_passages: int, *, keep_all: bool
 ) -> list[RetrievedPassage]:
-    """Put passages found for a question, at most half of ``max_passages``, before the old ones.
+    """Return the passages found for a question, at most half of ``max_passages``, followed by the old ones.
 
-    The old passages are cut to ``max_passages`` in total unless ``keep_all`` is set.
+    The list is truncated to ``max_passages`` unless ``keep_all`` is set.
     """
     numbers = {item.number for item in old}
     added = [item for item in new if item.number not in numbers][: max(1, max_passages // 2)]
@@ -286,7 +286,7 @@ def add_follow_up_passages(
 def _ask_others(
     context: DebateContext, setup: DebateSetup, advocate: Advocate, last: Round
 ) -> Steps[tuple[FollowUp, ...]]:
-    """Return an uncertain advocate's question to the informed advocate with the greatest authority (``scored``)."""
+    """Let an uncertain advocate ask the informed advocate with the greatest authority; return at most one question."""
     weights = setup.mediator.weights
     candidates = [opinion for opinion in last.opinions if opinion.informed and opinion.advocate != advocate.name]
     opinion = next(opinion for opinion in last.opinions if opinion.advocate == advocate.name)
@@ -301,7 +301,7 @@ def _ask_others(
 def _leave_one_out(
     context: DebateContext, setup: DebateSetup, last: Round, consolidation: Consolidation
 ) -> Steps[tuple[tuple[str, str | None], ...]]:
-    """Return the mediator's verdict without each informed advocate in turn."""
+    """Return each informed advocate's name with the mediator's verdict if that advocate is left out."""
     names = [opinion.advocate for opinion in consolidation.informed]
     results = yield from gather(
         [
@@ -319,7 +319,7 @@ def _leave_one_out(
 
 
 def _measure_entailment(transcript: Transcript) -> Steps[Transcript]:
-    """Add the probability that each cited passage entails the sentence citing it, for verdict and last opinions."""
+    """Add the probability of entailment to each citation in the explanations of the verdict and the last opinions."""
     if not transcript.rounds:
         return transcript
     texts = {source.number: source.passage.text for source in transcript.sources}

@@ -16,7 +16,7 @@ from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.steps import Ask, AskPassages, Steps, T
 
 OnRequests = Callable[[Sequence[Ask]], None]
-"""Callback that receives requests before they are sent; it may raise an exception to end the debates."""
+"""Callback that receives requests before they are sent and can raise an exception to end the debates."""
 MAX_THREADS = 256
 """Maximum number of concurrent calls, each with any number of requests."""
 MAX_SEARCHES = 2
@@ -29,7 +29,8 @@ class _Request:
 
     ask: Ask
     waiters: list[tuple[int, int]]
-    """Pairs of debate and index among the debate's requests; identical requests of several debates are sent once."""
+    """Pairs of a debate's index and the request's index in that debate. Identical requests of several debates are sent
+    once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class DebateScheduler(Generic[T]):
     """Runs debates concurrently. Each instance can be used once.
 
     Args:
-        debates: Steps of the debates.
+        debates: Coroutines of the debates.
         batcher: Answers the requests.
         concurrency: Maximum number of debates in progress.
         on_result: Callback that receives each result, in order of completion.

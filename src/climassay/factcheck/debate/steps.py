@@ -33,19 +33,19 @@ class AskOptions:
     """Name of the model."""
     request: OptionRequest
     blank: bool = False
-    """Whether the prompt has no content; such prompts are the same for every claim and sent once per run."""
+    """Whether the prompt is content-free; such a prompt is the same for every claim and is sent once per run."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskPassages:
-    """Search in collections; the answer is a tuple of :class:`FoundPassage`, best first."""
+    """Request for a search in collections; the answer is a tuple of :class:`FoundPassage`, best first."""
 
     collections: tuple[str, ...]
     query: str
     passages: int
     """Maximum number of passages."""
     excerpt_words: int = 0
-    """Number of words kept of each passage: its sentences nearest to the query; 0 keeps the whole passage."""
+    """Maximum number of words of each passage, from its sentences nearest to the query; 0 keeps whole passages."""
     rerank: bool = False
     """Whether to rerank four times as many passages by their sentences nearest to the query."""
     latest_only: bool = False
@@ -98,7 +98,7 @@ def ask_text(model: str, request: GenerationRequest) -> Steps[Completion]:
 
 
 def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
-    """Request the scores of several sets of options."""
+    """Request scores for several sets of options."""
     return list((yield tuple(asks))) if asks else []
 
 
@@ -133,9 +133,9 @@ class Ledger:
 
 
 def counted(steps: Steps[T], ledger: Ledger) -> Steps[T]:
-    """Run steps and add the usage and failures of their requests to a ledger.
+    """Run steps and add the token usage and failures of their requests to a ledger.
 
-    Tokens of content-free prompts are not counted: those prompts are sent once per run and belong to no debate.
+    Tokens of content-free prompts are not counted, because these prompts are sent once per run and belong to no debate.
     """
     try:
         asks = next(steps)

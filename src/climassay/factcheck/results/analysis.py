@@ -44,7 +44,10 @@ def opinion_of(transcript: Transcript, advocate: str, number: int | None = None)
 
 
 def verdict_of(transcript: Transcript, party: str, number: int | None = None) -> str | None:
-    """Return an advocate's or the mediator's verdict after round ``number``, by default the last; None without one."""
+    """Return an advocate's or the mediator's verdict after round ``number`` (by default the last).
+
+    None if there is none.
+    """
     if party == MEDIATOR:
         if number is None or number >= len(transcript.rounds):
             return transcript.verdict.label
@@ -72,9 +75,9 @@ def explanation_of(transcript: Transcript, party: str) -> tuple[tuple[AnswerSent
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """Accuracy of the most certain verdicts as a function of the share of claims that they cover.
+    """Accuracy of the most certain verdicts as a function of the proportion of claims that they cover.
 
-    "Not enough information" and failed checks cover no claim, so the curve may end before all claims are covered.
+    "Not enough information" and failed checks cover no claim, so the curve may end below full coverage.
     """
 
     ordered_by: Literal["probability", "confidence"]
@@ -93,7 +96,7 @@ class RiskCoverage:
     constant: str
     """Most frequent published class."""
     constant_accuracy: float
-    """Accuracy, on all claims, of always predicting the most frequent published class."""
+    """Accuracy of always predicting the most frequent published class, on all claims."""
 
 
 def risk_coverage(
@@ -154,7 +157,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class NeiRate:
-    """Share of debates that a party ended with "not enough information"."""
+    """Proportion of debates in which a party's last verdict is "not enough information"."""
 
     party: str
     share: Estimate
@@ -166,7 +169,7 @@ class RoundCounts:
 
     debates: int
     needed: tuple[tuple[int, int], ...]
-    """Pairs of a number of rounds and the number of debates with so many rounds."""
+    """Pairs of a number of rounds and the number of debates that had it."""
     closed: tuple[tuple[str, int], ...]
     """Pairs of a reason for closing and the number of debates closed for it, most frequent first."""
     opened: tuple[tuple[str, int], ...]
@@ -181,20 +184,20 @@ class PartyAgreement:
 
     stage: AgreementStage
     claims: int
-    """Number of claims on which at least two advocates were informed."""
+    """Number of claims on which at least two advocates have information."""
     ordinal: ResampledEstimate | None
-    """Alpha on the ordinal scale, with a bootstrap interval over claims; None without such claims."""
+    """Alpha on the ordinal scale, with a bootstrap interval over claims; None if there are no such claims."""
     sides: ResampledEstimate | None
     """Alpha on the two sides of the scale."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contradictions:
-    """Frequency of explanations of a party that contradict its verdict."""
+    """Frequency with which a party's explanations contradict its verdicts."""
 
     party: str
     share: Estimate | None
-    """Share of contradicting explanations among those that were checked; None if none was."""
+    """Proportion of explanations that contradict their verdict, among those checked; None if none was checked."""
     unknown: int
     """Number of explanations that were not checked for contradiction."""
 
@@ -207,7 +210,7 @@ class CitationCounts:
     explanations: int
     sentences: int
     cited: int
-    """Number of sentences with citations by the model itself."""
+    """Number of sentences with citations that the model wrote itself."""
     attributed: int
     """Number of sentences whose citation was found by comparison with the passages."""
     in_house: int
@@ -215,9 +218,9 @@ class CitationCounts:
     removed: int
     """Number of citations removed because they name no retrieved passage."""
     with_foreign_numbers: int
-    """Number of sentences with citations that state a number missing in their passages."""
+    """Number of sentences with citations that state a number absent from the cited passages."""
     entailed: Estimate | None
-    """Share of citations whose passage entails the sentence; None if not measured."""
+    """Proportion of citations whose passage entails the sentence; None if not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,9 +229,9 @@ class LevelChange:
 
     classes: int
     changed: Estimate
-    """Share of claims whose verdict changes without the advocate."""
+    """Proportion of claims whose verdict changes without the advocate."""
     gain: PairedDifference | None
-    """Accuracy with minus accuracy without the advocate, on claims with a published verdict; None if there are none."""
+    """Accuracy with the advocate minus accuracy without, on claims with a published verdict; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +261,7 @@ def distributions(
 
 
 def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
-    """Return the share of debated claims for which each party ended with "not enough information"."""
+    """Return for each party the proportion of debates in which its last verdict is "not enough information"."""
     if not debated:
         return ()
     counts = [(party, sum(verdict_of(transcript, party) == scale.nei for transcript in debated)) for party in parties]
@@ -303,7 +306,10 @@ def agreement_between(
 
 
 def _alpha(ratings: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> ResampledEstimate:
-    """Return alpha of ratings [claims][advocates], ordinal if ``order`` is set, with a bootstrap interval."""
+    """Return Krippendorff's alpha of ratings [claims][advocates] with a bootstrap interval.
+
+    Ordinal if ``order`` is set.
+    """
 
     def alpha(indices: Iterable[float]) -> float:
         by_advocate = list(zip(*(ratings[int(index)] for index in indices), strict=True))
@@ -315,7 +321,7 @@ def _alpha(ratings: Sequence[Sequence[Hashable | None]], order: Sequence[str] | 
 
 
 def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:
-    """Return the share of each party's last explanations that contradict its verdict."""
+    """Return the proportion of each party's last explanations that contradict its verdict."""
     results = []
     for party in parties:
         explained = [explanation_of(transcript, party) for transcript in debated]
@@ -412,13 +418,13 @@ class PartyRoundScores:
     party: str
     round: int
     still_open: int
-    """Number of debates on claims with a published verdict that went on after this round."""
+    """Number of debates that went on after this round, among those on claims with a published verdict."""
     scores: VerdictScores
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A verdict that differs from the published one, and is not "not enough information"."""
+    """Verdict of the mediator that differs from the published one and is not "not enough information"."""
 
     claim: str
     """Id of the claim."""
@@ -426,7 +432,7 @@ class Disagreement:
     truth: str
     verdict: str
     distance: int | None
-    """Number of steps between the two verdicts; None if the truth is not a label of the scale's order."""
+    """Number of scale steps between the two verdicts; None if the published one has no position on the scale."""
     probability: float | None
     confidence: str | None
     explanation: str
@@ -448,11 +454,11 @@ class RunAnalysis:
 
     scale: Scale
     n_classes: int
-    """Number of classes of distributions, rounds, risk and disagreements."""
+    """Number of classes to which verdicts are collapsed for distributions, rounds, risk and disagreements."""
     claims: int
     """Number of distinct claims."""
     repeated: int
-    """Number of transcripts left out because an earlier one has the same claim."""
+    """Number of transcripts omitted because an earlier one has the same claim."""
     with_truth: int
     """Number of claims with a published verdict."""
     outcomes: tuple[tuple[Outcome, int], ...]
@@ -502,7 +508,7 @@ def analyse(
         transcripts: Finished fact-checks on one scale; only the first one of each claim counts.
         truths: Published verdicts by claim id; claims may be missing.
         scale: Scale of the fact-checks.
-        classes: Number of classes of distributions and rounds; by default the finest one in which the published
+        classes: Number of classes for distributions and rounds; by default the largest number in which the published
             verdicts can be compared.
         seed: Seed of the resampling.
         resamples: Number of bootstrap samples for scores.

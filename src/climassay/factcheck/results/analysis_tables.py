@@ -95,7 +95,7 @@ def score_table(analysis: RunAnalysis) -> Table:
 
 
 def informed_score_table(analysis: RunAnalysis) -> Table:
-    """Return accuracy and macro-F1 without "not enough information"; empty if it never occurs."""
+    """Return accuracy and macro-F1 on rows without "not enough information"; empty if it never occurs."""
     levels = list(scores_by_level(analysis))
     differs = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
@@ -120,14 +120,14 @@ _FIGURE_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% int
 
 
 def scores_by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
-    """Yield number of classes, participant and scores, by number of classes."""
+    """Yield triples of number of classes, participant and scores, ordered by number of classes."""
     for levels in zip(*(party_scores.levels for party_scores in analysis.scores), strict=True):
         for party_scores, scores in zip(analysis.scores, levels, strict=True):
             yield f"{len(scores.classes)} classes", party_scores.party, scores
 
 
 def _share_cells(share: Estimate) -> tuple[str, str, str]:
-    """Return n, value and interval as cells."""
+    """Format an estimate as three table cells: n, value and interval."""
     return str(share.n), percent(share.value), percent_interval(share.interval)
 
 
@@ -181,7 +181,7 @@ def distribution_table(analysis: RunAnalysis) -> Table:
 
 
 def nei_table(analysis: RunAnalysis) -> Table:
-    """Return the share of "not enough information" by participant."""
+    """Return the proportion of "not enough information" by participant."""
     rows = [(rate.party, *_share_cells(rate.share)) for rate in analysis.nei]
     return Table.of(
         "Not enough information (%)",
@@ -192,7 +192,7 @@ def nei_table(analysis: RunAnalysis) -> Table:
 
 
 def round_table(analysis: RunAnalysis) -> Table:
-    """Return the numbers of rounds, and the reasons for closing debates and for further rounds."""
+    """Return a table of numbers of rounds, and of reasons for closing debates and for further rounds."""
     rounds = analysis.rounds
     rows = [("rounds needed", str(number), str(count)) for number, count in rounds.needed]
     rows += [("closed because", reason, str(count)) for reason, count in rounds.closed]
@@ -225,7 +225,7 @@ def agreement_table(analysis: RunAnalysis) -> Table:
 
 
 def left_out_table(analysis: RunAnalysis) -> Table:
-    """Return the changes of the verdict if an advocate is left out."""
+    """Return a table of the effects of leaving each advocate out."""
     rows: list[tuple[str, ...]] = []
     for left_out in analysis.left_out:
         for level in left_out.levels:
@@ -262,7 +262,7 @@ def left_out_table(analysis: RunAnalysis) -> Table:
 
 
 def citation_table(analysis: RunAnalysis) -> Table:
-    """Return the shares of sentences by the origin of their citations."""
+    """Return the proportions of sentences by the origin of their citations."""
     rows = []
     for counts in (
         analysis.citations if any(counts.sentences or counts.removed for counts in analysis.citations) else ()
@@ -295,7 +295,7 @@ def citation_table(analysis: RunAnalysis) -> Table:
 
 
 def contradiction_table(analysis: RunAnalysis) -> Table:
-    """Return the share of explanations that contradict their verdict."""
+    """Return the proportion of explanations that contradict their verdict, by participant."""
     rows = [
         (item.party, *((_NONE,) * 3 if item.share is None else _share_cells(item.share)), str(item.unknown))
         for item in analysis.contradictions
@@ -310,7 +310,7 @@ def contradiction_table(analysis: RunAnalysis) -> Table:
 
 
 def risk_table(analysis: RunAnalysis) -> Table:
-    """Return the accuracy of the most certain verdicts."""
+    """Return a risk-coverage table: accuracy of the most certain verdicts by proportion of claims covered."""
     risk = analysis.risk
     if risk is None:
         return Table.of("Accuracy of the surest verdicts", [], [])
@@ -332,7 +332,7 @@ def risk_table(analysis: RunAnalysis) -> Table:
 
 
 def published_table() -> Table:
-    """Return the published figures for claims of Climate Feedback."""
+    """Return a table of the published scores on claims of Climate Feedback."""
     return Table.of(
         "Published: accuracy / macro F1 (%) on 170 claims of Climate Feedback",
         ["system", "7 classes", "5 classes", "2 classes"],

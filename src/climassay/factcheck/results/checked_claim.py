@@ -39,13 +39,13 @@ class CheckedClaim(Transcript, Result):
     rests_on_calls = False
 
     labels: Scale | None = None
-    """Scale of the verdicts; None loads it by the transcript's scale name."""
+    """Scale of the verdicts; None loads the scale that the transcript names."""
     past: "tuple[PastCheck, ...] | None" = None
     """Earlier fact-checks of the same or a similar claim; None if not searched."""
 
     @classmethod
     def of(cls, transcript: Transcript, labels: Scale) -> "CheckedClaim":
-        """Return a transcript as a result."""
+        """Create a result from a transcript and the scale of its verdicts."""
         return cls(**{entry.name: getattr(transcript, entry.name) for entry in fields(Transcript)}, labels=labels)
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ class CheckedClaim(Transcript, Result):
         )
 
     def terminal_tables(self, width: int) -> tuple[Table, ...]:  # noqa: ARG002
-        """Return no tables: the terminal has shown the debate, and the lines contain the verdict."""
+        """Return no tables: the terminal has already shown the debate, and :meth:`lines` contains the verdict."""
         return ()
 
     def lines(self) -> Iterator[Any]:
@@ -104,7 +104,7 @@ def verdict_row(transcript: Transcript) -> dict[str, str | None]:
 
 
 def format_levels(levels: Levels) -> str:
-    """Return levels as one line of text."""
+    """Format levels of certainty as one line of text."""
     likelihood = f", {levels.likelihood} to be true" if levels.likelihood else ""
     return f"evidence {levels.evidence}, agreement {levels.agreement}, confidence {levels.confidence}{likelihood}"
 

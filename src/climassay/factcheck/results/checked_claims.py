@@ -46,12 +46,12 @@ class CheckedClaims(Result):
     analysis: RunAnalysis
     run: str
     tallies: Mapping[str, RequestCounts]
-    """Numbers of cached, sent and failed requests and their usage, by model."""
+    """Counts of cached, sent and failed requests, with their token usage, by model name."""
     skipped: tuple[str, ...] = ()
     """Reasons for skipped rows of the file."""
     facts: tuple[tuple[str, str], ...] = ()
     pages: Mapping[str, str] = field(default_factory=dict)
-    """Addresses of the claims' pages, relative to the report."""
+    """Addresses of the claims' pages by claim id, relative to the report."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return run, verdicts and analysis as JSON-serialisable values."""
@@ -67,7 +67,7 @@ class CheckedClaims(Result):
         return list(analysis_tables(self.analysis))
 
     def terminal_tables(self, width: int) -> list[Table]:  # noqa: ARG002
-        """Return the verdicts, unless there are too many, and all tables of the analysis."""
+        """Return a table of the verdicts, unless there are too many, and all tables of the analysis."""
         if len(self.transcripts) > MAX_LISTED:
             return self.tables()
         rows = [
@@ -138,7 +138,7 @@ class ScoredVerdicts(Result):
         return verdict_data(self.scores)
 
     def tables(self) -> list[Table]:
-        """Return the scores with those of the constant answer, and the confusion matrix."""
+        """Return a table of the scores beside those of the majority-class baseline, and the confusion matrix."""
         return verdict_tables(self.scores)
 
     def terminal_tables(self, width: int) -> list[Table]:
@@ -146,5 +146,5 @@ class ScoredVerdicts(Result):
         return verdict_tables(self.scores, width=width)
 
     def report(self) -> Report:
-        """Return the report of the scores."""
+        """Return the report with the scores."""
         return verdict_report(self.scores, self.subject, self.facts)

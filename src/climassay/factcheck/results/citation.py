@@ -62,7 +62,7 @@ def _people(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A fact-check as others can cite it."""
+    """Bibliographic citation of a fact-check."""
 
     title: str
     """Claim and result."""
@@ -112,13 +112,16 @@ def cite(transcript: Transcript, scale: Scale, publication: Publication) -> Cita
 
 
 def day_in_words(iso_date: str) -> str:
-    """Return an ISO 8601 date like ``6 November 2026``."""
+    """Format an ISO 8601 date like ``6 November 2026``."""
     day = date.fromisoformat(iso_date)
     return f"{day.day} {day:%B %Y}"
 
 
 def source_dates(transcript: Transcript) -> str:
-    """Return a sentence with the years of the cited sources, or of all if none is cited; empty without sources."""
+    """Return a sentence with the years of the cited sources, or of all sources if none is cited.
+
+    Empty if there is none.
+    """
     sources = transcript.cited or transcript.sources
     documents = {(source.collection, source.passage.document_id): source.passage.date for source in sources}
     if not documents:

@@ -40,7 +40,7 @@ def claim_review(
         author_url: Web page of the organisation.
         published: ISO 8601 date of the fact-check.
         claimant: Type of the claim's source.
-        scale: Scale of the verdict; None loads it by the transcript's scale name.
+        scale: Scale of the verdict; None loads the scale that the transcript names.
 
     Returns:
         JSON-serialisable values with all fields that Google requires, and the recommended ones that are known.

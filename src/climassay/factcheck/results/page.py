@@ -127,7 +127,7 @@ def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
 
 
 def role(profile: AdvocateProfile) -> str:
-    """Return the description of an advocate's kind and collections."""
+    """Describe an advocate's kind and collections."""
     collections = ", ".join(profile.collections)
     return f"{KIND[profile.kind]} {collections}".strip() if collections else KIND[profile.kind]
 
@@ -137,7 +137,7 @@ MARKS_RIGHT = (
     "interval 69 to 79), which is no more than if every passage were marked (74%). Other models are measured by "
     "climassay metrics entailment evaluate prompted:MODEL."
 )
-"""Precision of marks by entailment; see docs/results/entailment.md."""
+"""Sentence on the precision of marks by entailment; see docs/results/entailment.md."""
 
 
 def fallacy_note(fallacy: Fallacy) -> str:
@@ -150,7 +150,7 @@ def fallacy_note(fallacy: Fallacy) -> str:
 
 
 def cost(transcript: Transcript) -> str:
-    """Return the cost of a debate in US dollars as text, or a statement that it is unknown or free."""
+    """Describe the cost of a debate: in US dollars, unknown, or free."""
     if transcript.usage.cost is not None:
         return f"{transcript.usage.cost:.4f} US dollars"
     return without_price(local=all(model.startswith("local:") for model, _, _ in models(transcript)))
@@ -162,7 +162,7 @@ def models(transcript: Transcript) -> list[tuple[str, str, str]]:
 
 
 def mediator(transcript: Transcript) -> str:
-    """Return the description of the mediator's style and model."""
+    """Describe the mediator's style and model."""
     style, _, model = transcript.mediator.partition(", ")
     return f"{MEDIATOR[style]}; model {model}" if style in MEDIATOR else transcript.mediator
 
@@ -173,7 +173,7 @@ _TEMPLATE_GLOBALS = {
     "models": models, "role": role, "source_dates": source_dates,
     "day_in_words": day_in_words,
 }  # fmt: skip
-"""Texts and functions used by the templates."""
+"""Texts and functions that the templates use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ class ScalePosition:
 
 @dataclass(frozen=True, slots=True)
 class ClaimPiece:
-    """Piece of the claim's text between the borders of its subclaims."""
+    """Piece of a claim's text between two neighbouring borders of its subclaims."""
 
     text: str
     subclaims: tuple[int, ...]
@@ -215,7 +215,7 @@ def factcheck_page(transcript: Transcript, scale: Scale | None = None, publicati
 
     Args:
         transcript: Finished debate.
-        scale: Scale of the verdict; None loads it by the transcript's scale name.
+        scale: Scale of the verdict; None loads the scale that the transcript names.
         publication: Publisher, address, date and reviews; None if the fact-check is not published.
 
     Raises:
@@ -265,7 +265,7 @@ def page_values(transcript: Transcript, scale: Scale, publication: Publication |
 
 
 def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
-    """Return the template values common to all parts of a debate; passages with these ``numbers`` can be linked to."""
+    """Return the template values common to all parts of a debate; ``numbers`` are those of the passages to link to."""
     return {
         "scale": scale,
         "numbers": numbers,

@@ -52,7 +52,7 @@ from climassay.reporting.html import Block
 MAX_DISAGREEMENTS = 200
 """Maximum number of disagreements listed in a report."""
 MIN_OTHERS = 20
-"""Minimum number of claims outside the most frequent class for a comparison with the constant answer in words."""
+"""Minimum number of claims outside the most frequent class for a sentence that compares scores with its baseline."""
 
 
 def factcheck_report(
@@ -117,7 +117,7 @@ def factcheck_report(
 
 
 def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
-    """Return the comparison of the mediator with a constant answer as sentences, figures and tables."""
+    """Return sentences, figures and tables that compare the mediator with the majority-class baseline."""
     if not analysis.scores:
         return (Prose("No claim has a published verdict, so there is nothing to compare these verdicts with."),)
     mediator = analysis.scores[0].levels

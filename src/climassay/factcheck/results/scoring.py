@@ -22,7 +22,7 @@ Unknown = Literal["error", "wrong"]
 """Treatment of predictions that are not verdicts of the scale: raise an error, or count them as wrong."""
 
 NO_VERDICT = "no verdict"
-"""Column of the confusion matrix for predictions that are missing or not of the scale."""
+"""Column of the confusion matrix for predictions that are missing or not verdicts of the scale."""
 _MISSING = frozenset({"", "nan", "<na>", "none", "null"})
 
 
@@ -40,10 +40,10 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class VerdictFigures:
-    """Accuracy and macro averages on a set of rows, and those of a constant answer on the same rows.
+    """Accuracy and macro averages on a set of rows, and those of the majority-class baseline on the same rows.
 
-    Shares range from 0 to 1. Intervals are percentile bootstraps over claims, or Wilson's if no claim or every claim is
-    right, because a bootstrap interval would then have no width. An estimate's ``n`` is the number of claims.
+    Values range from 0 to 1. Intervals are percentile bootstraps over claims. If no claim or every claim is right, they
+    are Wilson's, because a bootstrap interval would have no width. An estimate's ``n`` is the number of claims.
     """
 
     n: int
@@ -54,8 +54,8 @@ class VerdictFigures:
     f1: Estimate
     """Mean of the classes' F1, not the F1 of mean precision and mean recall."""
     constant: str
-    """Most frequent true class, the first of the scale if there are several; the next fields are scores of always
-    predicting it."""
+    """Most frequent true class (the first of the scale in a tie); the next fields are the scores of always predicting
+    it."""
     constant_accuracy: Estimate
     constant_precision: Estimate
     constant_recall: Estimate
@@ -71,9 +71,9 @@ class RowScores:
     """Scores of a set of rows, with "not enough information" (NEI) and without it."""
 
     figures: VerdictFigures
-    """All rows: a prediction of NEI is wrong unless the truth is NEI, and NEI is a class where it occurs."""
+    """Scores on all rows: NEI is a class if it occurs, so a prediction of NEI is wrong unless the truth is NEI."""
     without_nei: VerdictFigures | None
-    """Rows in which neither prediction nor truth is NEI; None if there are none."""
+    """Scores on rows in which neither prediction nor truth is NEI; None if there are none."""
     claims: int
     """Number of distinct claims; number of rows if the claims are unknown."""
     nei: int
@@ -81,7 +81,7 @@ class RowScores:
     true_nei: int
     """Number of rows whose truth is NEI."""
     missing: int
-    """Number of missing predictions (failures, refusals): wrong with and without NEI."""
+    """Number of missing predictions (failures, refusals); they count as wrong, with and without NEI."""
     unknown: int
     """Number of predictions that are not verdicts of the scale and count as wrong."""
     confusion: Confusion
@@ -106,7 +106,10 @@ class VerdictScores:
 
 @dataclass(frozen=True, slots=True)
 class _Coded:
-    """Verdicts as class indices; the index after the classes is NEI, and the next one, for predictions, no verdict."""
+    """Verdicts as class indices.
+
+    The index after the classes means NEI and, for predictions, the next one no verdict.
+    """
 
     truth: NDArray[np.int64]
     predicted: NDArray[np.int64]
@@ -147,7 +150,8 @@ def score_verdicts(
         scale: Scale of the true and the predicted verdicts.
         classes: Number of classes; all labels of the scale by default.
         claims: Text of each row's claim. Rows of the same claim (:func:`~climassay.claim_identity.claim_key`) are
-            resampled together, and scores without repeated claims are added. Each row without a text is its own claim.
+            resampled together, and scores without repeated claims are added. Each row without a text counts as a claim
+            of its own.
         unknown: Treatment of a prediction that is not a verdict of the scale: ``error`` raises an error, ``wrong``
             counts it as wrong.
         level: Confidence level of the intervals.
@@ -349,7 +353,7 @@ _PAGE_WIDTH = 100
 
 
 def verdict_data(scores: VerdictScores) -> dict[str, Any]:
-    """Return all scores as JSON-serialisable values; the figures of all rows are at the top level.
+    """Return all scores as JSON-serialisable values; those on all rows are at the top level.
 
     Returns:
         ``n``, ``accuracy``, ``precision``, ``recall``, ``f1``, ``constant`` and its four figures, ``averaged``,
@@ -374,7 +378,7 @@ def _row_data(rows: RowScores) -> dict[str, Any]:
 
 
 def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[Table]:
-    """Return the scores with those of the constant answer, and the confusion matrix, fitted to ``width`` columns."""
+    """Return a table of scores and the majority-class baseline, and the confusion matrix, at most ``width`` wide."""
     named_table = _confusion_table(scores, numbered=False)
     cells = zip(*([column.heading for column in named_table.columns], *named_table.rows), strict=True)
     table_width = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
@@ -414,7 +418,7 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
 
 
 def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictFigures]]:
-    """Yield names and figures of the distinct sets of rows, all rows first."""
+    """Yield pairs of name and scores for each distinct set of rows; the set of all rows comes first."""
     for rows, label, informed_label in (
         (scores.rows, "all rows", "without NEI"),
         (scores.without_duplicates if scores.duplicates else None, "each claim once", "each claim once, without NEI"),
@@ -435,7 +439,7 @@ def _metric_rows(figures: VerdictFigures) -> tuple[tuple[str, Estimate, Estimate
 
 
 def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
-    """Return the confusion matrix without classes that occur on neither side, so that fine scales fit on a screen."""
+    """Return the confusion matrix without classes that are neither true nor predicted, so that it fits a screen."""
     confusion, occurring = scores.rows.confusion, set(scores.rows.figures.averaged)
     absent = [name for name in scores.classes if name not in occurring]
     columns = [column for column, name in enumerate(confusion.predicted) if name not in absent]
@@ -472,7 +476,7 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
 
 
 def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[str, str]] = ()) -> Report:
-    """Return the report of the scores of ``subject``, with ``facts`` at its end."""
+    """Return a report of scores; ``subject`` names what was scored, and ``facts`` are listed at the end."""
     figures = scores.rows.figures
     dots = tuple(
         Dot(f"{measure}, {name}", measure, value.value, *value.interval, constant.value)

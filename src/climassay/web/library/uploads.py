@@ -22,16 +22,16 @@ from pydantic import TypeAdapter
 from starlette.datastructures import UploadFile
 
 from climassay.corpus.collection_storage import check_name
-from climassay.corpus.documents import ReadOptions, Skipped, check_date, merge_left_out
+from climassay.corpus.documents import ReadOptions, Skipped, check_date, merge_omitted_parts
 from climassay.corpus.presentation import AddProgress
-from climassay.corpus.readers.file_types import file_endings
+from climassay.corpus.readers.file_types import list_file_endings
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
 from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError, InputError
 from climassay.web.app_state import AppState
 from climassay.web.failures import TooLarge
 from climassay.web.jobs import Job, JobReport
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 from climassay.web.pages import is_web_address
 from climassay.workspace import Workspace
 
@@ -247,7 +247,7 @@ def _receive_file(folder: Path, content: BinaryIO, name: str, max_bytes: int) ->
                 raise TooLarge(f"{name} is larger than {max_bytes / 2**20:.3g} MB, the limit here.")
             digest.update(chunk)
             file.write(chunk)
-    check_content(temporary, file_endings()[suffix], name)
+    check_content(temporary, list_file_endings()[suffix], name)
     stored = digest.hexdigest()[:40] + suffix
     temporary.replace(folder / stored)
     return ReceivedFile(stored, name)
@@ -300,7 +300,7 @@ class FileOutcome:
 _ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
 
 
-def addition_of(job: Job) -> Addition:
+def parse_addition(job: Job) -> Addition:
     """Return the addition in the payload of a job."""
     return _ADDITION.validate_python(job.payload)
 
@@ -326,7 +326,7 @@ def receive_addition(
         TooLarge: A file is too large; nothing remains stored.
     """
     check_name(collection)
-    if collection.lower() in RESERVED and not library_of(app).has(collection):
+    if collection.lower() in RESERVED and not collection_cache(app).has(collection):
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
     named = {"title": title, "author": author, "date": date, "licence": licence}
     details = {name: optional_text(text, name) for name, text in named.items()}
@@ -378,7 +378,7 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
 
 def outcomes_of(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
     """Return the outcomes of the files of a job so far, refused ones first."""
-    refused = addition_of(job).upload.refused
+    refused = parse_addition(job).upload.refused
     return (
         *(FileOutcome(refused_file.name, "refused", notes=(refused_file.reason,)) for refused_file in refused),
         *_reported(app, job.id),
@@ -408,7 +408,7 @@ def _add_file(
     passages, skipped = 0, list(read.skipped)
     if read.documents:
         try:
-            collection = library_of(app).search_or_make(addition.collection)
+            collection = collection_cache(app).search_or_make(addition.collection)
             added = collection.add(read.documents, keep_originals=app.settings.originals, on_progress=on_progress)
         except InputError as error:
             return FileOutcome(file.name, "refused", notes=(str(error),))
@@ -431,9 +431,9 @@ def _add_file(
                 skipped.append(Skipped(file.name, unused))
         if documents:
             outcome, passages = "added" if added.added else "already there", added.passages
-    left_out = merge_left_out(document.left_out for document in read.documents)
+    omitted_parts = merge_omitted_parts(document.omitted_parts for document in read.documents)
     notes = tuple(item.reason for item in skipped[:MAX_NOTES])
     notes = notes if len(skipped) <= MAX_NOTES else (*notes, f"And {len(skipped) - MAX_NOTES:,} more.")
-    if left_out:
-        notes = (*notes, f"Left out: {', '.join(map(str, left_out))}.")
+    if omitted_parts:
+        notes = (*notes, f"Left out: {', '.join(map(str, omitted_parts))}.")
     return FileOutcome(file.name, outcome, documents, passages, notes)
