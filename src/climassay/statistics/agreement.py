@@ -209,7 +209,7 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArra
 
 
 def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
-    """Return Kendall's tau-b of each resample of two lists; arguments are those of :func:`spearman_of_resamples`."""
+    """Return Kendall's tau-b of each resample of two lists; arguments are as in :func:`spearman_of_resamples`."""
     counts = _draw_counts(indices)
     ranks = [np.unique(values, return_inverse=True)[1] for values in (first, second)]
     sums = np.zeros((3, len(indices)))
@@ -276,7 +276,7 @@ def spearman(
 def kendall(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Correlation:
-    """Return Kendall's tau-b; arguments are those of :func:`spearman`."""
+    """Return Kendall's tau-b; arguments are as in :func:`spearman`."""
     from scipy.stats import kendalltau
 
     return _correlate(first, second, kendalltau, kendall_of_resamples, level, resamples, seed)

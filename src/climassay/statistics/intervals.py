@@ -82,7 +82,7 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
 
 
 def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
-    """Return a proportion with its Wilson interval; arguments are those of :func:`wilson_interval`."""
+    """Return a proportion with its Wilson interval; arguments are as in :func:`wilson_interval`."""
     return Estimate(successes / n if n else 0.0, wilson_interval(successes, n, level), n, level)
 
 
