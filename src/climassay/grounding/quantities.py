@@ -93,8 +93,8 @@ _YEARLY = re.compile(
     re.IGNORECASE,
 )
 _CHANGE = (
-    r"(?:ris|rose|warm(?!est)|cool(?!est)|increas|decreas|(?<!climate )chang|anomal|differen|drop|fall|fell|declin|erwärm|anstieg|gestieg"
-    r"|réchauff|hausse|calent|aument|aquec)\w*"
+    r"(?:ris|rose|warm(?!est)|cool(?!est)|increas|decreas|(?<!climate )chang|anomal|differen|drop|fall|fell|declin"
+    r"|erwärm|anstieg|gestieg|réchauff|hausse|calent|aument|aquec)\w*"
 )
 _CHANGE_BEFORE = re.compile(
     rf"\b(?:by|um)\s+(?:{_ABOUT})?\s*$|\b{_CHANGE}(?![^,;:]*\b(?:to|from|at|reach\w*|exceed\w*|days|auf|bei|à|hasta)\b)[^.,;:]*$",
