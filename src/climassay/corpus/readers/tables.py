@@ -14,7 +14,7 @@ from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.markdown import markdown_blocks
 from climassay.corpus.readers.text import decode, split_paragraphs
 from climassay.errors import DocumentError
-from climassay.io import listed_names, parse_json, read_parquet
+from climassay.io import format_names, parse_json, read_parquet
 from climassay.io.delimited import read_delimited
 
 # Usual names, best first; compared without case, spaces and punctuation.
@@ -48,7 +48,7 @@ def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> Tab
         DocumentError: A chosen column does not exist, or no column seems to contain text; the message lists the
             columns.
     """
-    listed_columns = listed_names(names)
+    listed_columns = format_names(names)
     fields = {field: getattr(chosen, field) for field in _USUAL_NAMES}
     for name in (*fields.values(), *chosen.document):
         if name is not None and name not in names:

@@ -234,9 +234,9 @@ def check_name(text: str, subject: str) -> str:
     Raises:
         InputError: The text is empty or too long, or has characters that cannot be stored.
     """
-    from climassay.records.identity import storable_text
+    from climassay.records.identity import make_storable_text
 
-    if not text.strip() or len(text) > MAX_NAME_LENGTH or storable_text(text) != text:
+    if not text.strip() or len(text) > MAX_NAME_LENGTH or make_storable_text(text) != text:
         raise InputError(f"{subject} is a text of 1 to {MAX_NAME_LENGTH} characters.")
     return text
 
@@ -313,9 +313,9 @@ def _cleaned_wording(wording: Wording) -> Wording:
 
 
 def _cleaned_text(text: str, subject: str) -> str:
-    from climassay.records.identity import storable_text
+    from climassay.records.identity import make_storable_text
 
-    cleaned = storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
+    cleaned = make_storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
     if len(cleaned) > MAX_TEXT_LENGTH:
         raise InputError(f"{subject} has {len(cleaned)} characters, more than the limit of {MAX_TEXT_LENGTH}.")
     return cleaned

@@ -15,7 +15,7 @@ from climassay.generation.screening.check import (
     word_set,
     words,
 )
-from climassay.grounding.quantities import quantities
+from climassay.grounding.quantities import find_quantities
 from climassay.reporting import counted
 
 N_OPTIONS = 4
@@ -119,11 +119,11 @@ def _same_quantities(first: str, second: str) -> bool:
     """Return whether two options are the same quantities in different units or notations."""
 
     def other_words(option: str) -> tuple[str, ...]:
-        for quantity in quantities(option):
+        for quantity in find_quantities(option):
             option = option.replace(quantity.text, " ", 1)
         return tuple(word for word in _option_words(option) if word not in _ROUGHLY and not word[0].isdigit())
 
-    first_quantities, second_quantities = quantities(first), quantities(second)
+    first_quantities, second_quantities = find_quantities(first), find_quantities(second)
     if not first_quantities or len(first_quantities) != len(second_quantities):
         return False
     return other_words(first) == other_words(second) and all(

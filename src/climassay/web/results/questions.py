@@ -19,7 +19,7 @@ from climassay.questions import Kind, Level, Question, option_letter
 from climassay.records.queries import list_run_entries
 from climassay.records.recorded_answers import (
     RecordedAnswer,
-    answers_about,
+    search_answers,
 )
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
@@ -320,7 +320,7 @@ def show_requests(
     [(key, content)] = stored.questions.items()
     # Models see a line in place of the mask of a cloze statement, so only the parts around it occur in prompts.
     text = max(content.question.split("<MASK>"), key=len).strip()
-    answers = answers_about(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
+    answers = search_answers(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
     exchanges = [(answer, exchange_of(answer, stored, key)) for answer in answers[:REQUESTS_PER_PAGE]]
     address = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
