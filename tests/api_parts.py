@@ -112,9 +112,9 @@ def serving(folder: Path):
 
 def finished_check(place, claim=SUN) -> str:
     """A check that has ended with a verdict."""
-    from climassay.web.checks.store import checks_of
+    from climassay.web.checks.store import get_check_store
 
-    checks = checks_of(place)
+    checks = get_check_store(place)
     settings = load_settings(place.settings.debates[0])
     check = checks.begin(make_claim(claim, source="A columnist"), settings, setup="two sides", by="annotator")
     with place.records.run("check", {"claim": claim}) as run:

@@ -4,7 +4,7 @@ import threading
 
 from climassay.corpus import Block, Collection, Document
 from climassay.models.encoders import BUNDLED_ENCODER
-from climassay.web.checks.store import checks_of
+from climassay.web.checks.store import get_check_store
 from debate_parts import WordEncoder
 from debate_tables import Script, View
 from patience import job_at_its_end, reached, until
@@ -122,5 +122,5 @@ def ask(client, claim=SUN, **more):
 
 def ended(place, check):
     """Wait until the work on a check has ended; the check."""
-    job_at_its_end(place.jobs, until(lambda: checks_of(place).get(check).about.job))
-    return checks_of(place).get(check)
+    job_at_its_end(place.jobs, until(lambda: get_check_store(place).get(check).about.job))
+    return get_check_store(place).get(check)

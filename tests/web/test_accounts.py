@@ -103,12 +103,12 @@ def test_strangers_lock_nobody_out(accounts):
     """However many guess from wherever: the owner gets in from elsewhere, after a wait that stays short."""
     accounts.add("ada")
     accounts.set_password("ada", GOOD)
-    assert accounts.delay("ada") == 0
+    assert accounts.sign_in_delay("ada") == 0
     for number in range(300):
         with suppress(TooManyAttempts):
             accounts.check_password("ada", "wrong", f"203.0.113.{number % 50}")
-    assert 1 <= accounts.delay(" ADA ") <= MAX_DELAY
-    assert accounts.delay("nobody") == 0
+    assert 1 <= accounts.sign_in_delay(" ADA ") <= MAX_DELAY
+    assert accounts.sign_in_delay("nobody") == 0
     assert accounts.check_password("ada", GOOD, "elsewhere").name == "ada"
 
 
@@ -119,26 +119,26 @@ def test_the_wait_grows_with_the_guesses_and_is_the_same_for_names_that_nobody_h
     for name in ("ada", "nobody"):
         waits[name] = []
         for number in range(MAX_ATTEMPTS_WITHOUT_DELAY + 6):
-            waits[name].append(accounts.delay(name))
+            waits[name].append(accounts.sign_in_delay(name))
             accounts.check_password(name, "wrong", f"{name} {number}")
     assert waits["ada"] == waits["nobody"]
     assert waits["ada"][:MAX_ATTEMPTS_WITHOUT_DELAY] == [0] * MAX_ATTEMPTS_WITHOUT_DELAY
     assert sorted(waits["ada"]) == waits["ada"]
     assert waits["ada"][-1] == MAX_DELAY
     clock.now += WINDOW_SECONDS + 1
-    assert accounts.delay("ada") == 0
+    assert accounts.sign_in_delay("ada") == 0
 
 
 def test_a_browser_that_was_signed_in_before_is_not_held_up_by_strangers(accounts):
     accounts.add("ada")
     accounts.set_password("ada", GOOD)
-    device = accounts.device("ada")
+    device = accounts.make_device_cookie("ada")
     for _ in range(MAX_ATTEMPTS_PER_ADDRESS + 5):
         with suppress(TooManyAttempts):
             accounts.check_password("ada", "wrong", "one network")
     with pytest.raises(TooManyAttempts):
         accounts.check_password("ada", GOOD, "one network")
-    assert accounts.delay("ada", device) == 0
+    assert accounts.sign_in_delay("ada", device) == 0
     assert accounts.check_password("ada", GOOD, "one network", device).name == "ada"
 
 
@@ -147,13 +147,13 @@ def test_what_a_browser_keeps_lets_nobody_guess_for_ever_and_ends_with_the_passw
     accounts.add("eve")
     for name in ("ada", "eve"):
         accounts.set_password(name, GOOD)
-    device = accounts.device("ada")
+    device = accounts.make_device_cookie("ada")
     for _ in range(MAX_ATTEMPTS_PER_DEVICE):
         assert accounts.check_password("ada", "wrong", "stolen", device) is None
     with pytest.raises(TooManyAttempts):
         accounts.check_password("ada", GOOD, "stolen", device)
     accounts.set_password("ada", GOOD + " again")
-    for invented in (device, accounts.device("eve"), "x.y", ".", "nonce.", "\ud83d.\ud83d"):
+    for invented in (device, accounts.make_device_cookie("eve"), "x.y", ".", "nonce.", "\ud83d.\ud83d"):
         for _ in range(MAX_ATTEMPTS):
             accounts.check_password("ada", "wrong", f"with {invented!r}", invented)
         with pytest.raises(TooManyAttempts):
@@ -193,14 +193,14 @@ def test_a_link_works_once_and_not_for_ever(accounts, clock):
     accounts.add("ada")
     first = accounts.make_link("ada", "invitation")
     second = accounts.make_link("ada", "invitation")
-    assert accounts.link(first) is None
-    assert accounts.link(second).user.name == "ada"
+    assert accounts.find_link(first) is None
+    assert accounts.find_link(second).user.name == "ada"
     assert accounts.use_link(second).purpose == "invitation"
     assert accounts.use_link(second) is None
-    assert accounts.link(second) is None
+    assert accounts.find_link(second) is None
     third = accounts.make_link("ada", "password")
     clock.now += 25 * 3600
-    assert accounts.link(third) is None
+    assert accounts.find_link(third) is None
     assert accounts.use_link(third) is None
 
 
@@ -231,11 +231,11 @@ def test_the_last_admin_stays(accounts):
 
 
 def test_keys_are_the_same_at_every_start(accounts, database_url):
-    first = accounts.secret("csrf")
+    first = accounts.secret_key("csrf")
     assert len(first) == 32
-    assert accounts.secret("other") != first
+    assert accounts.secret_key("other") != first
     with Records(database_url) as records:
-        assert AccountStore(records.database).secret("csrf") == first
+        assert AccountStore(records.database).secret_key("csrf") == first
 
 
 def linked(text):
@@ -250,8 +250,8 @@ def test_an_invitation_from_the_admin_to_the_first_page(client_of, place):
     ada = client_of(None)
     assert "ada" in ada.get(path).text
     assert ada.get(path).status_code == 200, "looking at a link does not use it up"
-    assert post(ada, path, {"password": GOOD, "again": "other words"}).status_code == 400
-    entered = post(ada, path, {"password": GOOD, "again": GOOD})
+    assert post(ada, path, {"password": GOOD, "repeated_password": "other words"}).status_code == 400
+    entered = post(ada, path, {"password": GOOD, "repeated_password": GOOD})
     assert (entered.status_code, entered.headers["location"]) == (303, "/")
     assert "Ada L." in ada.get("/").text
     assert client_of(None).get(path).status_code == 404
@@ -280,10 +280,10 @@ def test_a_password_is_changed_with_the_present_one(client_of, place):
     place.accounts.add("annotator", "annotator")
     place.accounts.set_password("annotator", GOOD)
     here, elsewhere = client_of("annotator"), client_of("annotator")
-    new = {"password": "another long one", "again": "another long one"}
-    assert post(here, "/account/password", {**new, "present": "wrong"}).status_code == 400
+    new = {"password": "another long one", "repeated_password": "another long one"}
+    assert post(here, "/account/password", {**new, "current_password": "wrong"}).status_code == 400
     assert place.accounts.check_password("annotator", GOOD, "t") is not None
-    assert post(here, "/account/password", {**new, "present": GOOD}).status_code == 200
+    assert post(here, "/account/password", {**new, "current_password": GOOD}).status_code == 200
     assert here.get("/account").status_code == 200
     assert elsewhere.get("/account").status_code == 303
 

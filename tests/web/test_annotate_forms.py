@@ -8,7 +8,7 @@ from annotated_dataset import DATASET, OPTIONS, WORDINGS, draft, fill
 from climassay.errors import InputError
 from climassay.generation import Wording
 from climassay.questions import GAP
-from climassay.web.annotate.views import LabelForm, changes, read_form, statement_parts
+from climassay.web.annotate.views import LabelForm, list_changes, parse_label_form, statement_parts
 from drafts import make_draft
 from web_parts import post
 
@@ -16,7 +16,7 @@ MCQ, FREEFORM, CLOZE, OPEN_CLOZE = (draft(name) for name in ("q1", "q2", "q3", "
 
 
 def said(about, **fields):
-    return read_form(LabelForm(**{"key": "k", "verdict": "valid"} | fields), about, "ann")
+    return parse_label_form(LabelForm(**{"key": "k", "verdict": "valid"} | fields), about, "ann")
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_a_page_that_was_open_for_days_counts_a_day_at_most():
 
 def test_a_change_shows_which_words_differ():
     before = Wording("At which temperature do drops freeze?", "b", ("a", "b"), 1)
-    found = changes(before, Wording("Near which temperature do droplets freeze?", "a", ("a", "b", "c"), 0))
+    found = list_changes(before, Wording("Near which temperature do droplets freeze?", "a", ("a", "b", "c"), 0))
     assert [change.part for change in found] == ["question", "option c", "correct option"]
     assert [text for text, marked in found[0].before if marked] == ["At", "drops"]
     assert [text for text, marked in found[0].after if marked] == ["Near", "droplets"]
@@ -75,7 +75,7 @@ WORDS = st.text(st.sampled_from("ab .\n<é"), max_size=20)
 
 @given(st.builds(Wording, WORDS, WORDS), st.builds(Wording, WORDS, WORDS))
 def test_changes_give_both_wordings_whole(before, after):
-    found = {change.part: change for change in changes(before, after)}
+    found = {change.part: change for change in list_changes(before, after)}
     assert set(found) == {part for part in ("question", "answer") if getattr(before, part) != getattr(after, part)}
     for part, change in found.items():
         assert "".join(text for text, _ in change.before) == getattr(before, part)
@@ -95,13 +95,13 @@ def test_changes_give_both_wordings_whole(before, after):
     ids=["each where it stands first", "a hyphenated word is one word", "a chosen term is one part"],
 )
 def test_words_that_can_be_chosen(given, words):
-    assert [part.text for part in statement_parts(*given) if part.choosable] == words
+    assert [part.text for part in statement_parts(*given) if part.is_selectable] == words
 
 
 def test_the_suggestion_is_chosen_and_the_other_candidates_are_hinted():
     parts = statement_parts("Ice has a high albedo near Svalbard.", "albedo", ["Ice", "Svalbard", "tundra"])
-    assert [part.text for part in parts if part.chosen] == ["albedo"]
-    assert [part.text for part in parts if part.hinted] == ["Ice", "Svalbard"]
+    assert [part.text for part in parts if part.is_selected] == ["albedo"]
+    assert [part.text for part in parts if part.is_suggested] == ["Ice", "Svalbard"]
 
 
 @given(st.text(st.sampled_from("ab -'’.(é1\n"), max_size=30), st.text(st.sampled_from("ab -é1"), max_size=4))
@@ -110,7 +110,7 @@ def test_the_parts_are_the_statement_and_the_gap_goes_where_the_word_stands(stat
     assert "".join(part.text for part in parts) == statement
     before = ""
     for part in parts:
-        if part.choosable:
+        if part.is_selectable:
             question = make_draft(kind="cloze", question=statement, answer=part.text).as_question()
             assert question.question == before + GAP + statement[len(before) + len(part.text) :]
         before += part.text

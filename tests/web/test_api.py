@@ -20,8 +20,8 @@ from climassay.factcheck import from_data
 from climassay.generation.annotation import Label
 from climassay.records.queries import list_runs, run_details
 from climassay.web import AppState, ServerSettings
-from climassay.web.checks.store import checks_of
-from climassay.web.library.cache import library_of
+from climassay.web.checks.store import get_check_store
+from climassay.web.library.cache import collection_cache
 from climassay.workspace import Workspace
 from patience import PATIENCE
 from stored_runs import ask, store_mcq
@@ -91,7 +91,7 @@ def test_long_lists_continue_after_an_entry_while_others_are_added(server):
 
 def test_collections(server):
     [books] = [entry for entry in server.get("/library/collections")["items"] if entry["name"] == COLLECTION]
-    contents = library_of(server.place).contents(COLLECTION)
+    contents = collection_cache(server.place).contents(COLLECTION)
     assert (books["documents"], books["passages"], books["bytes"]) == (2, contents.passages, contents.bytes)
     assert "<!doctype html>" in server.page(books["page"])
 
@@ -134,13 +134,13 @@ def test_a_question_is_answered_with_its_sources(server):
 def test_a_claim_is_checked_and_its_debate_is_returned(server):
     begun = server.post("/checks", {"claim": SUN, "date": "15 May 2023"}, role="annotator", status=202)
     check = begun["id"]
-    server.ended(checks_of(server.place).get(check).about.job)
+    server.ended(get_check_store(server.place).get(check).about.job)
     done = server.get(f"/checks/{check}")
     assert [done[name] for name in ("state", "verdict", "by")] == ["done", "incorrect", "annotator"]
     assert done["date"] == "2023-05-15"
     assert done["claim"] in server.page(done["page"])
     transcript = server.get(f"/checks/{check}/transcript")
-    assert from_data(transcript["transcript"]) == checks_of(server.place).get(check).transcript
+    assert from_data(transcript["transcript"]) == get_check_store(server.place).get(check).transcript
     assert transcript["settings"]["model"] == "local:scripted"
     assert "the limit is 2,000" in server.post("/checks", {"claim": "x" * 2001}, status=400)["error"]
     assert "no set-up 'x'" in server.post("/checks", {"claim": SUN, "setup": "x"}, status=400)["error"]

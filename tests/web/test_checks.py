@@ -20,8 +20,8 @@ from climassay.factcheck.check_records import (
 )
 from climassay.factcheck.results.citation import day_in_words
 from climassay.web.checks.debate import seconds_left
-from climassay.web.checks.store import checks_of, choose_debate, debate_choices
-from climassay.web.library.cache import library_of
+from climassay.web.checks.store import choose_debate, debate_choices, get_check_store
+from climassay.web.library.cache import collection_cache
 from debate_tables import View
 from factcheck_transcripts import full_transcript
 from html_pages import Page
@@ -168,7 +168,7 @@ def test_a_document_that_was_renamed_has_its_title_in_every_file(client_of, plac
     check = ask(client)
     ended(place, check)
     post(judge, f"/checks/{check}/review", {"opinion": "agree"})
-    library_of(place).edit_document("physical", "physical-document", title="Radiation and Climate")
+    collection_cache(place).edit_document("physical", "physical-document", title="Radiation and Climate")
     for path in (f"/checks/{check}/check.json", f"/checks/{check}/page.html", f"/checks/{check}/claimreview.json",
                  "/checks.jsonl", f"/api/v1/checks/{check}/transcript"):  # fmt: skip
         # The name under which a source was presented to the models stays as it was.
@@ -206,7 +206,7 @@ def test_a_claim_that_was_checked_before_is_shown_before_it_is_asked_again(clien
     assert answer.status_code == 200
     assert "the same claim" in seen.text
     assert seen.every("a", href=f"/checks/{check}")
-    assert checks_of(place).list().total == 1
+    assert get_check_store(place).list().total == 1
     again = {field["name"]: field["value"] for field in seen.every("input", type="hidden")}
     assert again["claim"] == SUN.upper()
     second = ask(client, **{name: again[name] for name in ("claim", "source", "setup", "anyway")})
@@ -231,7 +231,7 @@ def test_a_claim_that_cannot_be_taken_is_told_in_one_sentence_and_not_lost(clien
     assert answer.status_code == 400
     assert sentence in answer.text
     assert form["claim"].strip() in answer.text
-    assert checks_of(place).list().total == 0
+    assert get_check_store(place).list().total == 0
 
 
 def test_a_claim_that_is_nothing_to_check_ends_so_without_a_debate(client_of, place, script, tmp_path):
@@ -279,8 +279,8 @@ def test_news_are_pieces_of_the_same_page_from_an_event_on(client_of, place, gat
 def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybody_does(client_of, place, gate):
     settings = choose_debate(place, "").settings
     for number in range(2):
-        past = checks_of(place).begin(make_claim(f"Past {number}."), settings, setup="x")
-        checks_of(place).finish(past, full_transcript(), run="r1", seconds=1000.0 * (number + 1))
+        past = get_check_store(place).begin(make_claim(f"Past {number}."), settings, setup="x")
+        get_check_store(place).finish(past, full_transcript(), run="r1", seconds=1000.0 * (number + 1))
     client = client_of("annotator")
     check = ask(client)
     reached(gate.reached)
@@ -290,8 +290,11 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     assert "The mediator is weighing the advocates’ views" in text
     assert re.search(r"\d+ s so far ?\.", text)
     assert "to go" not in text  # two past checks are no ground for an estimate
-    checks_of(place).finish(
-        checks_of(place).begin(make_claim("Past 3."), settings, setup="x"), full_transcript(), run="r1", seconds=2500.0
+    get_check_store(place).finish(
+        get_check_store(place).begin(make_claim("Past 3."), settings, setup="x"),
+        full_transcript(),
+        run="r1",
+        seconds=2500.0,
     )
     later = Page(client.get(f"/checks/{check}/debate").text)
     assert "about 33 minutes to go, judging by 3 earlier checks with the same model" in later.text
@@ -318,7 +321,7 @@ def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, 
     reached(gate.reached)
     assert ask(client) == check
     assert ask(client_of("adjudicator")) != check
-    assert checks_of(place).list().total == 2
+    assert get_check_store(place).list().total == 2
 
 
 def test_a_check_is_stopped_by_who_asked_and_goes_on_without_asking_again(client_of, place, gate):
@@ -369,7 +372,7 @@ def test_a_job_that_was_stopped_before_its_turn_stops_its_check(client_of, place
     ask(client)
     reached(gate.reached)
     second = ask(client, "Glaciers grow.")
-    place.jobs.stop(checks_of(place).get(second).about.job)
+    place.jobs.stop(get_check_store(place).get(second).about.job)
     assert "The check was stopped" in Page(client.get(f"/checks/{second}").text).text
 
 
@@ -387,7 +390,7 @@ def test_people_agree_disagree_and_change_their_minds(client_of, place, script):
     ended(place, check)
     post(client, f"/checks/{check}/review", {"opinion": "disagree", "comment": "Too harsh.\r\nReally."})
     post(client_of("admin"), f"/checks/{check}/review", {"opinion": "agree"})
-    assert checks_of(place).get(check).about.reviewed == "divided"
+    assert get_check_store(place).get(check).about.reviewed == "divided"
     post(client, f"/checks/{check}/review", {"opinion": "agree", "comment": "On second thought."})
     for opinion, comment in (("love", "x"), ("agree", "x" * 4001), ("undecided", "")):
         wrong = post(client, f"/checks/{check}/review", {"opinion": opinion, "comment": comment})
@@ -396,7 +399,7 @@ def test_people_agree_disagree_and_change_their_minds(client_of, place, script):
     assert "2 agree, 0 disagree" in seen.text
     assert "changed since" in seen.text
     assert "Too harsh. Really." in seen.text
-    assert [(one.by, one.opinion, one.current) for one in checks_of(place).reviews(check)] == [
+    assert [(one.by, one.opinion, one.current) for one in get_check_store(place).reviews(check)] == [
         ("annotator", "disagree", False), ("admin", "agree", True), ("annotator", "agree", True),
     ]  # fmt: skip
     listed = Page(client.get("/checks").text).text
@@ -416,7 +419,7 @@ def test_a_check_that_goes_on_and_one_that_is_not_there_cannot_be_reviewed(clien
 def test_the_list_is_searched_filtered_and_paged(client_of, place, script):
     from climassay.factcheck import DebateSettings
 
-    checks = checks_of(place)
+    checks = get_check_store(place)
     client = client_of("annotator")
     check = ask(client)
     ended(place, check)

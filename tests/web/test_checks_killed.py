@@ -11,7 +11,7 @@ import pytest
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import as_data, make_claim
 from climassay.web import AppState, ServerSettings
-from climassay.web.checks.debate import BEGIN, checks_of, live_debate
+from climassay.web.checks.debate import BEGIN, get_check_store, live_debate
 from climassay.web.jobs import JobEvent
 from climassay.workspace import Workspace
 from patience import PATIENCE
@@ -61,7 +61,7 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     place = server("killed")
     place.jobs.take_over()
     script = share(place, scripted())
-    [about] = checks_of(place).list().checks
+    [about] = get_check_store(place).list().checks
     assert (about.state, about.claim.text) == ("waiting", SUN)
     with application_over(place) as client_of:
         kept = ended(place, about.id)
@@ -108,6 +108,6 @@ def test_a_check_that_was_stored_but_not_queued_is_queued_at_the_next_start(serv
 
     place = server("forgotten")
     furnish(place, scripted())
-    check = checks_of(place).begin(make_claim(SUN), choose_debate(place, "").settings, setup="two sides")
+    check = get_check_store(place).begin(make_claim(SUN), choose_debate(place, "").settings, setup="two sides")
     with application_over(place):
         assert ended(place, check).about.label == "incorrect"

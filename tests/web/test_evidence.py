@@ -8,7 +8,7 @@ import pytest
 
 from check_parts import ask, ended, furnish, scripted, write_settings
 from climassay.corpus import Collection, read
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks, nearest_sentence
 from html_pages import Page
 from library_parts import CLOUD, GLACIER, OCEAN, TellingEncoder, pdf_of, teach
@@ -171,9 +171,9 @@ def test_a_check_of_before_shows_the_new_title_and_marks_what_was_quoted(place, 
 def test_a_passage_whose_document_is_gone_is_linked_to_nothing(place, printed):
     document = printed()
     passage = passage_of(place, document)
-    assert CitationLinks(library_of(place)).evidence("seas", passage).page
+    assert CitationLinks(collection_cache(place)).evidence("seas", passage).page
     Collection.open(place.workspace, "seas").remove(document)
-    links = CitationLinks(library_of(place))
+    links = CitationLinks(collection_cache(place))
     assert links.evidence("seas", passage) is None
     assert links.evidence("nowhere", passage) is None
 

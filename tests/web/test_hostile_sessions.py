@@ -122,9 +122,9 @@ def test_guesses_at_the_same_moment_are_counted_each(site):
 
 def test_the_present_password_cannot_be_guessed_in_a_stolen_session(site):
     client = site.visitor(name="ada", role="annotator")
-    form = {"password": "another long summer", "again": "another long summer"}
+    form = {"password": "another long summer", "repeated_password": "another long summer"}
     said = [
-        client.post("/account/password", data={**form, "present": f"guess {n}"}).status_code
+        client.post("/account/password", data={**form, "current_password": f"guess {n}"}).status_code
         for n in range(MAX_ATTEMPTS + 1)
     ]
     assert said == [400] * MAX_ATTEMPTS + [429]
@@ -187,7 +187,8 @@ def test_of_two_who_use_a_link_at_once_one_gets_in_with_the_password_they_set(si
     def use(number):
         password = f"the summer of number {number}"
         barrier.wait()
-        said[number] = clients[number].post(f"/enter/{link}", data={"password": password, "again": password})
+        form = {"password": password, "repeated_password": password}
+        said[number] = clients[number].post(f"/enter/{link}", data=form)
 
     threads = [threading.Thread(target=use, args=(number,)) for number in range(2)]
     for thread in threads:

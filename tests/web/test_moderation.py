@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
 from climassay.records import tables
 from climassay.records.database import POSTGRES_SCHEMA
-from climassay.web.checks.store import checks_of
+from climassay.web.checks.store import get_check_store
 from web_parts import application_over, post
 
 
@@ -78,7 +78,7 @@ def test_only_adjudicators_moderate_and_only_checks_that_have_ended(client_of, p
         assert post(user, path, fields).status_code == 403
         assert post(judge, path.replace(check, "c0"), fields).status_code == 404
     assert post(judge, f"/checks/{check}/visibility", {"visibility": "everywhere"}).status_code == 400
-    assert checks_of(place).get(check).about.visibility == "unpublished"
+    assert get_check_store(place).get(check).about.visibility == "unpublished"
 
 
 def test_a_deleted_check_leaves_no_word_of_the_claim_behind(place_on, database_url):
@@ -91,7 +91,7 @@ def test_a_deleted_check_leaves_no_word_of_the_claim_behind(place_on, database_u
         post(user, f"/checks/{check}/review", {"opinion": "agree"})
         kept = rows_of(place, other_run)
         assert post(judge, f"/checks/{check}/delete", {}).headers["location"] == "/checks"
-        assert check not in checks_of(place)
+        assert check not in get_check_store(place)
         # What the other debate uses, too, such as the answers to a blank claim, stays.
         n_answers, n_results = rows_of(place, run)
         assert (n_answers > 0, n_results) == (True, 0)

@@ -10,7 +10,7 @@ import pytest
 from climassay.errors import ModelError, RecordsError
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.models.openai.connection import FATAL_STATUS_ADVICE
-from climassay.web.checks.store import checks_of
+from climassay.web.checks.store import get_check_store
 from climassay.web.failures import explain, in_plain_words
 from climassay.web.redaction import RedactedResponses, Redactor
 
@@ -92,7 +92,7 @@ def test_a_base_url_is_known_by_its_name_wherever_it_leads(view):
 @pytest.fixture
 def published(client_of, place):
     """A check that broke with an error of everything, asked for and reviewed by people; a run with a configuration."""
-    checks = checks_of(place)
+    checks = get_check_store(place)
     for name in ("secretlogin", "otherlogin"):
         place.accounts.add(name)
     place.accounts.change("otherlogin", display_name="Dr Ada")
@@ -156,7 +156,7 @@ def test_what_the_database_says_is_for_the_log(client_of, place, monkeypatch, er
         raise error
 
     client = client_of()
-    monkeypatch.setattr("climassay.web.checks.pages.checks_of", broken)
+    monkeypatch.setattr("climassay.web.checks.pages.get_check_store", broken)
     answer = client.get("/checks")
     assert answer.status_code == 500
     assert str(error) not in answer.text

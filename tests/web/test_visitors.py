@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from check_parts import Gate, ask, furnish, scripted, write_settings
-from climassay.web.checks.store import checks_of
+from climassay.web.checks.store import get_check_store
 from climassay.web.limits import MAX_PAGES, MAX_PAGES_PER_VISITOR, MAX_REQUESTS_PER_VISITOR, visitor_address
 from climassay.web.middleware import VisitorSlots
 from html_pages import Page
@@ -59,8 +59,8 @@ def test_without_an_account_nothing_is_asked_checked_or_uploaded(held, place):
     client_of, _ = held
     stranger = client_of()
     broken = ask(client_of("annotator"), "A claim whose check breaks.")
-    place.jobs.stop(checks_of(place).get(broken).about.job)
-    checks_of(place).fail(broken, "The model went away.")
+    place.jobs.stop(get_check_store(place).get(broken).about.job)
+    get_check_store(place).fail(broken, "The model went away.")
     before = [job.id for job in place.jobs.list()]
     paths = {**FORMS, "/check-text/report": FORMS["/check-text"], "/confidence/statement": {"statement": "Ice melts."},
              f"/checks/{broken}/again": {}, "/library/upload": {}}  # fmt: skip
@@ -70,8 +70,8 @@ def test_without_an_account_nothing_is_asked_checked_or_uploaded(held, place):
     assert stranger.post(f"{API}/checks", json={"claim": "By a program."}).status_code == 401
     assert f"/checks/{broken}/again" not in stranger.get(f"/checks/{broken}").text
     assert [job.id for job in place.jobs.list()] == before
-    assert checks_of(place).list().total == 1
-    assert checks_of(place).get(broken).about.state == "failed"
+    assert get_check_store(place).list().total == 1
+    assert get_check_store(place).get(broken).about.state == "failed"
     assert post(client_of("annotator"), f"/checks/{broken}/again").status_code == 303
 
 
@@ -79,12 +79,12 @@ def test_going_on_with_a_check_counts_for_who_goes_on(held, place, monkeypatch):
     client_of, _ = held
     monkeypatch.setattr("climassay.web.checks.store.MAX_WAITING_PER_USER", 1)
     broken = ask(client_of("annotator"), "A claim whose check breaks.")
-    place.jobs.stop(checks_of(place).get(broken).about.job)
-    checks_of(place).fail(broken, "The model went away.")
+    place.jobs.stop(get_check_store(place).get(broken).about.job)
+    get_check_store(place).fail(broken, "The model went away.")
     busy = client_of("adjudicator")
     ask(busy, "A claim about ice.")
     assert post(busy, f"/checks/{broken}/again").status_code == 429
-    assert checks_of(place).get(broken).about.state == "failed"
+    assert get_check_store(place).get(broken).about.state == "failed"
     assert post(client_of("annotator"), f"/checks/{broken}/again").status_code == 303
 
 
@@ -95,9 +95,9 @@ def test_what_its_owner_stopped_a_stranger_does_not_begin_again(held, place):
     assert post(owner, f"/checks/{check}/stop").status_code == 303
     assert post(stranger, f"/checks/{check}/again").status_code == 403
     assert f"/checks/{check}/again" not in stranger.get(f"/checks/{check}").text
-    assert checks_of(place).get(check).about.state == "stopped"
+    assert get_check_store(place).get(check).about.state == "stopped"
     assert post(owner, f"/checks/{check}/again").status_code == 303
-    assert checks_of(place).get(check).about.state == "waiting"
+    assert get_check_store(place).get(check).about.state == "waiting"
 
 
 def scope_of(address, path="/results", cookie=b""):

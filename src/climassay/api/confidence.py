@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 from climassay.confidence.results import ComparedStatements, ExtractedStatements, FoundTopics, LintedDrafts, TopicTrends
 from climassay.confidence.statement import read_statements
 from climassay.errors import InputError
-from climassay.models import DEFAULT_MODEL, Generator
+from climassay.models import Generator
 from climassay.prompts import load_prompt
 from climassay.reporting import Report, Section
 from climassay.reporting.html import report_data
@@ -177,7 +177,7 @@ def find_topics(
     *,
     names: Path | str | None = None,
     assign_untagged: bool = False,
-    model: Generator | str | None = DEFAULT_MODEL,
+    model: Generator | str | None = None,
     workspace: Place = None,
 ) -> FoundTopics:
     """Group statements with their context into named topics, as BERTopic does, merged to the number in the settings.
@@ -188,7 +188,7 @@ def find_topics(
         settings: Number of topics, and settings of the clustering.
         names: TOML file of topic names, created if missing; later runs use names that you change in it.
         assign_untagged: Also assign untagged statements to the nearest topic.
-        model: Model that proposes names; None names topics by their words.
+        model: Model that proposes names; without one, topics are named by their words.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:

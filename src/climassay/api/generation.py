@@ -460,12 +460,12 @@ def publish(
     """
     from climassay.generation.publishing import (
         SplitPlan,
-        as_json_lines,
-        check_free,
         check_repository,
+        check_target_folder,
         prepare_dataset,
         push_dataset,
         read_manifest,
+        to_json_lines,
         write_dataset,
     )
     from climassay.integrations import publish_benchmark
@@ -491,7 +491,7 @@ def publish(
         licence=licence,
         canary=canary,
     )
-    check_free(output, prepared.name, force=force)
+    check_target_folder(output, prepared.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
         inspect = lm_eval = any(TYPES[kind].in_climaqa for kind in prepared.kinds)
@@ -514,7 +514,7 @@ def publish(
         with tempfile.TemporaryDirectory() as folder, Session.opened(workspace) as session:
             file = Path(folder) / "questions.jsonl"
             rows = map(asdict, questions or prepared.questions())
-            file.write_text(as_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
+            file.write_text(to_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
             tasks = publish_benchmark(
                 file,
                 output,

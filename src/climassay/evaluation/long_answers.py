@@ -319,7 +319,7 @@ def point_findings(points: Sequence[CheckedSentence]) -> list[Finding]:
     """Return findings for reports: contradicted and unsupported sentences, and wrong references."""
     findings = []
     for point in points:
-        quotation = "" if point.evidence is None else point.evidence.quotation
+        quotation = point.evidence[0].quotation if point.evidence else ""
         if point.status in ("contradicted", "unsupported"):
             findings.append(Finding(point.text, point.status, TONES[point.status], point.reason, quotation))
         findings += [

@@ -54,7 +54,7 @@ OPPOSITE_GROUPS = _groups(
     " refuse refuses refused veto vetoed",
     "angenommen beschlossen verabschiedet gebilligt|abgelehnt verworfen", "adopté approuvé voté|rejeté refusé",
     "aprobó aprobado aprobaron aprovou|rechazó rechazado rechazaron rejeitou",
-    "raise raises raising|lower lowers cut cuts",
+    "raise raises raised raising|lower lowers lowered cut cuts cutting",
     "advance advances advanced advancing|retreat retreats retreated retreating recede recedes receded receding",
     "overestimate overestimates overestimated exaggerate exaggerates|underestimate underestimates underestimated",
     "amplify amplifies amplified reinforce reinforces|dampen dampens dampened damp damps",
@@ -126,12 +126,12 @@ _NOT_NAMES = frozenset(
 _OVERLAP_WEIGHT = 2.0
 """Weight of the overlap of the words around two quantities, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
-"""Minimum score by which a differing quantity must exceed a confirming one to be reported; see
-docs/results/check_text.md.
+"""Minimum score by which a differing quantity must exceed a confirming one to be reported.
+
+See docs/results/check_text.md.
 """
-_MIN_NEARNESS = 1.15
-"""Minimum nearness of a source sentence for its quantities to contradict another one; see docs/results/check_text.md.
-"""
+MIN_NEARNESS = 1.15
+"""Minimum nearness at which a source sentence can contradict a sentence; see docs/results/check_text.md."""
 _MIN_OVERLAP = 0.2
 """Minimum overlap of the words around a quantity in words with those around a quantity that contradicts it."""
 _ROUNDING = 0.01
@@ -143,6 +143,8 @@ _SEPARATOR_DISTANCE = 6
 """Distance, in words, that is added for each punctuation mark, conjunction or other quantity in between."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
 _SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus", "und", "et", "y"])
+_RANGE_LINKS = frozenset(["(", "to", "bis", "à", "a"])
+"""Words and signs between the numbers of a range, or between an estimate and its range: 20 (15 to 25) cm."""
 _FIRST_YEAR, _LAST_YEAR = 1500, 2300
 
 
@@ -227,7 +229,7 @@ def find_differing_quantities(
     ]
 
     def is_near(index: int) -> bool:
-        return sources[index].nearness >= _MIN_NEARNESS
+        return sources[index].nearness >= MIN_NEARNESS
 
     differing_quantities = []
     for quantity_in_context in quantities_in_context:
@@ -304,10 +306,11 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
             distance = 0
             for piece_index, piece in enumerate(side):
                 if piece_index > 0:
-                    distance += _SEPARATOR_DISTANCE
+                    distance += 0 if _RANGE_LINKS.issuperset(side[piece_index - 1]) else _SEPARATOR_DISTANCE
                     if year := side_years[piece_index - 1]:
                         weights[year] = max(weights.get(year, 0.0), 1 / (1 + distance / _HALVING_DISTANCE))
-                for word in piece:
+                is_last = piece_index + 1 == len(side)
+                for word in piece if is_last or not _RANGE_LINKS.issuperset(piece) else ():
                     if word in _SEPARATORS:
                         distance += _SEPARATOR_DISTANCE
                         continue
@@ -519,7 +522,8 @@ def find_foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]
     """
     if detect_number_language(sentence) == "de":
         return ()
-    names = dict.fromkeys(match[0] for match in _NAME.finditer(sentence))
+    pieces, _ = split_at_quantities(sentence)
+    names = dict.fromkeys(match[0] for match in _NAME.finditer(" 0 ".join(pieces)))
     return tuple(name for name in names if name.casefold() not in _NOT_NAMES and not _occurs_in(name, sources))
 
 
@@ -583,8 +587,9 @@ def _tokenise(text: str) -> list[str]:
 
 def _is_negated(tokens: Sequence[str], index: int) -> bool:
     """Return whether a negation precedes a word: "did not increase", "no decrease"."""
-    return tokens[index] not in _NOT_NEGATABLE and any(
-        token in _NEGATIONS for token in tokens[max(0, index - 3) : index]
+    return tokens[index] not in _NOT_NEGATABLE and (
+        any(token in _NEGATIONS for token in tokens[max(0, index - _SCOPE) : index])
+        or "nor" in tokens[max(0, index - _CONTEXT_REACH) : index]
     )
 
 

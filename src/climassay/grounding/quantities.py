@@ -40,7 +40,7 @@ from climassay.grounding.numerals import (
     find_worded_quantities,
     read_numeral,
 )
-from climassay.grounding.units import CLOSING_BRACKET, Unit, read_currency_before, read_magnitude, read_unit
+from climassay.grounding.units import CLOSING_BRACKET, Unit, read_currency_before, read_magnitude, read_rate, read_unit
 
 _UNDER = r"less|fewer|lower|smaller|below|under"
 _OVER = r"more|greater|higher|larger|above|over"
@@ -410,7 +410,7 @@ def _locate_number(text: str, plain: str, match: re.Match[str], numbers: NumberF
     looks_like_year = bool(_YEAR_LIKE.fullmatch(number))
     money, start = read_currency_before(plain, match.start())
     magnitude, end = read_magnitude(plain, numeral.end, money=money is not None)
-    unit, end = (money, end) if money else read_unit(plain, end, bracketed=not looks_like_year)
+    unit, end = read_rate(money, plain, end) if money else read_unit(plain, end, bracketed=not looks_like_year)
     if number == "one" and unit is not None and unit.kind in ("time", "days"):
         unit, end = None, match.end()  # "one day" is seldom a measurement
     is_negative = not looks_like_year and bool(_SIGN.search(plain[max(0, start - 2) : start]))

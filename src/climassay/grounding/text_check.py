@@ -6,7 +6,8 @@
    something similar: false sentences are as similar to their sources as true ones.
 3. Rules find differences (:mod:`climassay.grounding.differences`). A different figure for the same quantity contradicts
    the sentence. Opposite words, negations, other regions and unknown names mark it, as do invalid references
-   (:mod:`climassay.grounding.references`) and overstated certainty, which a function of the caller finds.
+   (:mod:`climassay.grounding.references`) and overstated certainty, which a function of the caller finds. The source
+   sentence that has the other figure, the opposite word or the negation is the first piece of evidence.
 4. A sentence is supported only if a language model that reads it with its passages says so
    (:mod:`climassay.grounding.support_judge`) and quotes words of a passage, and if no figure differs.
 
@@ -31,6 +32,7 @@ from climassay.grounding.absence import (
 )
 from climassay.grounding.citations import CitingSentence, read_citations
 from climassay.grounding.differences import (
+    MIN_NEARNESS,
     Difference,
     SourceSentence,
     find_differing_quantities,
@@ -101,6 +103,15 @@ _MIN_WORDS = 3
 """Minimum number of content words for a sentence without quantities to count as a claim."""
 
 
+Relation = Literal["contradicts", "supports", "nearest"]
+"""Relation of a quotation to the checked sentence.
+
+- ``contradicts``: it has another value, an opposite word or a negation, or a judge says that it contradicts.
+- ``supports``: a judge says that it supports.
+- ``nearest``: it is the most similar sentence, in which no difference in value, direction or negation was found.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class PassageEvidence:
     """Passage compared with a sentence, and the most similar part of it."""
@@ -110,9 +121,10 @@ class PassageEvidence:
     citation: str
     """Location of the passage, for readers."""
     quotation: str
-    """Sentences of the passage that are most similar to the checked sentence."""
+    """Sentences of the passage that contradict or support the checked sentence, or are most similar to it."""
     similarity: float
     """Maximum cosine similarity of the passage's sentences to the checked sentence, from -1 to 1."""
+    relation: Relation = "nearest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +138,8 @@ class CheckedSentence:
     status: Status
     reason: str
     """Reason for the status, in one sentence."""
-    evidence: PassageEvidence | None = None
-    """The best supporting or contradicting passage; None if no passage was found."""
+    evidence: tuple[PassageEvidence, ...] = ()
+    """Quotations of passages, the decisive one first; empty if no passage was found."""
     differing: tuple[Difference, ...] = ()
     """Quantities and words that differ from the evidence."""
     overstated: str | None = None
@@ -405,12 +417,12 @@ def _check_by_rules(
         return checked
     similar_comparisons = [comparison for comparison in comparisons if comparison.is_similar]
     if not similar_comparisons:
-        evidence = comparisons[0].evidence if comparisons else None
+        evidence = tuple(comparison.evidence for comparison in comparisons[:1])
         return replace(checked, status="unsupported", reason="No passage says anything similar.", evidence=evidence)
     sources = [(comparison, sentence) for comparison in similar_comparisons for sentence in comparison.sentences]
     quantities = find_differing_quantities(claim.plain, [sentence for _, sentence in sources], text)
     contradicting_quantities = [quantity for quantity in quantities if quantity.source]
-    differing_words = _find_differing_words(claim, similar_comparisons, text)
+    opposing_evidence, differing_words = _find_differing_words(claim, similar_comparisons, sources, text)
     missing_terms = _find_missing_terms(
         claim, similar_comparisons, [quantity.text for quantity in quantities if not quantity.source], differing_words
     )
@@ -419,34 +431,72 @@ def _check_by_rules(
         *differing_words,
         *(Difference(term, "") for term in missing_terms),
     )
-    evidence = similar_comparisons[0].evidence
+    nearest_evidence = similar_comparisons[0].evidence
     if overstated is not None:
-        checked = replace(checked, overstated=overstated(claim.plain, evidence.quotation))
+        checked = replace(checked, overstated=overstated(claim.plain, nearest_evidence.quotation))
     if contradicting_quantities:
         status: Status = "contradicted"
         reason = f"The passage says otherwise: {_describe_differences(differences)}."
         comparison, sentence = sources[contradicting_quantities[0].source_index or 0]
-        evidence = replace(comparison.evidence, quotation=sentence.text)
+        opposing_evidence = _mark_contradiction(comparison, sentence.text)
     elif missing_terms:
         status, reason = "unsupported", f"The passages do not say {', '.join(missing_terms)} of this."
     elif differing_words:
         status, reason = "similar", f"A passage says something similar, but {_describe_differences(differing_words)}."
     else:
         status, reason = "similar", "A passage says something similar: read whether it says the same."
-    return replace(checked, status=status, reason=reason, evidence=evidence, differing=differences)
+    return replace(
+        checked,
+        status=status,
+        reason=reason,
+        evidence=_order_evidence(opposing_evidence, nearest_evidence),
+        differing=differences,
+    )
+
+
+def _mark_contradiction(comparison: _Comparison, quotation: str) -> PassageEvidence:
+    return replace(comparison.evidence, quotation=quotation, relation="contradicts")
+
+
+def _order_evidence(decisive: PassageEvidence | None, nearest: PassageEvidence) -> tuple[PassageEvidence, ...]:
+    """Return the decisive piece of evidence, followed by the nearest one unless both are the same."""
+    if decisive is None:
+        return (nearest,)
+    is_same = decisive.passage == nearest.passage and decisive.quotation in nearest.quotation
+    return (decisive,) if is_same else (decisive, nearest)
 
 
 def _find_differing_words(
-    claim: _PreparedSentence, similar_comparisons: Sequence[_Comparison], text: str
-) -> tuple[Difference, ...]:
-    """Return opposite words, other places and swapped names in a claim, compared with the best passage's quotation."""
-    quotation = similar_comparisons[0].evidence.quotation
+    claim: _PreparedSentence,
+    similar_comparisons: Sequence[_Comparison],
+    sources: Sequence[tuple[_Comparison, SourceSentence]],
+    text: str,
+) -> tuple[PassageEvidence | None, tuple[Difference, ...]]:
+    """Return the evidence with opposite words or negations, and the words in which the claim differs from its sources.
+
+    Places and names are compared with the most similar sentence. Opposite words and negations are searched for in that
+    sentence first, then in all nearly identical sentences, unless these contain the claim's own words as well.
+    """
+    best_comparison = similar_comparisons[0]
+    quotation = best_comparison.evidence.quotation
     texts = [text, *(comparison.passage.text for comparison in similar_comparisons)]
-    return (
-        *find_opposed_words(claim.plain, quotation),
-        *find_other_places(claim.plain, quotation),
-        *find_swapped_names(claim.plain, quotation, texts),
+    names = (*find_other_places(claim.plain, quotation), *find_swapped_names(claim.plain, quotation, texts))
+    if opposed_differences := find_opposed_words(claim.plain, quotation):
+        return _mark_contradiction(best_comparison, quotation), (*opposed_differences, *names)
+    near_sources = sorted(
+        ((comparison, sentence) for comparison, sentence in sources if sentence.nearness >= MIN_NEARNESS),
+        key=lambda source: source[1].nearness,
+        reverse=True,
     )
+    opposed_differences = find_opposed_words(
+        claim.plain, " ".join([quotation, *(sentence.text for _, sentence in near_sources)])
+    )
+    for comparison, sentence in near_sources if opposed_differences else ():
+        if differing := tuple(
+            word for word in find_opposed_words(claim.plain, sentence.text) if word in opposed_differences
+        ):
+            return _mark_contradiction(comparison, sentence.text), (*differing, *names)
+    return None, names
 
 
 def _find_missing_terms(
@@ -485,13 +535,16 @@ def _apply_judgement(
         ),
         None,
     )
-    if evidence is not None:
-        result = replace(result, evidence=replace(evidence, quotation=judgement.quotation))
     if judgement.relation == "contradicts":
+        if evidence is not None:
+            quoted = replace(evidence, quotation=judgement.quotation, relation="contradicts")
+            result = replace(result, evidence=_order_evidence(quoted, comparisons[0].evidence))
         return replace(result, status="contradicted", reason=judgement.reason or checked.reason)
     if checked.status == "contradicted":
         reason = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
-        return replace(result, status="similar", reason=reason, evidence=checked.evidence)
+        return replace(result, status="similar", reason=reason)
+    if evidence is not None:
+        result = replace(result, evidence=(replace(evidence, quotation=judgement.quotation, relation="supports"),))
     return replace(result, status="supported", reason=judgement.reason or "The judge finds it supported.")
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.generation.publishing import DatasetEntry, as_json_lines, climaqa_row
+from climassay.generation.publishing import DatasetEntry, climaqa_row, to_json_lines
 from climassay.integrations.benchmark import (
     FRAMEWORK_KINDS,
     JUDGED,
@@ -110,15 +110,15 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
         kind: [f"{PROMPTS}/{rows_file(kind, level)}" for level in benchmark.levels(kind)] for kind in benchmark.kinds
     }
     files = {"README.md": data_card(benchmark, parts, rows)}
-    files["data/questions.jsonl"] = as_json_lines(question_row(question) for question in benchmark.questions)
+    files["data/questions.jsonl"] = to_json_lines(question_row(question) for question in benchmark.questions)
     for kind in benchmark.kinds:
         questions = [question for question in benchmark.questions if question.kind == kind]
-        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(
+        files[f"data/climaqa_{kind}.jsonl"] = to_json_lines(
             climaqa_row(DatasetEntry(question)) for question in questions
         )
         posed = benchmark.posed(kind)
         for level, path in zip(benchmark.levels(kind), rows[kind], strict=True):
-            files[path] = as_json_lines(prompt_row(row) for row in posed if row.question.level == level)
+            files[path] = to_json_lines(prompt_row(row) for row in posed if row.question.level == level)
     if "inspect" in parts:
         files["eval.yaml"] = hub_eval(benchmark)
         files["inspect_tasks.py"] = task_file(benchmark, rows)

@@ -15,50 +15,50 @@ from climassay.web.jobs import Job
 
 SESSION_COOKIE = "climassay_session"
 VISITOR_COOKIE = "climassay_visitor"
-"""Cookie of a browser without a session, which protects its forms."""
+"""Name of the cookie to which CSRF tokens are bound in browsers without a session."""
 DEVICE_COOKIE = "climassay_device"
-"""Cookie of a browser in which a user has signed in; its attempts to sign in are counted separately."""
+"""Name of the cookie that marks a browser in which a user has signed in; its failed attempts are counted separately."""
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS", "TRACE")
 CSRF_FIELD = "csrf"
 CSRF_HEADER = "x-csrf-token"
 _CSRF_BYTES = hashlib.sha256().digest_size
 
 
-def bearer(request: HTTPConnection) -> str | None:
-    """Return the bearer token of a request below ``/api/``; elsewhere and without one, return None."""
+def bearer_token(request: HTTPConnection) -> str | None:
+    """Return the bearer token of a request, or None if it has none or its path is not below ``/api/``."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" and request.url.path.startswith(API) else None
 
 
-def visitor(request: HTTPConnection, app: App) -> User | None:
-    """Return the user of a request, or None if nobody is signed in; read from the database once per request."""
+def current_user(request: HTTPConnection, app: App) -> User | None:
+    """Return the user of a request, or None if nobody is signed in; the database is read once per request."""
     if not hasattr(request.state, "user"):
-        token, session = bearer(request), request.cookies.get(SESSION_COOKIE)
+        token, session_token = bearer_token(request), request.cookies.get(SESSION_COOKIE)
         user = None
         if token is not None:
             user = app.accounts.token_user(token)
-        elif session:
-            user = app.accounts.session_user(session)
+        elif session_token:
+            user = app.accounts.session_user(session_token)
         request.state.user = user
-    result: User | None = request.state.user
-    return result
+    current: User | None = request.state.user
+    return current
 
 
-Visitor = Annotated[User | None, Depends(visitor)]
+Visitor = Annotated[User | None, Depends(current_user)]
 
 
 class Guard:
-    """Dependency of a route that admits only users who may do an action."""
+    """Route dependency that admits only users whose role permits an action."""
 
     def __init__(self, action: Action) -> None:
         self.action = action
 
     def __call__(self, user: Visitor) -> User:
-        """Return the user of the request.
+        """Return the user if the action is permitted.
 
         Raises:
             SignInNeeded: Nobody is signed in.
-            Refused: The user's role may not do this.
+            Refused: The user's role does not permit the action.
         """
         if user is None:
             raise SignInNeeded("Please sign in first.")
@@ -67,7 +67,7 @@ class Guard:
         return user
 
 
-def _reader(user: Visitor, app: App) -> User | None:
+def _require_reader(user: Visitor, app: App) -> User | None:
     if user is None and app.settings.public == "nothing":
         raise SignInNeeded("Please sign in first.")
     return user
@@ -82,23 +82,23 @@ DocumentAdder = Annotated[User, Depends(Guard("add documents"))]
 DatasetManager = Annotated[User, Depends(Guard("manage datasets"))]
 DocumentRemover = Annotated[User, Depends(Guard("remove documents"))]
 UserManager = Annotated[User, Depends(Guard("manage users"))]
-Reader = Annotated[User | None, Depends(_reader)]
+Reader = Annotated[User | None, Depends(_require_reader)]
 
 
 def may_read(user: User | None, app: AppState) -> bool:
-    """Return whether results, checks and the library are open to a visitor."""
+    """Return whether a user (None: nobody is signed in) may read results, checks and the library."""
     return user is not None or app.settings.public != "nothing"
 
 
-def job_for(app: AppState, user: User | None, job_id: str) -> Job:
-    """Return a job that a visitor may see.
+def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
+    """Return a job if the user (None: nobody is signed in) may see it.
 
-    Users see their own jobs, adjudicators all jobs, and other users also checks and questions. Visitors without an
-    account see questions only, because no check is published while its job runs.
+    All users see their own jobs, checks and questions; adjudicators see all jobs. Visitors without an account see
+    questions only, because checks are not published while their jobs run.
 
     Raises:
         Missing: There is no such job.
-        Refused: The visitor may not see the job.
+        Refused: The user may not see the job.
     """
     with missing():
         job = app.jobs.get(job_id)
@@ -110,12 +110,12 @@ def job_for(app: AppState, user: User | None, job_id: str) -> Job:
 
 
 def may_stop(job: Job, user: User | None) -> bool:
-    """Return whether a user may stop a job: its owner, and admins."""
+    """Return whether a user may stop a job that has not ended: its owner and admins may."""
     return user is not None and not job.ended and (job.by == user.name or user.may("stop others' work"))
 
 
 def visitor_token(request: Request) -> str:
-    """Return the token that the forms of a visitor are bound to; a new one is sent with the response."""
+    """Return the cookie value to which a visitor's CSRF tokens are bound; create one if the browser sent none."""
     token = request.cookies.get(SESSION_COOKIE) or request.cookies.get(VISITOR_COOKIE)
     if token:
         return token
@@ -126,9 +126,9 @@ def visitor_token(request: Request) -> str:
 
 
 def csrf_token(request: Request) -> str:
-    """Return the CSRF token of a form, masked with random bytes.
+    """Return a CSRF token for a form, masked with random bytes.
 
-    Responses are compressed, so the length of a response could reveal a constant token letter by letter (BREACH).
+    Without the mask, the length of compressed responses could reveal the token letter by letter (BREACH).
     """
     mask = secrets.token_bytes(_CSRF_BYTES)
     return (mask + _xor(mask, _csrf_secret(request))).hex()
@@ -153,17 +153,19 @@ def _xor(left: bytes, right: bytes) -> bytes:
 
 
 async def check_csrf(request: Request) -> None:
-    """Refuse an unsafe request that does not carry the CSRF token of the visitor.
+    """Check that a request that may change something was sent from one of our pages.
+
+    Requests with a bearer token are not checked.
 
     Raises:
-        Refused: Another site sent the request, or its token is missing or wrong.
+        Refused: Another site sent the request, or its CSRF token is missing or wrong.
     """
-    if request.method in SAFE_METHODS or bearer(request) is not None:
+    if request.method in SAFE_METHODS or bearer_token(request) is not None:
         return
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Refused("This request was sent by another site.")
     if request.url.path.startswith(API) and SESSION_COOKIE not in request.cookies:
-        # A program without a token: nothing is done in anybody's name, and the guard of the route says what is missing.
+        # A program without a token acts in nobody's name; the guard of the route refuses it if an account is needed.
         return
     token = request.headers.get(CSRF_HEADER)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()

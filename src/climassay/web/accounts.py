@@ -17,7 +17,7 @@ from climassay.records.database import Database, build_record
 
 Role = Literal["annotator", "adjudicator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "adjudicator", "admin")
-"""Roles in ascending order; each includes the permissions of those before it."""
+"""Roles in ascending order of permissions; each role includes the permissions of the roles before it."""
 Action = Literal[
     "have an account",
     "ask",
@@ -44,21 +44,21 @@ RIGHTS: dict[Action, Role] = {
     "stop others' work": "admin",
     "manage users": "admin",
 }
-"""Lowest role that may do each action. Every route, page and program that depends on a role names an action of it."""
+"""Lowest role that may do each action; code checks for actions, never for roles."""
 Purpose = Literal["enter", "invitation", "password"]
 
 MIN_PASSWORD_LENGTH = 10
 MAX_PASSWORD_LENGTH = 1000
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}")
+USER_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,39}")
 MAX_ATTEMPTS = 5
-"""Maximum number of wrong passwords for a name from one address within the window; further ones are refused."""
+"""Maximum number of failed attempts for a name from one address per :data:`WINDOW_SECONDS`; more are refused."""
 MAX_ATTEMPTS_PER_ADDRESS = 30
 MAX_ATTEMPTS_PER_DEVICE = 10
-"""Maximum number of wrong passwords from a browser in which the user has signed in before."""
+"""Maximum number of failed attempts from a browser in which the user has signed in before."""
 MAX_ATTEMPTS_WITHOUT_DELAY = 20
-"""Number of wrong passwords for a name from any address after which each attempt is delayed."""
+"""Maximum number of failed attempts for a name from any address before further attempts are delayed."""
 MAX_DELAY = 8.0
-"""Maximum delay in seconds; it starts at 1 and doubles with each wrong password."""
+"""Maximum delay of an attempt in seconds. The delay starts at 1 and doubles with each failed attempt."""
 WINDOW_SECONDS = 15 * 60.0
 LINK_HOURS: dict[Purpose, float] = {"enter": 24.0, "invitation": 7 * 24.0, "password": 24.0}
 
@@ -127,30 +127,30 @@ secrets = sa.Table(
 
 
 class TooManyAttempts(InputError):
-    """Too many wrong passwords in a short time."""
+    """Error of an attempt to sign in after too many wrong passwords."""
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user."""
+    """User of the web pages."""
 
     name: str
     role: Role
     display_name: str
-    """Name that others see."""
+    """Name shown to other users."""
     active: bool
     made_at: float
-    """Seconds since 1970-01-01 UTC."""
+    """Creation time in seconds since 1970-01-01 UTC."""
     has_password: bool
 
     def may(self, action: Action) -> bool:
-        """Return whether the user's role may do an action, by :data:`RIGHTS`."""
+        """Return whether the user's role permits an action, according to :data:`RIGHTS`."""
         return ROLES.index(self.role) >= ROLES.index(RIGHTS[action])
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A valid one-time link."""
+    """Valid one-time link of a user."""
 
     user: User
     purpose: Purpose
@@ -158,7 +158,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class ApiToken:
-    """A token of a user, without its secret."""
+    """API token of a user, without the secret itself."""
 
     id: str
     label: str
@@ -167,11 +167,11 @@ class ApiToken:
 
 
 class AccountStore:
-    """The accounts of one workspace.
+    """Store of a workspace's accounts, sessions, one-time links and API tokens.
 
     Args:
-        database: Database of the accounts.
-        clock: Returns the time in seconds since 1970-01-01 UTC.
+        database: Database that contains the accounts.
+        clock: Function that returns the current time in seconds since 1970-01-01 UTC.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
@@ -182,14 +182,14 @@ class AccountStore:
     # People
 
     def users(self) -> list[User]:
-        """Return all users by name, including blocked ones."""
+        """Return all users sorted by name, including blocked ones."""
         return [_user(row) for row in self.database.rows(sa.select(users).order_by(users.c.name))]
 
     def user(self, name: str) -> User:
-        """Return a user.
+        """Return the user with a name.
 
         Raises:
-            InputError: There is no user of that name.
+            InputError: There is no such user.
         """
         row = self.database.first(sa.select(users).where(users.c.name == name))
         if row is None:
@@ -197,12 +197,12 @@ class AccountStore:
         return _user(row)
 
     def add(self, name: str, role: Role = "annotator", display_name: str = "") -> User:
-        """Add a user, who gets in by an invitation or a password that is set.
+        """Add a user without a password; an invitation link or :meth:`set_password` enables the first sign-in.
 
         Raises:
             InputError: The name is invalid or taken, or the role does not exist.
         """
-        if not NAME.fullmatch(name):
+        if not USER_NAME.fullmatch(name):
             raise InputError(
                 f"{name!r} cannot be a user name: 2 to 40 lower-case letters, digits, dots, dashes, underscores."
             )
@@ -234,16 +234,16 @@ class AccountStore:
         Raises:
             InputError: There is no such user or role, or no admin would be left.
         """
-        before = self.user(name)
+        user = self.user(name)
         if role is not None:
             _check_role(role)
-        fields = {"role": role, "display_name": display_name, "active": active}
-        values = {key: value for key, value in fields.items() if value is not None}
+        changes = {"role": role, "display_name": display_name, "active": active}
+        values = {key: value for key, value in changes.items() if value is not None}
 
         def write(connection: sa.Connection) -> None:
             connection.execute(users.update().where(users.c.name == name).values(values))
             admins = sa.select(sa.func.count()).where(users.c.role == "admin", users.c.active)
-            if connection.execute(admins).scalar_one() == 0 and before.role == "admin":
+            if connection.execute(admins).scalar_one() == 0 and user.role == "admin":
                 raise InputError("There must be at least one admin: make somebody else an admin first.")
             if active is False:
                 connection.execute(sessions.delete().where(sessions.c.user == name))
@@ -258,35 +258,36 @@ class AccountStore:
     # Passwords
 
     def set_password(self, name: str, password: str, keep_session: str | None = None) -> None:
-        """Set a password and end all other sessions of the user.
+        """Set a user's password and end the user's sessions, except the one with the token ``keep_session``.
 
         Raises:
-            InputError: The password is too short, too long or too easy, or there is no such user.
+            InputError: The password is too short, too long or too easy to guess, or there is no such user.
         """
         self.user(name)
-        hashed = hashed_password(name, password)
-        self.database.write(lambda connection: _store_password(connection, name, hashed, keep_session))
+        password_hash = hash_password(name, password)
+        self.database.write(lambda connection: _store_password(connection, name, password_hash, keep_session))
 
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
-        """Return the user of a name and password, or None if either is wrong; both cases take the same time.
+        """Return the user with a name and password, or None if either is wrong; both cases take the same time.
 
-        Strangers cannot lock a user out: wrong passwords count for the address that they come from, and only delay
-        attempts from elsewhere (:meth:`delay`). A browser in which the user has signed in before is counted separately.
+        Strangers cannot lock a user out: only further attempts from the same address are refused, and those from other
+        addresses are delayed (:meth:`sign_in_delay`). A browser in which the user has signed in before has a limit of
+        its own.
 
         Args:
-            name: Submitted name.
+            name: Submitted user name.
             password: Submitted password.
-            address: Address of the request, for the limit of attempts.
-            device: Cookie of the browser, as :meth:`device` returned it; empty without one.
+            address: IP address of the request, for the limit of attempts.
+            device: Device cookie from :meth:`make_device_cookie`; empty if the browser has none.
 
         Raises:
             TooManyAttempts: Too many wrong passwords for this name and address, this address, or this browser.
         """
         name = name.strip().lower()
         row = self.database.first(sa.select(users).where(users.c.name == name))
-        hashed = row.password if row is not None and row.active else None
+        password_hash = row.password if row is not None and row.active else None
         subjects: dict[bytes, int | None]
-        if self._is_known_device(device, name, hashed):
+        if self._is_known_device(device, name, password_hash):
             subjects = {digest(f"device {device}"): MAX_ATTEMPTS_PER_DEVICE}
         else:
             subjects = {
@@ -294,173 +295,186 @@ class AccountStore:
                 digest(f"address {address}"): MAX_ATTEMPTS_PER_ADDRESS,
                 digest(f"name {name}"): None,
             }
-        attempt = self._begin_attempt(subjects)
-        is_correct = is_password(hashed, password)  # also for nobody, so that it takes as long
+        attempt_ids = self._record_attempt(subjects)
+        is_correct = matches_hash(password_hash, password)  # also computed for unknown names, so that it takes as long
         if row is None or not is_correct:
             return None
-        cleared = [
+        cleared_subjects = [
             subject
             for subject, max_attempts in subjects.items()
             if max_attempts != MAX_ATTEMPTS_PER_ADDRESS and max_attempts is not None
         ]
-        is_cleared = sa.or_(failures.c.subject.in_(cleared), failures.c.id.in_(attempt))
-        self.database.execute(failures.delete().where(is_cleared))
+        is_deletable = sa.or_(failures.c.subject.in_(cleared_subjects), failures.c.id.in_(attempt_ids))
+        self.database.execute(failures.delete().where(is_deletable))
         return _user(row)
 
-    def delay(self, name: str, device: str = "") -> float:
-        """Return the seconds that an attempt must wait because of many wrong passwords for its name."""
+    def sign_in_delay(self, name: str, device: str = "") -> float:
+        """Return by how many seconds an attempt to sign in is delayed, which depends on failed attempts for the name.
+
+        Browsers with a valid device cookie are never delayed.
+        """
         name = name.strip().lower()
-        since = sa.and_(failures.c.subject == digest(f"name {name}"), failures.c.at > self._clock() - WINDOW_SECONDS)
-        n_over = self.database.scalar(sa.select(sa.func.count()).where(since)) - MAX_ATTEMPTS_WITHOUT_DELAY
-        hashed = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
-        return (
-            0.0 if n_over < 0 or self._is_known_device(device, name, hashed) else min(MAX_DELAY, 2.0 ** min(n_over, 10))
+        query = sa.select(sa.func.count()).where(
+            failures.c.subject == digest(f"name {name}"), failures.c.at > self._clock() - WINDOW_SECONDS
+        )
+        n_excess: int = self.database.scalar(query) - MAX_ATTEMPTS_WITHOUT_DELAY
+        password_hash = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
+        if n_excess < 0 or self._is_known_device(device, name, password_hash):
+            return 0.0
+        return min(MAX_DELAY, 2.0 ** min(n_excess, 10))
+
+    def make_device_cookie(self, name: str) -> str:
+        """Return a cookie that marks a browser in which the user has signed in; a new password invalidates it."""
+        password_hash = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
+        nonce = random_secrets.token_urlsafe(12)
+        return f"{nonce}.{self._sign_device(nonce, name, password_hash or '')}"
+
+    def _is_known_device(self, device: str, name: str, password_hash: str | None) -> bool:
+        nonce, _, mark = device.partition(".")
+        if not mark or not password_hash:
+            return False
+        return hmac.compare_digest(
+            mark.encode("utf-8", "replace"), self._sign_device(nonce, name, password_hash).encode()
         )
 
-    def device(self, name: str) -> str:
-        """Return the device cookie of a browser in which a user signed in; a new password invalidates it."""
-        hashed = self.database.scalar(sa.select(users.c.password).where(users.c.name == name))
-        nonce = random_secrets.token_urlsafe(12)
-        return f"{nonce}.{self._device_mark(nonce, name, hashed or '')}"
+    def _sign_device(self, nonce: str, name: str, password_hash: str) -> str:
+        signed_text = f"{nonce}|{name}|{password_hash}".encode("utf-8", "replace")
+        return hmac.new(self.secret_key("device"), signed_text, hashlib.sha256).hexdigest()
 
-    def _is_known_device(self, device: str, name: str, hashed: str | None) -> bool:
-        nonce, _, mark = device.partition(".")
-        if not mark or not hashed:
-            return False
-        return hmac.compare_digest(mark.encode("utf-8", "replace"), self._device_mark(nonce, name, hashed).encode())
-
-    def _device_mark(self, nonce: str, name: str, hashed: str) -> str:
-        message = f"{nonce}|{name}|{hashed}".encode("utf-8", "replace")
-        return hmac.new(self.secret("device"), message, hashlib.sha256).hexdigest()
-
-    def _begin_attempt(self, subjects: Mapping[bytes, int | None]) -> list[int]:
-        """Count an attempt as failed before its password is checked, so that simultaneous guesses count as well.
+    def _record_attempt(self, subjects: Mapping[bytes, int | None]) -> list[int]:
+        """Record an attempt as failed before its password is checked, so that simultaneous attempts count as well.
 
         Args:
-            subjects: Hashes that are counted, each with its maximum number of failures; None for no maximum.
+            subjects: Hashes of what failures are counted by (name, address or device), each with its maximum number of
+                failures; None for no maximum.
 
         Returns:
-            Ids of the rows, which are deleted if the attempt succeeds.
+            Ids of the recorded rows, which the caller deletes if the attempt succeeds.
 
         Raises:
             TooManyAttempts: A maximum is exceeded.
         """
-        clock = self._clock()
+        now = self._clock()
 
         def insert(connection: sa.Connection) -> list[int]:
-            connection.execute(failures.delete().where(failures.c.at < clock - WINDOW_SECONDS))
-            rows = [{"subject": subject, "at": clock} for subject in sorted(subjects)]
+            connection.execute(failures.delete().where(failures.c.at < now - WINDOW_SECONDS))
+            rows = [{"subject": subject, "at": now} for subject in sorted(subjects)]
             keys = [connection.execute(failures.insert().values(row)).inserted_primary_key for row in rows]
             return [int(key[0]) for key in keys if key is not None]
 
-        attempt = self.database.write(insert)
-        # Whoever commits later sees who committed before, so that no more pass than are borne.
-        since = failures.c.at > clock - WINDOW_SECONDS
+        attempt_ids = self.database.write(insert)
+        # Counted after the commit, so that of simultaneous attempts no more than the maximum succeed.
+        n_recent = sa.select(sa.func.count()).where(failures.c.at > now - WINDOW_SECONDS)
         if any(
-            self.database.scalar(sa.select(sa.func.count()).where(failures.c.subject == subject, since)) > max_attempts
+            self.database.scalar(n_recent.where(failures.c.subject == subject)) > max_attempts
             for subject, max_attempts in subjects.items()
             if max_attempts is not None
         ):
-            self.database.execute(failures.delete().where(failures.c.id.in_(attempt)))
+            self.database.execute(failures.delete().where(failures.c.id.in_(attempt_ids)))
             raise TooManyAttempts(f"Too many attempts: wait {WINDOW_SECONDS / 60:.0f} minutes, then try again.")
-        return attempt
+        return attempt_ids
 
     # Sessions
 
     def begin_session(self, name: str, days: float) -> str:
-        """Begin a session and return its token for the cookie; only a hash of the token is stored."""
-        token, clock = random_secrets.token_urlsafe(32), self._clock()
-        row = {"token": digest(token), "user": name, "made_at": clock, "expires_at": clock + days * 86400}
+        """Begin a session of ``days`` days and return its token for the cookie; only the token's hash is stored."""
+        token, now = random_secrets.token_urlsafe(32), self._clock()
+        row = {"token": digest(token), "user": name, "made_at": now, "expires_at": now + days * 86400}
 
-        def work(connection: sa.Connection) -> None:
-            connection.execute(sessions.delete().where(sessions.c.expires_at < clock))
+        def write(connection: sa.Connection) -> None:
+            connection.execute(sessions.delete().where(sessions.c.expires_at < now))
             connection.execute(sessions.insert().values(row))
 
-        self.database.write(work)
+        self.database.write(write)
         return token
 
     def session_user(self, token: str) -> User | None:
-        """Return the user of a session, or None if it has ended."""
-        return self._owner(sessions, sa.and_(sessions.c.token == digest(token), sessions.c.expires_at > self._clock()))
+        """Return the user whose session has a token, or None if there is no such session or it has expired."""
+        is_valid = sa.and_(sessions.c.token == digest(token), sessions.c.expires_at > self._clock())
+        return self._find_owner(sessions, is_valid)
 
     def end_session(self, token: str) -> None:
-        """End a session."""
+        """End the session with a token."""
         self.database.execute(sessions.delete().where(sessions.c.token == digest(token)))
 
     # One-time links
 
     def make_link(self, name: str, purpose: Purpose) -> str:
-        """Return the token of a new one-time link; earlier links of the same purpose are deleted.
+        """Create a one-time link and return its token; the user's earlier links for the same purpose are deleted.
 
         Raises:
             InputError: There is no such user.
         """
         self.user(name)
-        token, clock = random_secrets.token_urlsafe(24), self._clock()
-        until = clock + LINK_HOURS[purpose] * 3600
-        row = {"token": digest(token), "user": name, "purpose": purpose, "expires_at": until}
+        token, now = random_secrets.token_urlsafe(24), self._clock()
+        expires_at = now + LINK_HOURS[purpose] * 3600
+        row = {"token": digest(token), "user": name, "purpose": purpose, "expires_at": expires_at}
 
-        def work(connection: sa.Connection) -> None:
-            earlier = sa.and_(links.c.user == name, links.c.purpose == purpose)
-            connection.execute(links.delete().where(sa.or_(earlier, links.c.expires_at < clock)))
+        def write(connection: sa.Connection) -> None:
+            is_earlier_link = sa.and_(links.c.user == name, links.c.purpose == purpose)
+            connection.execute(links.delete().where(sa.or_(is_earlier_link, links.c.expires_at < now)))
             connection.execute(links.insert().values(row))
 
-        self.database.write(work)
+        self.database.write(write)
         return token
 
-    def link(self, token: str) -> Link | None:
-        """Return a link, or None if it is invalid, expired or used."""
-        good = sa.and_(links.c.token == digest(token), links.c.expires_at > self._clock(), links.c.used_at.is_(None))
+    def find_link(self, token: str) -> Link | None:
+        """Return the one-time link with a token, or None if it is invalid, expired or used."""
         query = sa.select(users, links.c.purpose).join(links, links.c.user == users.c.name)
-        row = self.database.first(query.where(good, users.c.active))
+        query = query.where(links.c.token == digest(token), links.c.expires_at > self._clock())
+        row = self.database.first(query.where(links.c.used_at.is_(None), users.c.active))
         return None if row is None else Link(_user(row), row.purpose)
 
     def use_link(self, token: str, password: str | None = None) -> Link | None:
-        """Use up a link and return it; of two simultaneous requests, one gets None and changes nothing.
+        """Mark a one-time link as used, set the user's new password if one is given, and return the link.
+
+        Returns:
+            The link; None if it is not valid, or if a simultaneous request has used it.
 
         Raises:
-            InputError: The password is refused; the link remains valid.
+            InputError: The password is too short, too long or too easy to guess; the link remains valid.
         """
-        link = self.link(token)
+        link = self.find_link(token)
         if link is None:
             return None
         name = link.user.name
-        hashed = None if password is None else hashed_password(name, password)
-        unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
-        use = links.update().where(unused).values(used_at=self._clock())
+        password_hash = None if password is None else hash_password(name, password)
+        is_unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
+        mark_used = links.update().where(is_unused).values(used_at=self._clock())
 
-        def work(connection: sa.Connection) -> bool:
-            if not connection.execute(use).rowcount:
+        def write(connection: sa.Connection) -> bool:
+            if not connection.execute(mark_used).rowcount:
                 return False
-            if hashed is not None:
-                _store_password(connection, name, hashed)
+            if password_hash is not None:
+                _store_password(connection, name, password_hash)
             return True
 
-        return link if self.database.write(work) else None
+        return link if self.database.write(write) else None
 
     # Tokens for programs
 
     def make_token(self, name: str, label: str) -> str:
-        """Create an API token and return it; only a hash of it is stored."""
+        """Create an API token for a user and return it; only its hash is stored."""
         token, label = f"climassay_{random_secrets.token_urlsafe(32)}", " ".join(label.split())[:120] or "token"
         row = {"token": digest(token), "id": random_secrets.token_hex(6), "user": name, "label": label}
         self.database.execute(api_tokens.insert().values(made_at=self._clock(), **row))
         return token
 
     def tokens(self, name: str) -> list[ApiToken]:
-        """Return the tokens of a user, newest first."""
+        """Return the API tokens of a user, newest first, including revoked ones."""
         query = sa.select(api_tokens).where(api_tokens.c.user == name).order_by(api_tokens.c.made_at.desc())
         return [build_record(ApiToken, row) for row in self.database.rows(query)]
 
     def token_user(self, token: str) -> User | None:
         """Return the user of an API token, or None if it is invalid or revoked."""
-        return self._owner(api_tokens, sa.and_(api_tokens.c.token == digest(token), api_tokens.c.revoked_at.is_(None)))
+        is_valid = sa.and_(api_tokens.c.token == digest(token), api_tokens.c.revoked_at.is_(None))
+        return self._find_owner(api_tokens, is_valid)
 
     def revoke_token(self, name: str, token_id: str) -> None:
-        """Revoke a token of a user.
+        """Revoke an API token of a user.
 
         Raises:
-            InputError: The user has no such token.
+            InputError: The user has no valid token with that id.
         """
         is_valid = sa.and_(api_tokens.c.user == name, api_tokens.c.id == token_id, api_tokens.c.revoked_at.is_(None))
         revoke = api_tokens.update().where(is_valid).values(revoked_at=self._clock())
@@ -469,20 +483,20 @@ class AccountStore:
 
     # Keys
 
-    def secret(self, name: str) -> bytes:
-        """Return a random key of this installation (32 bytes); it is created at the first use and stored."""
+    def secret_key(self, name: str) -> bytes:
+        """Return the random key (32 bytes) with a name; it is created and stored on first use."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
         return bytes(self.database.scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
 
-    def _owner(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> User | None:
+    def _find_owner(self, table: sa.Table, condition: sa.ColumnElement[bool]) -> User | None:
         query = sa.select(users).join(table, table.c.user == users.c.name).where(condition, users.c.active)
         row = self.database.first(query)
         return None if row is None else _user(row)
 
 
 def digest(secret: str) -> bytes:
-    """Return the hash of a token; tokens are long and random, so that a plain hash is safe."""
+    """Return the SHA-256 hash of a token; unlike passwords, random tokens need no slow hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -495,36 +509,36 @@ def _check_role(role: str) -> None:
         raise InputError(f"There is no role {role!r}: choose one of {', '.join(ROLES)}.")
 
 
-def _store_password(connection: sa.Connection, name: str, hashed: str, keep_session: str | None = None) -> None:
-    connection.execute(users.update().where(users.c.name == name).values(password=hashed))
-    ended_sessions = sessions.c.user == name
+def _store_password(connection: sa.Connection, name: str, password_hash: str, keep_session: str | None = None) -> None:
+    connection.execute(users.update().where(users.c.name == name).values(password=password_hash))
+    is_ended = sessions.c.user == name
     if keep_session is not None:
-        ended_sessions = sa.and_(ended_sessions, sessions.c.token != digest(keep_session))
-    connection.execute(sessions.delete().where(ended_sessions))
+        is_ended = sa.and_(is_ended, sessions.c.token != digest(keep_session))
+    connection.execute(sessions.delete().where(is_ended))
 
 
-def hashed_password(name: str, password: str) -> str:
+def hash_password(user_name: str, password: str) -> str:
     """Return the hash of a new password.
 
     Raises:
-        InputError: The password is too short, too long or too easy.
+        InputError: The password is too short, too long or too easy to guess.
     """
     if not MIN_PASSWORD_LENGTH <= len(password) <= MAX_PASSWORD_LENGTH:
         raise InputError(f"A password must have {MIN_PASSWORD_LENGTH} to {MAX_PASSWORD_LENGTH} characters.")
-    if password.lower() == name or len(set(password)) < 4:
+    if password.lower() == user_name or len(set(password)) < 4:
         raise InputError("This password is too easy to guess.")
     return str(password_hasher().hash(password))
 
 
-def is_password(hashed: str | None, password: str) -> bool:
-    """Return whether a password has a hash; takes the same time if the hash is None."""
+def matches_hash(password_hash: str | None, password: str) -> bool:
+    """Return whether a password matches a hash; if the hash is None, return False after the same time."""
     from argon2.exceptions import InvalidHashError, VerificationError
 
     try:
-        password_hasher().verify(hashed or _placeholder_hash(), password[:MAX_PASSWORD_LENGTH])
+        password_hasher().verify(password_hash or _placeholder_hash(), password[:MAX_PASSWORD_LENGTH])
     except (VerificationError, InvalidHashError):
         return False
-    return bool(hashed)
+    return bool(password_hash)
 
 
 @cache
@@ -537,5 +551,5 @@ def password_hasher() -> Any:
 
 @cache
 def _placeholder_hash() -> str:
-    """Return the hash that passwords of unknown users are compared with."""
+    """Return a hash against which the passwords of unknown users are verified, so that this takes as long."""
     return str(password_hasher().hash(random_secrets.token_urlsafe(16)))

@@ -27,28 +27,28 @@ MAX_CACHED_RESULTS = 256
 
 
 class ResultCache:
-    """Thread-safe cache of computed results by key, which evicts the least recently used."""
+    """Thread-safe cache of computed results by key; if full, it evicts the least recently used result."""
 
     def __init__(self, max_results: int = MAX_CACHED_RESULTS) -> None:
         self._max_results = max_results
         self._lock = threading.Lock()
         self._futures: OrderedDict[Hashable, Future[Any]] = OrderedDict()
 
-    def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return a cached result, or compute and cache it.
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the cached result of a key, or compute and cache it.
 
-        Threads that request the same key meanwhile wait for the result. An error is raised in all of them and not
-        cached.
+        If several threads request the same key, one computes the result and the others wait for it. An error is raised
+        in all of them and is not cached.
         """
         with self._lock:
-            existing = self._futures.get(key)
+            existing_future = self._futures.get(key)
             future: Future[T] = self._futures.setdefault(key, Future())
             self._futures.move_to_end(key)
             while len(self._futures) > self._max_results:
                 self._futures.popitem(last=False)
-        if existing is None:
+        if existing_future is None:
             try:
-                future.set_result(make())
+                future.set_result(compute())
             except BaseException as error:
                 future.set_exception(error)
                 with self._lock:
@@ -56,7 +56,7 @@ class ResultCache:
         return future.result()
 
     def __contains__(self, key: Hashable) -> bool:
-        """Return whether the result of a key is cached."""
+        """Return whether the result of a key has been computed and is cached."""
         future = self._futures.get(key)
         return future is not None and future.done()
 
@@ -65,9 +65,9 @@ class AppState(Session):
     """Session of a server; all threads share its models, encoders and stores.
 
     Args:
-        workspace: Workspace whose data the pages show.
-        settings: Settings of the server.
-        database_url: Database of the records; the workspace's if None.
+        workspace: Workspace with the data that the pages show.
+        settings: Settings of the server; None for defaults.
+        database_url: URL of the records database; None for the workspace's own.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class AppState(Session):
         self.streams = JobStreams(self.jobs)
         self.visitors = VisitorLimits()
         self.computed = ResultCache()
-        self.csrf_key = self.accounts.secret("csrf")
+        self.csrf_key = self.accounts.secret_key("csrf")
         self._shared: dict[str, Any] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
@@ -90,29 +90,35 @@ class AppState(Session):
         """Database of records, accounts and jobs."""
         return self.records.database
 
-    def shared(self, key: str, make: Callable[[], T]) -> T:
+    def shared(self, key: str, create: Callable[[], T]) -> T:
         """Return an object that is created once per server, such as a loaded model or an open store.
 
         Args:
-            key: Identifier of the object.
-            make: Creates the object while other threads that request it wait; may request shared objects itself.
+            key: Key of the object.
+            create: Function that creates the object on first use, while other threads wait. It may itself request
+                shared objects with other keys.
         """
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             if key not in self._shared:
-                self._shared[key] = make()
+                self._shared[key] = create()
             return cast(T, self._shared[key])
 
     def encoder(self, name: str | None = None) -> Encoder:
-        """Return an encoder that is loaded once per server and caches the vectors of texts."""
+        """Return the encoder with a name (None: the bundled one), loaded once per server and with cached vectors."""
         from climassay.models.encoders import BUNDLED_ENCODER, CachedEncoder, load_encoder
 
         encoder_name = name or BUNDLED_ENCODER
         return self.shared(f"encoder {encoder_name}", lambda: CachedEncoder(load_encoder(encoder_name)))
 
     def model(self, model: Generator | str, options: ModelOptions | None = None) -> Generator:
-        """Return a model that is loaded once per server, with the options of the server that apply to it."""
+        """Return a model, loaded once per server and options.
+
+        Args:
+            model: Name of the model; a loaded model is returned unchanged.
+            options: Options for loading it; by default those options of the server that apply to this model.
+        """
         if not isinstance(model, str):
             return model
         server_options = self.options.fitting(model)
@@ -121,7 +127,7 @@ class AppState(Session):
         return self.shared(key, lambda: load_model(model, model_options, folder=self.workspace.root))
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
-        """Open collections by name, so that changes by other processes are seen; takes milliseconds.
+        """Open collections by name, in their current state; they are not cached, as opening takes milliseconds.
 
         Raises:
             InputError: A collection does not exist.
@@ -135,7 +141,7 @@ class AppState(Session):
         return CollectionGroup(tuple(collections))
 
     def forget(self, prefix: str) -> None:
-        """Drop shared objects whose key starts with a prefix; threads that use one keep it."""
+        """Remove the shared objects whose keys start with a prefix, so that they are created anew on next use."""
         with self._lock:
             for key in [key for key in self._shared if key.startswith(prefix)]:
                 del self._shared[key]
@@ -146,9 +152,9 @@ class AppState(Session):
         super().close()
 
 
-def app_state_of(request: Request) -> AppState:
-    """Return the state of the application that answers a request."""
+def get_app_state(request: Request) -> AppState:
+    """Return the state of the server that answers a request."""
     return cast(AppState, request.app.state.climassay)
 
 
-App = Annotated[AppState, Depends(app_state_of)]
+App = Annotated[AppState, Depends(get_app_state)]

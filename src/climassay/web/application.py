@@ -31,12 +31,12 @@ from climassay.web.redaction import RedactedResponses
 
 AREAS = (
     "annotate.pages", "api.annotation", "api.checks", "api.library", "api.results", "ask", "checks.pages",
-    "checks.moderation", "confidence", "library.pages", "library.evidence", "results.pages", "results.questions",
-    "server",
+    "checks.moderation", "confidence", "library.pages", "library.evidence", "results.blocks", "results.pages",
+    "results.questions", "server",
 )  # fmt: skip
-"""Modules with a ``router``, and optionally a function ``register(app_state)``.
+"""Modules below ``climassay.web`` that have a ``router`` and may have a function ``register(app_state)``.
 
-``results.pages`` and its fixed addresses come before the address of a run, whose id can be any word.
+The order matters: routes with fixed paths must precede routes such as ``/results/{run}``, which match any word.
 """
 API_DESCRIPTION = """\
 The data of the web application for programs, as JSON. Times are ISO 8601 in UTC.
@@ -64,7 +64,7 @@ TITLES = {
 
 
 class _Assets(StaticFiles):
-    """Static files, which browsers may cache because their address changes with their content."""
+    """Static files, cached by browsers if the address contains a hash of the content (``?v=``)."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         answer = await super().get_response(path, scope)
@@ -74,10 +74,10 @@ class _Assets(StaticFiles):
 
 
 def create_app(state: AppState) -> FastAPI:
-    """Create the application of a server; the caller closes its state."""
+    """Create the web application for a server's state, which the caller must close."""
 
     @asynccontextmanager
-    async def life(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_application: FastAPI) -> AsyncIterator[None]:
         state.jobs.start(state)
         yield
         state.jobs.close()
@@ -85,7 +85,7 @@ def create_app(state: AppState) -> FastAPI:
     app = FastAPI(
         title="climassay",
         version=__version__,
-        lifespan=life,
+        lifespan=lifespan,
         description=API_DESCRIPTION,
         openapi_url="/api/openapi.json",
         servers=[{"url": state.settings.root}],
@@ -95,14 +95,14 @@ def create_app(state: AppState) -> FastAPI:
     )
     app.state.climassay = state
     for name in AREAS:
-        area = import_module(f"climassay.web.{name}")
-        if hasattr(area, "register"):
-            area.register(state)
+        module = import_module(f"climassay.web.{name}")
+        if hasattr(module, "register"):
+            module.register(state)
     app.mount("/static", _Assets(directory=Path(str(files("climassay.web") / "static"))), name="static")
-    app.add_exception_handler(ClimassayError, _known_error)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(Exception, _unexpected_error)
+    app.add_exception_handler(ClimassayError, _handle_known_error)
+    app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(Exception, _handle_unexpected_error)
     app.add_middleware(RedactedResponses, state=state)
     app.add_middleware(VisitorSlots, state=state)
     app.add_middleware(BodyLimit, state=state)
@@ -115,22 +115,22 @@ def create_app(state: AppState) -> FastAPI:
 
 @cache
 def _routes() -> list[BaseRoute]:
-    """Return the routes of all areas, shared by all applications of a process: preparing them takes 0.3 s."""
-    areas = APIRouter(dependencies=[Depends(check_csrf)])
+    """Return the routes of all areas; they are cached because creating them takes 0.3 s."""
+    router = APIRouter(dependencies=[Depends(check_csrf)])
     for name in AREAS:
-        areas.include_router(import_module(f"climassay.web.{name}").router)
-    return areas.routes
+        router.include_router(import_module(f"climassay.web.{name}").router)
+    return router.routes
 
 
-async def _known_error(request: Request, error: Exception) -> Response:
+async def _handle_known_error(request: Request, error: Exception) -> Response:
     status = error.status if isinstance(error, Failure) else 400
     if isinstance(error, TooManyAttempts):
         status = 429
     elif not isinstance(error, Failure | InputError):
         status = 500
     if isinstance(error, SignInNeeded) and not request.url.path.startswith(API):
-        address = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        query = f"?next={quote(address, safe='')}" if request.method in ("GET", "HEAD") else ""
+        path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        query = f"?next={quote(path, safe='')}" if request.method in ("GET", "HEAD") else ""
         return RedirectResponse(f"/sign-in{query}", status_code=303)
     if status == 500:
         logging.getLogger("climassay.web").error("%s", error)
@@ -139,32 +139,32 @@ async def _known_error(request: Request, error: Exception) -> Response:
     return _error_response(request, status, str(error))
 
 
-async def _http_error(request: Request, error: Exception) -> Response:
+async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    words = {404: "There is no such page.", 405: "This address does not accept requests of this kind."}
+    sentences = {404: "There is no such page.", 405: "This address does not accept requests of this kind."}
     answer = _error_response(
-        request, error.status_code, words.get(error.status_code, f"{str(error.detail).rstrip('.')}.")
+        request, error.status_code, sentences.get(error.status_code, f"{str(error.detail).rstrip('.')}.")
     )
     answer.headers.update(error.headers or {})
     return answer
 
 
-async def _validation_error(request: Request, error: Exception) -> Response:
+async def _handle_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    field = ".".join(str(part) for part in first["loc"][1:]) or "the request"
-    sentence = f"{field}: {first['msg']}."
-    if first["type"] == "json_invalid":
-        sentence = f"The body is not JSON: {first.get('ctx', {}).get('error', 'it cannot be read')}."
+    first_problem = error.errors()[0]
+    field = ".".join(str(part) for part in first_problem["loc"][1:]) or "the request"
+    sentence = f"{field}: {first_problem['msg']}."
+    if first_problem["type"] == "json_invalid":
+        sentence = f"The body is not JSON: {first_problem.get('ctx', {}).get('error', 'it cannot be read')}."
     details = [{"at": ".".join(map(str, problem["loc"])), "says": str(problem["msg"])} for problem in error.errors()]
     return _error_response(request, 422, sentence, details)
 
 
-async def _unexpected_error(request: Request, error: Exception) -> Response:
+async def _handle_unexpected_error(request: Request, error: Exception) -> Response:
     answer = _error_response(
         request, 500, f"Something went wrong on the server ({type(error).__name__}); its log says more."
     )
-    # Starlette sends this answer from outside of all middleware.
+    # Starlette sends this response outside of all middleware, so nothing else adds the security headers.
     answer.headers.update(HEADERS)
     return answer
 
@@ -172,14 +172,14 @@ async def _unexpected_error(request: Request, error: Exception) -> Response:
 def _error_response(
     request: Request, status: int, sentence: str, details: list[dict[str, Any]] | None = None
 ) -> Response:
-    """Return an error response: a page for people, JSON for programs."""
+    """Return an error response: JSON for paths below ``/api/``, a page for all others."""
     if request.url.path.startswith(API):
-        more = {"details": details} if details else {}
+        optional_details = {"details": details} if details else {}
         headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
-        return JSONResponse({"error": sentence, **more}, status, headers)
+        return JSONResponse({"error": sentence, **optional_details}, status, headers)
     title = TITLES.get(status, TITLES[400])
     try:
         return page(request, "failure.html.j2", status=status, title=title, sentence=sentence)
     except RecordsError:
-        # A page asks the database who is there; where that is what failed, the sentence has to do.
+        # Every page looks up the user in the database, which may be what failed.
         return PlainTextResponse(sentence, status)

@@ -33,9 +33,9 @@ from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import ASK, choose_debate, job_title, require_capacity, strip_controls
 from climassay.web.failures import Failure, Missing
 from climassay.web.jobs import Interrupted, Job, JobReport, Stopped, interrupting
-from climassay.web.library.cache import found_passage, library_of
+from climassay.web.library.cache import collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, nearest_sentence
-from climassay.web.pages import back_to, page
+from climassay.web.pages import page, redirect_to
 
 MAX_QUESTION_LENGTH = 1_000
 MAX_EARLIER_QUESTIONS = 10
@@ -76,7 +76,7 @@ def submit_question(request: Request, app: App, user: Asker, form: Annotated[Que
     except InputError as error:
         status = error.status if isinstance(error, Failure) else 400
         return _page(request, app, form, error=str(error), status=status)
-    return back_to(f"/ask/{_submit(app, user, payload)}")
+    return redirect_to(f"/ask/{_submit(app, user, payload)}")
 
 
 def begin_question(app: AppState, user: User, form: QuestionForm) -> str:
@@ -111,7 +111,7 @@ def _question_payload(app: AppState, form: QuestionForm) -> dict[str, Any]:
         raise InputError(
             f"The question has {len(question):,} characters, and the limit is {MAX_QUESTION_LENGTH:,}: shorten it."
         )
-    available = library_of(app).with_passages()
+    available = collection_cache(app).with_passages()
     if not available:
         raise InputError("The library has no passages to answer from: add documents first.")
     collections = list(dict.fromkeys(form.collections)) or available
@@ -169,7 +169,7 @@ def _collection_of(app: AppState, names: list[str], passage: str) -> str:
     """Return the first collection that holds a passage; empty if none does any more."""
     for name in names:
         try:
-            found_passage(library_of(app), name, passage)
+            find_passage(collection_cache(app), name, passage)
         except Missing:
             continue
         return name
@@ -234,7 +234,7 @@ def _page(
         form=form,
         job=job,
         earlier=earlier[::-1],
-        collections=library_of(app).with_passages(),
+        collections=collection_cache(app).with_passages(),
         longest=MAX_QUESTION_LENGTH,
         link=safe_link,
         host=lambda url: urlsplit(url).hostname,
@@ -247,7 +247,7 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
     """Return the values of an answer for the template."""
     answer = result["answer"]
     sentences = [AnswerSentence(**sentence) for sentence in answer["sentences"]]
-    links = CitationLinks(library_of(app))
+    links = CitationLinks(collection_cache(app))
     sources = {
         source["number"]: links.current(
             PassageCitation(source["number"], Passage(**source["passage"]), collection, source["cosine"], ())

@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from climassay.errors import ClimassayError
-from climassay.web.access import SAFE_METHODS, visitor
+from climassay.web.access import SAFE_METHODS, current_user
 from climassay.web.app_state import AppState
 from climassay.web.failures import refuse
 from climassay.web.limits import BUSY_MESSAGE, RETRY_SECONDS, Overloaded, visitor_address
@@ -192,7 +192,7 @@ class BodyLimit:
         settings = self._state.settings
         if not UPLOAD_PATHS.fullmatch(scope["path"]):
             return settings.form_bytes
-        user = await run_in_threadpool(visitor, HTTPConnection(scope), self._state)
+        user = await run_in_threadpool(current_user, HTTPConnection(scope), self._state)
         return settings.form_bytes if user is None else settings.upload_bytes
 
 
@@ -234,7 +234,7 @@ class VisitorSlots:
             return
         connection = HTTPConnection(scope)
         try:
-            user = await run_in_threadpool(visitor, connection, self._state)
+            user = await run_in_threadpool(current_user, connection, self._state)
         except ClimassayError:
             user = None  # The database cannot be read; the page reports it.
         if user is not None:

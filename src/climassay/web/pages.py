@@ -27,8 +27,8 @@ from climassay.web.access import (
     SESSION_COOKIE,
     VISITOR_COOKIE,
     csrf_token,
+    current_user,
     may_read,
-    visitor,
 )
 from climassay.web.app_state import AppState
 from climassay.web.failures import TooLarge, explain, in_plain_words
@@ -63,7 +63,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         **values: Values for the template, which escapes them.
     """
     app: AppState = request.app.state.climassay
-    user = visitor(request, app)
+    user = current_user(request, app)
     token = csrf_token(request)
     field = Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, token)
     rendered = (
@@ -89,7 +89,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
     new_visitor = getattr(request.state, "new_visitor", None)
     if new_visitor is not None:
-        keep_cookie(answer, app, VISITOR_COOKIE, new_visitor)
+        set_private_cookie(answer, app, VISITOR_COOKIE, new_visitor)
     return answer
 
 
@@ -127,7 +127,7 @@ def as_file(content: str | Iterable[str | bytes], name: str, media_type: str = "
     return StreamingResponse(pieces, media_type=kind, headers=headers)
 
 
-def back_to(url: str) -> RedirectResponse:
+def redirect_to(url: str) -> RedirectResponse:
     """Redirect to a page after a form was submitted (303)."""
     return RedirectResponse(url, status_code=303)
 
@@ -139,7 +139,7 @@ def safe_next(path: str | None) -> str:
     return path
 
 
-def keep_cookie(answer: Response, app: AppState, name: str, value: str) -> None:
+def set_private_cookie(answer: Response, app: AppState, name: str, value: str) -> None:
     """Set a cookie that scripts cannot read and other sites do not send."""
     days = {SESSION_COOKIE: app.settings.session_days, DEVICE_COOKIE: 365.0}.get(name)
     age = None if days is None else int(days * 86400)
@@ -226,7 +226,7 @@ def clamp_page(number: int, total: int, size: int) -> int:
     return max(1, min(number, -(-total // size)))
 
 
-def part_of(
+def make_part(
     entries: Sequence[T], number: int, total: int, size: int, path: str, filters: Mapping[str, object]
 ) -> Part[T]:
     """Return a page of a list from its entries; empty filters are left out of the address."""
@@ -236,10 +236,10 @@ def part_of(
     return Part(entries, number, max(1, -(-total // size)), total, first, address)
 
 
-def cut_page(entries: Sequence[T], requested: int, size: int, path: str, filters: Mapping[str, object]) -> Part[T]:
+def slice_page(entries: Sequence[T], requested: int, size: int, path: str, filters: Mapping[str, object]) -> Part[T]:
     """Return a page of a list that is in memory."""
     number = clamp_page(requested, len(entries), size)
-    return part_of(entries[(number - 1) * size : number * size], number, len(entries), size, path, filters)
+    return make_part(entries[(number - 1) * size : number * size], number, len(entries), size, path, filters)
 
 
 @cache

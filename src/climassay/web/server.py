@@ -1,4 +1,4 @@
-"""The server's own pages: start, sign-in, accounts, users, and the jobs' event streams."""
+"""The server's own pages: start, sign-in, accounts, users, and the event streams of jobs."""
 
 import asyncio
 from typing import Annotated, Any, cast
@@ -16,14 +16,14 @@ from climassay.web.access import (
     Reader,
     UserManager,
     Visitor,
-    job_for,
+    find_visible_job,
     may_stop,
 )
 from climassay.web.accounts import ROLES, Link, Purpose, Role, TooManyAttempts, User
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, Refused
 from climassay.web.limits import visitor_address
-from climassay.web.pages import back_to, keep_cookie, page, safe_next
+from climassay.web.pages import page, redirect_to, safe_next, set_private_cookie
 
 router = APIRouter(include_in_schema=False)
 Field = Annotated[str, Form()]
@@ -31,15 +31,15 @@ ShortField = Annotated[str, Form(max_length=120)]
 
 
 @router.get("/")
-def start(request: Request) -> Response:
-    """Show what can be done here."""
+def show_start_page(request: Request) -> Response:
+    """Show the start page."""
     return page(request, "auth/start.html.j2")
 
 
 @router.get("/sign-in")
-def sign_in_page(request: Request, user: Visitor, following: Annotated[str, Query(alias="next")] = "") -> Response:
-    """Show the form to sign in, or redirect users who are signed in."""
-    return _form(request, following) if user is None else back_to(safe_next(following))
+def show_sign_in(request: Request, user: Visitor, next_path: Annotated[str, Query(alias="next")] = "") -> Response:
+    """Show the sign-in form; redirect users who are already signed in to ``next_path``."""
+    return _sign_in_page(request, next_path) if user is None else redirect_to(safe_next(next_path))
 
 
 @router.post("/sign-in")
@@ -48,25 +48,27 @@ async def sign_in(
     app: App,
     name: Field = "",
     password: Field = "",
-    following: Annotated[str, Form(alias="next")] = "",
+    next_path: Annotated[str, Form(alias="next")] = "",
 ) -> Response:
     """Check the password and begin a session."""
     device = request.cookies.get(DEVICE_COOKIE, "")
-    # A wait holds no thread, so that those who guess keep nobody from being answered.
-    if delay := await run_in_threadpool(app.accounts.delay, name, device):
+    # Waiting here occupies no thread, so that people who guess passwords do not slow down other requests.
+    if delay := await run_in_threadpool(app.accounts.sign_in_delay, name, device):
         await asyncio.sleep(delay)
     async with app.visitors.slot(visitor_address(request)):
-        return await run_in_threadpool(_enter, request, app, name, password, following, device)
+        return await run_in_threadpool(_sign_in_with_password, request, app, name, password, next_path, device)
 
 
-def _enter(request: Request, app: AppState, name: str, password: str, following: str, device: str) -> Response:
+def _sign_in_with_password(
+    request: Request, app: AppState, name: str, password: str, next_path: str, device: str
+) -> Response:
     try:
         user = app.accounts.check_password(name, password, visitor_address(request), device)
     except TooManyAttempts as error:
-        return _form(request, following, name, str(error), status=429)
+        return _sign_in_page(request, next_path, name, str(error), status=429)
     if user is None:
-        return _form(request, following, name, "Wrong name or password.", status=401)
-    return _begin(app, request, user, safe_next(following))
+        return _sign_in_page(request, next_path, name, "Wrong name or password.", status=401)
+    return _begin_session(app, request, user, safe_next(next_path))
 
 
 @router.post("/sign-out")
@@ -74,53 +76,53 @@ def sign_out(request: Request, app: App) -> Response:
     """End the session."""
     if token := request.cookies.get(SESSION_COOKIE):
         app.accounts.end_session(token)
-    answer = back_to("/")
-    answer.delete_cookie(SESSION_COOKIE, path="/")
-    answer.delete_cookie(VISITOR_COOKIE, path="/")
-    return answer
+    response = redirect_to("/")
+    response.delete_cookie(SESSION_COOKIE, path="/")
+    response.delete_cookie(VISITOR_COOKIE, path="/")
+    return response
 
 
 @router.get("/enter/{token}")
-def link_page(request: Request, app: App, token: str) -> Response:
-    """Show what a one-time link is for; it is used up by the button only, so that previews of the link do not."""
-    return page(request, "auth/enter.html.j2", link=_link(app, token), token=token, error="")
+def show_link(request: Request, app: App, token: str) -> Response:
+    """Show the purpose of a one-time link. Only the button on the page uses it up, so previews of the link do not."""
+    return page(request, "auth/enter.html.j2", link=_require_link(app, token), token=token, error="")
 
 
 @router.post("/enter/{token}")
-def use_link(request: Request, app: App, token: str, password: Field = "", again: Field = "") -> Response:
-    """Sign in by a one-time link, setting a new password if the link asks for one."""
-    link = _link(app, token)
+def use_link(request: Request, app: App, token: str, password: Field = "", repeated_password: Field = "") -> Response:
+    """Sign in by a one-time link, and set a new password unless the link is only for signing in."""
+    link = _require_link(app, token)
     try:
-        if link.purpose != "enter" and password != again:
+        if link.purpose != "enter" and password != repeated_password:
             raise InputError("The two passwords do not match.")
         user = app.accounts.use_link(token, None if link.purpose == "enter" else password)
     except InputError as error:
         return page(request, "auth/enter.html.j2", status=400, link=link, token=token, error=str(error))
     if user is None:
         raise Missing("This link has just been used.")
-    return _begin(app, request, link.user, "/")
+    return _begin_session(app, request, link.user, "/")
 
 
-def _link(app: AppState, token: str) -> Link:
-    link = app.accounts.link(token)
+def _require_link(app: AppState, token: str) -> Link:
+    link = app.accounts.find_link(token)
     if link is None:
         raise Missing("This link no longer works: it has been used, or it is too old. Ask for a new one.")
     return link
 
 
-def _begin(app: AppState, request: Request, user: User, following: str) -> Response:
-    """Begin a session with a new token, ending the earlier session of the browser."""
-    if earlier := request.cookies.get(SESSION_COOKIE):
-        app.accounts.end_session(earlier)
-    answer = back_to(following)
-    keep_cookie(answer, app, SESSION_COOKIE, app.accounts.begin_session(user.name, app.settings.session_days))
-    keep_cookie(answer, app, DEVICE_COOKIE, app.accounts.device(user.name))
-    answer.delete_cookie(VISITOR_COOKIE, path="/")
-    return answer
+def _begin_session(app: AppState, request: Request, user: User, next_path: str) -> Response:
+    """Begin a session, end the browser's earlier session, and redirect to ``next_path``."""
+    if old_token := request.cookies.get(SESSION_COOKIE):
+        app.accounts.end_session(old_token)
+    response = redirect_to(next_path)
+    set_private_cookie(response, app, SESSION_COOKIE, app.accounts.begin_session(user.name, app.settings.session_days))
+    set_private_cookie(response, app, DEVICE_COOKIE, app.accounts.make_device_cookie(user.name))
+    response.delete_cookie(VISITOR_COOKIE, path="/")
+    return response
 
 
-def _form(request: Request, following: str, name: str = "", error: str = "", status: int = 200) -> Response:
-    values = {"following": following, "name": name[:40], "error": error}
+def _sign_in_page(request: Request, next_path: str, name: str = "", error: str = "", status: int = 200) -> Response:
+    values = {"next_path": next_path, "name": name[:40], "error": error}
     return page(request, "auth/sign_in.html.j2", status=status, **values)
 
 
@@ -132,15 +134,20 @@ def show_account(request: Request, app: App, user: Member) -> Response:
 
 @router.post("/account/password")
 def change_password(
-    request: Request, app: App, user: Member, password: Field = "", again: Field = "", present: Field = ""
+    request: Request,
+    app: App,
+    user: Member,
+    password: Field = "",
+    repeated_password: Field = "",
+    current_password: Field = "",
 ) -> Response:
-    """Change the user's password and end all other sessions."""
+    """Change the user's password and end the user's other sessions."""
     device = request.cookies.get(DEVICE_COOKIE, "")
     try:
         address = visitor_address(request)
-        if user.has_password and app.accounts.check_password(user.name, present, address, device) is None:
+        if user.has_password and app.accounts.check_password(user.name, current_password, address, device) is None:
             raise InputError("The current password is wrong.")
-        if password != again:
+        if password != repeated_password:
             raise InputError("The two new passwords do not match.")
         app.accounts.set_password(user.name, password, keep_session=request.cookies.get(SESSION_COOKIE))
     except InputError as error:
@@ -153,7 +160,7 @@ def change_password(
 
 @router.post("/account/tokens")
 def make_token(request: Request, app: App, user: Member, label: ShortField = "") -> Response:
-    """Create an API token and show it once."""
+    """Create an API token and show it; it cannot be shown again."""
     return _account_page(request, app, user, token=app.accounts.make_token(user.name, label))
 
 
@@ -161,13 +168,13 @@ def make_token(request: Request, app: App, user: Member, label: ShortField = "")
 def revoke_token(app: App, user: Member, token_id: str) -> Response:
     """Revoke an API token."""
     app.accounts.revoke_token(user.name, token_id)
-    return back_to("/account")
+    return redirect_to("/account")
 
 
 def _account_page(request: Request, app: AppState, user: User, **values: Any) -> Response:
-    all_values = {"error": "", "announcement": "", "token": "", **values}
-    all_values |= {"me": app.accounts.user(user.name), "tokens": app.accounts.tokens(user.name)}
-    return page(request, "auth/account.html.j2", **all_values)
+    template_values = {"error": "", "announcement": "", "token": "", **values}
+    template_values |= {"me": app.accounts.user(user.name), "tokens": app.accounts.tokens(user.name)}
+    return page(request, "auth/account.html.j2", **template_values)
 
 
 @router.get("/users")
@@ -177,7 +184,7 @@ def show_users(request: Request, app: App, user: UserManager) -> Response:
 
 
 @router.post("/users")
-def invite(
+def invite_user(
     request: Request,
     app: App,
     user: UserManager,
@@ -187,55 +194,57 @@ def invite(
 ) -> Response:
     """Create an account and show its invitation link."""
     try:
-        added = app.accounts.add(name.strip().lower(), cast(Role, role), display_name)
+        new_user = app.accounts.add(name.strip().lower(), cast(Role, role), display_name)
     except InputError as error:
         return _users_page(request, app, error=str(error), status=400)
-    return _users_page(request, app, link=link_address(app, added.name, "invitation"), linked=added.name)
+    return _users_page(request, app, link=make_link_address(app, new_user.name, "invitation"), linked=new_user.name)
 
 
 @router.post("/users/{name}/link")
-def new_link(request: Request, app: App, user: UserManager, name: str) -> Response:
-    """Show a link by which a user sets a new password."""
-    return _users_page(request, app, link=link_address(app, name, "password"), linked=name)
+def make_password_link(request: Request, app: App, user: UserManager, name: str) -> Response:
+    """Create and show a link by which a user can set a new password."""
+    return _users_page(request, app, link=make_link_address(app, name, "password"), linked=name)
 
 
 @router.post("/users/{name}")
-def change(request: Request, app: App, user: UserManager, name: str, role: Field = "", active: Field = "") -> Response:
+def change_user(
+    request: Request, app: App, user: UserManager, name: str, role: Field = "", active: Field = ""
+) -> Response:
     """Change a user's role, or block or unblock the account."""
     try:
-        chosen = cast(Role, role) if role else None
-        app.accounts.change(name, role=chosen, active={"yes": True, "no": False}.get(active))
+        new_role = cast(Role, role) if role else None
+        app.accounts.change(name, role=new_role, active={"yes": True, "no": False}.get(active))
     except InputError as error:
         return _users_page(request, app, error=str(error), status=400)
-    return back_to("/users")
+    return redirect_to("/users")
 
 
-def link_address(app: AppState, name: str, purpose: Purpose) -> str:
-    """Return the address of a new one-time link for a user."""
+def make_link_address(app: AppState, name: str, purpose: Purpose) -> str:
+    """Create a one-time link for a user and return its address."""
     return f"{app.settings.root}/enter/{app.accounts.make_link(name, purpose)}"
 
 
 def _users_page(request: Request, app: AppState, **values: Any) -> Response:
-    all_values = {"link": "", "linked": "", "error": "", **values}
+    template_values = {"link": "", "linked": "", "error": "", **values}
     jobs = app.jobs.unended()
-    return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, jobs=jobs, **all_values)
+    return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, jobs=jobs, **template_values)
 
 
 @router.post("/jobs/{job_id}/stop")
-def stop_job(app: App, user: Member, job_id: str, following: Annotated[str, Form(alias="next")] = "") -> Response:
-    """Stop the user's own job, or as an admin any job, and redirect to the path in the field ``next``."""
-    job = job_for(app, user, job_id)
+def stop_job(app: App, user: Member, job_id: str, next_path: Annotated[str, Form(alias="next")] = "") -> Response:
+    """Stop a job and redirect to the path in the form field ``next``; users may stop their own jobs, admins all."""
+    job = find_visible_job(app, user, job_id)
     if not may_stop(job, user):
         raise Refused("This is somebody else's work: they or an admin can stop it.")
     app.jobs.stop(job_id)
-    return back_to(safe_next(following))
+    return redirect_to(safe_next(next_path))
 
 
 @router.get("/jobs/{job_id}/events")
 async def follow_job(request: Request, app: App, user: Reader, job_id: str) -> StreamingResponse:
-    """Stream the events of a job as server-sent events, after ``Last-Event-ID``."""
-    await run_in_threadpool(job_for, app, user, job_id)
-    last = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
-    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
-    stream = app.visitors.limit_stream(request, user, app.streams.follow(job_id, after))
+    """Stream a job's events with numbers above ``Last-Event-ID`` or the parameter ``after`` as server-sent events."""
+    await run_in_threadpool(find_visible_job, app, user, job_id)
+    last_event = request.headers.get("last-event-id", "") or request.query_params.get("after", "")
+    first_number = int(last_event) if last_event.isascii() and last_event.isdigit() and len(last_event) < 10 else 0
+    stream = app.visitors.limit_stream(request, user, app.streams.follow(job_id, first_number))
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})

@@ -13,19 +13,22 @@ from climassay.errors import InputError
 from climassay.models import DEFAULT_MODEL, ModelOptions
 from climassay.settings import settings
 
-Public = Literal["nothing", "read"]
+PublicAccess = Literal["nothing", "read"]
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class Networks:
-    """Addresses and networks from a comma-separated text like ``127.0.0.1, 10.0.0.0/8``; ``*`` matches all.
+    """Set of IP addresses and networks.
+
+    Args:
+        text: Addresses and networks separated by commas, like ``127.0.0.1, 10.0.0.0/8``; ``*`` contains all.
 
     Raises:
         InputError: A part is neither an address nor a network.
     """
 
-    def __init__(self, written: str) -> None:
-        parts = [part.strip() for part in written.split(",") if part.strip()]
+    def __init__(self, text: str) -> None:
+        parts = [part.strip() for part in text.split(",") if part.strip()]
         self.everything = "*" in parts
         try:
             self._networks = [ipaddress.ip_network(part, strict=False) for part in parts if part != "*"]
@@ -33,7 +36,7 @@ class Networks:
             raise InputError(f"Proxies are addresses or networks like 10.0.0.0/8, or *: {error}.") from None
 
     def __contains__(self, host: str) -> bool:
-        """Return whether an address is in one of the networks."""
+        """Return whether an IP address is in one of the networks; False for other host names."""
         if self.everything:
             return True
         try:
@@ -48,33 +51,30 @@ class ServerSettings:
     """Settings of ``climassay serve``."""
 
     host: str = "127.0.0.1"
-    """Address to listen on; 0.0.0.0: all networks."""
+    """IP address to listen on; 0.0.0.0 for all networks."""
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
-    """Port to listen on; 0: any free one."""
+    """Port to listen on; 0 for any free port."""
     address: str = ""
-    """Public address of the server, if it is behind a proxy: https://..., perhaps with a path."""
-    public: Public = "nothing"
-    """Pages open without an account: nothing, or read (results, checks, library)."""
+    """Public URL of the server if it is behind a proxy, for example https://example.org/climassay."""
+    public: PublicAccess = "nothing"
+    """Pages that can be seen without an account: nothing, or read (results, checks, library)."""
     publisher: str = ""
     """Organisation named in published verdicts."""
     debates: tuple[Path, ...] = ()
-    """Debate configuration; repeat to offer a choice.
-
-    Configurations of debates; if empty, every collection is an advocate.
-    """
+    """Debate configuration file; repeat to offer a choice. Without one, every collection is an advocate."""
     model: str = DEFAULT_MODEL
-    """Model of debates without a configuration file."""
+    """Model for debates without a configuration file."""
     model_options: ModelOptions = field(default_factory=ModelOptions)
     """Options for reaching, loading and calling models."""
     upload_bytes: Annotated[int, Field(ge=1)] = 200 * 2**20
-    """Maximum size of an upload."""
+    """Maximum size of an upload in bytes."""
     originals: bool = True
     """Keep uploaded files, so that citations lead to pages of a PDF."""
     form_bytes: Annotated[int, Field(ge=1)] = 2**20
-    """Maximum size of any other body."""
+    """Maximum size of the body of any other request in bytes."""
     session_days: Annotated[float, Field(gt=0)] = 14.0
     proxies: str = "127.0.0.1,::1"
-    """Addresses or networks of trusted proxies, separated by commas; *: any."""
+    """IP addresses or networks of trusted proxies, separated by commas; * for any."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.address)
@@ -88,7 +88,7 @@ class ServerSettings:
 
     @property
     def root(self) -> str:
-        """Address of the server, without a slash at its end."""
+        """URL of the start page without the final slash: the public address, or else that of host and port."""
         if self.address:
             return self.address.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -96,23 +96,23 @@ class ServerSettings:
 
     @property
     def prefix(self) -> str:
-        """Path below which the pages are served, such as ``/climassay``; empty at the root of a host."""
+        """Path of the public address, below which all pages are, such as ``/climassay``; empty if there is none."""
         return urlsplit(self.address).path.rstrip("/")
 
     @property
     def https(self) -> bool:
-        """Whether people reach the server by HTTPS, so that cookies are limited to it."""
+        """Whether the public address uses HTTPS; cookies are then sent over HTTPS only."""
         return self.address.startswith("https://")
 
     @property
     def local(self) -> bool:
-        """Whether only this machine reaches the server."""
+        """Whether the server can be reached from this machine only."""
         return self.host in LOCAL_HOSTS and not self.address
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Host names under which the server answers; others are refused, as a protection against DNS rebinding."""
+        """Accepted values of the ``Host`` header; other requests are refused to prevent DNS rebinding."""
         if self.host in ("0.0.0.0", "::") and not self.address:
             return ("*",)
-        named = urlsplit(self.address).hostname
-        return tuple(dict.fromkeys(host for host in (*LOCAL_HOSTS, self.host, named) if host))
+        public_host = urlsplit(self.address).hostname
+        return tuple(dict.fromkeys(host for host in (*LOCAL_HOSTS, self.host, public_host) if host))

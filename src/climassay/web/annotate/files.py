@@ -1,4 +1,4 @@
-"""Labels as files: the same that ``climassay annotate export`` writes and ``climassay annotate import`` reads."""
+"""Download and upload of labels, in the formats of ``climassay annotate export`` and ``climassay annotate import``."""
 
 import io
 import shutil
@@ -19,7 +19,7 @@ from climassay.errors import InputError
 from climassay.web.app_state import AppState
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
-"""Allowed suffixes of imported files of labels or questions."""
+"""Allowed suffixes of uploaded files with labels or questions."""
 _FILE_NAMES = {
     "jsonl": "labels.jsonl", "csv": "labels.csv", "rubrics": "rubrics.jsonl", "questions": "questions.jsonl",
 }  # fmt: skip
@@ -27,7 +27,7 @@ _MEDIA_TYPES = {".csv": "text/csv; charset=utf-8", ".jsonl": "application/jsonl"
 
 
 def export_labels(app: AppState, dataset: str, format: ExportFormat) -> Response:
-    """Return everybody's labels as a download; several files are packed into a ZIP archive."""
+    """Return all users' labels of a dataset as a download; if a format has several files, as a ZIP archive."""
     with TemporaryDirectory() as folder_name:
         folder = Path(folder_name)
         annotation.export_labels(dataset, folder / _FILE_NAMES.get(format, ""), cast(Any, format), workspace=app)
@@ -48,10 +48,11 @@ def export_labels(app: AppState, dataset: str, format: ExportFormat) -> Response
 
 
 def import_labels(app: AppState, dataset: str, file: UploadFile, format: LabelFormat) -> dict[str, Any]:
-    """Store the labels, skips and comments of an uploaded file.
+    """Store the labels, skips and comments from an uploaded file.
 
     Returns:
-        Counts and refusals by name, as ``climassay annotate import --json`` writes them.
+        Number of imported labels and comments, and reasons for refusals, with the keys that
+        ``climassay annotate import --json`` prints.
 
     Raises:
         InputError: The suffix is not allowed, or the file cannot be read.
@@ -62,11 +63,21 @@ def import_labels(app: AppState, dataset: str, file: UploadFile, format: LabelFo
     return counts
 
 
-def begin_queue(app: AppState, name: str, file: UploadFile, overlap: int, annotators: Sequence[str]) -> list[str]:
-    """Open an uploaded file of questions for annotation, and return what was left out of it, a sentence each.
+def open_queue(app: AppState, name: str, file: UploadFile, overlap: int, annotators: Sequence[str]) -> list[str]:
+    """Create a dataset for annotation from an uploaded file of questions.
+
+    Args:
+        app: State of the server.
+        name: Name of the new dataset.
+        file: Uploaded file.
+        overlap: Number of labels that each question needs.
+        annotators: Users to whom the dataset is assigned; all if empty.
+
+    Returns:
+        Notes about questions that were left out.
 
     Raises:
-        InputError: The suffix is not allowed, the file cannot be read, or there is another dataset of that name.
+        InputError: The suffix is not allowed, the file cannot be read, or a dataset with this name exists.
     """
     with _stored_file(file, "questions") as path:
         opened = annotation.annotate_questions(path, name, overlap=overlap, annotators=annotators, workspace=app)
@@ -75,10 +86,14 @@ def begin_queue(app: AppState, name: str, file: UploadFile, overlap: int, annota
 
 @contextmanager
 def _stored_file(file: UploadFile, content: str) -> Iterator[Path]:
-    """Yield the path of a temporary copy of an uploaded file; its place on the server is kept out of error messages.
+    """Yield the path of a temporary copy of an uploaded file, and remove this path from error messages.
+
+    Args:
+        file: Uploaded file.
+        content: Noun for the content, used in an error message.
 
     Raises:
-        InputError: The suffix is not allowed, or the work with the file failed.
+        InputError: The suffix is not allowed, or the body of the context raised InputError.
     """
     suffix = PurePosixPath(file.filename or "").suffix.lower()
     if suffix not in SUFFIXES:

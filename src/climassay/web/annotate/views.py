@@ -47,55 +47,55 @@ from climassay.web.app_state import AppState
 from climassay.web.failures import missing
 from climassay.web.jobs import Job, JobReport
 
-LEVELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
+LEVEL_LABELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
 MAX_TEXT_LENGTH = 10_000
-"""Maximum number of characters of one field."""
+"""Maximum length of a text field in characters."""
 MAX_SECONDS = 86_400.0
-"""Maximum number of seconds that are recorded for an item; longer times mean that a page was left open."""
+"""Maximum time in seconds that is recorded for an item; longer times are reduced to it, as the page was left open."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
-KIND = "retrain"
+JOB_KIND = "retrain"
 """Kind of the jobs that train a validator."""
 MAX_TRAININGS = 5
 
 
 class LabelForm(BaseModel):
-    """Fields of the forms of an item; an answer that is rated also has fields ``rating-0``, ``rating-1`` and so on."""
+    """Fields of the forms with which an item is labelled; ratings of answers have further fields (:meth:`ratings`)."""
 
     model_config = ConfigDict(extra="allow")
 
     key: str = ""
-    """Key made with the page, so that a form that is sent twice is stored once."""
+    """Random key of the page, so that a form that is sent twice is stored only once."""
     verdict: str = ""
-    """``valid`` accepts the draft's first wording, ``edit`` the wording in the form; ``invalid`` rejects."""
+    """``valid`` accepts the draft's original wording, ``edit`` accepts the wording in the form, ``invalid`` rejects."""
     reason: list[str] = []
     remark: str = ""
     seconds: str = ""
-    """Seconds spent on the item; empty without scripts."""
+    """Seconds spent on the item; empty if the browser runs no JavaScript."""
     term: str = ""
     question: str = ""
     answer: str = ""
     option: list[str] = []
     correct: str = ""
     criterion: list[str] = []
-    """Texts of the rows of a rubric; the next three fields have one entry per row."""
+    """Criterion of each row of a rubric; ``weight``, ``must`` and ``source`` also have one entry per row."""
     weight: list[str] = []
     must: list[str] = []
-    """``must`` or ``should``."""
+    """Level of each row: ``must`` or ``should``."""
     source: list[str] = []
     take: list[str] = []
-    """Criteria of the labels that an adjudicator adopts; ``1-0`` is the first one of the second label."""
+    """Criteria that an adjudicator adopts, as LABEL-CRITERION by index: ``1-0`` is the first one of """
     act: str = ""
-    """Change of the rows before the page is shown again; empty to store them."""
+    """Change to the rows, after which the form is shown again (see :meth:`apply_action`); empty to store the label."""
 
     def rows(self) -> list["CriterionRow"]:
-        """Return the rows of a rubric that are not empty, as typed."""
+        """Return the rubric's rows as typed, without those that have neither text nor source."""
         parts = zip_longest(self.criterion, self.weight, self.must, self.source, fillvalue="")
-        rows = (CriterionRow(*map(_plain, row)) for row in parts)
+        rows = (CriterionRow(*map(_normalise_text, row)) for row in parts)
         return [row for row in rows if row.text or row.source]
 
-    def with_taken(self, item: AnnotationItem) -> Self:
-        """Return the form with the selected criteria of the labels added to its rows."""
+    def with_adopted_criteria(self, item: AnnotationItem) -> Self:
+        """Return a copy of the form whose rows also contain the criteria that ``take`` selects from the labels."""
         rows = self.rows()
         for index, label in enumerate(item.labels):
             for number, criterion in enumerate(rubric_of(label, item)):
@@ -104,8 +104,12 @@ class LabelForm(BaseModel):
         parts = {"criterion": "text", "weight": "weight", "must": "level", "source": "source"}
         return self.model_copy(update={name: [getattr(row, part) for row in rows] for name, part in parts.items()})
 
-    def acted(self) -> tuple[list["CriterionRow"], int | None]:
-        """Return the rows after an action like ``add``, ``take``, ``remove-2`` or ``up-2``, and the row to focus."""
+    def apply_action(self) -> tuple[list["CriterionRow"], int | None]:
+        """Apply the action in ``act`` to the rows: ``add``, ``take``, ``remove-INDEX``, ``up-INDEX`` or ``down-INDEX``.
+
+        Returns:
+            The changed rows, and the index of the row to focus (None for no row).
+        """
         rows = self.rows()
         action, _, number = self.act.partition("-")
         index = focus = int(number) if number.isdecimal() else len(rows)
@@ -122,14 +126,14 @@ class LabelForm(BaseModel):
         return rows, focus if action and 0 <= focus < len(rows) else None
 
     def ratings(self, options: Sequence[str]) -> dict[str, str]:
-        """Return the chosen rating by option."""
+        """Return the selected ratings by option, without unrated options; their fields are ``rating-0`` and so on."""
         fields = self.model_extra or {}
         choices = {option: str(fields.get(f"rating-{index}", "")) for index, option in enumerate(options)}
         return {option: choice for option, choice in choices.items() if choice}
 
 
 class CriterionRow(NamedTuple):
-    """A row of a rubric, as typed."""
+    """Row of a rubric, as typed."""
 
     text: str = ""
     weight: str = "1"
@@ -138,28 +142,29 @@ class CriterionRow(NamedTuple):
 
     @classmethod
     def of(cls, criterion: Criterion) -> "CriterionRow":
-        """Return the row of a criterion."""
+        """Return a row with the text of a criterion's fields."""
         return cls(criterion.text, f"{criterion.weight:g}", criterion.level, criterion.source)
 
 
 def new_key() -> str:
-    """Return a random key for the forms of one page."""
+    """Return a random key that identifies the forms of one rendered page."""
     return secrets.token_urlsafe(12)
 
 
-def read_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
-    """Read the label of a draft from a form.
+def parse_label_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
+    """Parse a submitted form into the label of a draft.
 
     Args:
-        form: The form as it was sent.
+        form: The submitted form.
         draft: The labelled draft.
         annotator: Name of the annotator.
 
     Returns:
-        The label; its wording is None if the wording of the draft is unchanged.
+        The label; its wording is None if it equals the wording of the draft.
 
     Raises:
-        InputError: There is no verdict or no key, a text is too long, or a number is none.
+        InputError: The key or the verdict is missing, a text is too long, a number is invalid, or the wording is
+            incomplete.
     """
     if not form.key:
         raise InputError("The form has no key: reload the page, and send it again.")
@@ -174,22 +179,22 @@ def read_form(form: LabelForm, draft: Draft, annotator: str) -> Label:
         seconds = math.nan
     if not math.isfinite(seconds) or seconds < 0:
         raise InputError(f"The time spent is a number of seconds, not {form.seconds[:40]!r}.")
-    accepted = form.verdict != "invalid"
-    wording = _wording(form, draft) if accepted else None
+    is_accepted = form.verdict != "invalid"
+    wording = _parse_wording(form, draft) if is_accepted else None
     return Label(
         draft.id,
         annotator,
-        accepted=accepted,
-        reasons=() if accepted else tuple(dict.fromkeys(form.reason)),
-        remark=_plain(form.remark),
+        accepted=is_accepted,
+        reasons=() if is_accepted else tuple(dict.fromkeys(form.reason)),
+        remark=_normalise_text(form.remark),
         wording=None if wording == draft.wording else wording,
         seconds=min(seconds, MAX_SECONDS) if form.seconds else None,
         key=form.key,
     )
 
 
-def _wording(form: LabelForm, draft: Draft) -> Wording:
-    """Return the wording of an accepted form."""
+def _parse_wording(form: LabelForm, draft: Draft) -> Wording:
+    """Return the wording in a form that accepts the draft."""
     if is_rating(draft.wording):
         options = draft.wording.options
         ratings = parse_ratings(format_ratings(form.ratings(options)), options)
@@ -197,19 +202,19 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
     if is_rubric(draft.wording):
         rubric = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
         return Wording(draft.wording.question, rubric, draft.wording.options)
-    first = draft.wording
+    original = draft.wording
     if form.verdict == "valid" and not draft.type.has_gap:
-        return first
-    # A field of a page cannot hold every line end or margin of a text, and such a difference is no edit.
-    question = first.question if form.verdict == "valid" else _plain(form.question)
-    question = first.question if question == _plain(first.question) else question
+        return original
+    # Form fields change line ends and white space at the ends of a text, which is not an edit.
+    question = original.question if form.verdict == "valid" else _normalise_text(form.question)
+    question = original.question if question == _normalise_text(original.question) else question
     if not draft.type.has_options:
-        answer = _plain(form.answer) or (form.term if draft.type.has_gap else "")
+        answer = _normalise_text(form.answer) or (form.term if draft.type.has_gap else "")
         if draft.type.has_gap and not answer:
             raise InputError("Choose the word that is left out, or write it into the edit of the statement.")
-        return Wording(question, first.answer if answer == _plain(first.answer) else answer)
-    options = tuple(map(_plain, form.option))
-    options = first.options if options == tuple(map(_plain, first.options)) else options
+        return Wording(question, original.answer if answer == _normalise_text(original.answer) else answer)
+    options = tuple(map(_normalise_text, form.option))
+    options = original.options if options == tuple(map(_normalise_text, original.options)) else options
     if not form.correct.isdecimal() or int(form.correct) >= len(options):
         raise InputError("Mark the option that is correct.")
     correct = int(form.correct)
@@ -217,33 +222,39 @@ def _wording(form: LabelForm, draft: Draft) -> Wording:
 
 
 def is_reworded(draft: Draft, wording: Wording) -> bool:
-    """Return whether a wording differs from the draft's in its words or its correct option, not only in its gap."""
-    first = draft.wording
-    if is_rating(first) or is_rubric(first):
+    """Return whether a wording differs from the draft's in its text or correct option.
+
+    A different gap of a cloze statement does not count, nor do ratings and rubrics.
+    """
+    original = draft.wording
+    if is_rating(original) or is_rubric(original):
         return False
     has_answer = not draft.type.has_gap and not draft.type.has_options
-    return (wording.question, wording.options, wording.correct) != (first.question, first.options, first.correct) or (
-        has_answer and wording.answer != first.answer
+    return (
+        wording.question != original.question
+        or wording.options != original.options
+        or wording.correct != original.correct
+        or (has_answer and wording.answer != original.answer)
     )
 
 
-def _plain(text: str) -> str:
-    """Return a text with LF line ends, stripped."""
+def _normalise_text(text: str) -> str:
+    """Convert line ends to LF and strip white space."""
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 @dataclass(frozen=True, slots=True)
 class WordingChange:
-    """One part of a wording before and after an edit, with the differences marked."""
+    """Part of a wording before and after an edit, with the differences marked."""
 
     part: str
-    """Label: *question*, *answer*, *option b*, *correct option*."""
+    """Name of the part: ``question``, ``answer``, ``option b`` or ``correct option``."""
     before: tuple[Piece, ...]
     after: tuple[Piece, ...]
 
 
-def changes(before: Wording, after: Wording) -> tuple[WordingChange, ...]:
-    """Return the parts of a wording that differ, in reading order."""
+def list_changes(before: Wording, after: Wording) -> tuple[WordingChange, ...]:
+    """Return the parts in which two wordings differ, in reading order."""
     parts = [("question", before.question, after.question)]
     if before.options or after.options:
         pairs = zip_longest(before.options, after.options, fillvalue="")
@@ -254,129 +265,133 @@ def changes(before: Wording, after: Wording) -> tuple[WordingChange, ...]:
         parts.append(("answer", before.answer, after.answer))
     results = []
     for part, *texts in parts:
-        first, second = map(_TOKEN.findall, texts)
-        spans = SequenceMatcher(None, first, second, autojunk=False).get_opcodes()
-        left = tuple(("".join(first[a:b]), kind != "equal") for kind, a, b, _, _ in spans if b > a)
-        right = tuple(("".join(second[c:d]), kind != "equal") for kind, _, _, c, d in spans if d > c)
-        if left != right:
-            results.append(WordingChange(part, left, right))
+        tokens_before, tokens_after = map(_TOKEN.findall, texts)
+        opcodes = SequenceMatcher(None, tokens_before, tokens_after, autojunk=False).get_opcodes()
+        pieces_before = tuple(("".join(tokens_before[a:b]), kind != "equal") for kind, a, b, _, _ in opcodes if b > a)
+        pieces_after = tuple(("".join(tokens_after[c:d]), kind != "equal") for kind, _, _, c, d in opcodes if d > c)
+        if pieces_before != pieces_after:
+            results.append(WordingChange(part, pieces_before, pieces_after))
     return tuple(results)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPart:
-    """A part of a statement: a word that can be selected, or the text between words."""
+    """Part of a cloze statement: a word or term that can be selected as the gap, or the text between words."""
 
     text: str
-    choosable: bool = False
-    """Whether the word can be the gap; of repeated words, only the first one can."""
-    chosen: bool = False
-    """Whether the word is selected."""
-    hinted: bool = False
-    """Whether the word is a suggested term, which the Tab key reaches."""
+    is_selectable: bool = False
+    """Whether the word can be selected as the gap; of a repeated word, only the first occurrence can."""
+    is_selected: bool = False
+    """Whether the word is the selected gap."""
+    is_suggested: bool = False
+    """Whether the word is a suggested gap; only suggested words can be reached with the Tab key."""
 
 
 def statement_parts(
-    statement: str, chosen: str | None = None, hinted: Collection[str] = ()
+    statement: str, selected_term: str | None = None, suggested_terms: Collection[str] = ()
 ) -> tuple[StatementPart, ...]:
     """Split a statement into words that can be selected and the text between them.
 
     Args:
-        statement: Statement without a gap.
-        chosen: Selected term; a term of several words is one part.
-        hinted: Suggested terms.
+        statement: Complete statement.
+        selected_term: Selected term; a term of several words is one part.
+        suggested_terms: Suggested terms.
 
     Returns:
         Parts whose concatenation is the statement.
     """
     spans = {word.start: word.end for word in words(statement)}
-    at = find_term(statement, chosen or "")
-    if at is not None and chosen:
-        # A term of several words, chosen by an expert elsewhere, takes the place of those words.
-        spans = {start: end for start, end in spans.items() if end <= at or start >= at + len(chosen)}
-        spans[at] = at + len(chosen)
+    selected_start = find_term(statement, selected_term or "")
+    if selected_start is not None and selected_term:
+        # A selected term may have several words, which it replaces.
+        selected_end = selected_start + len(selected_term)
+        spans = {start: end for start, end in spans.items() if end <= selected_start or start >= selected_end}
+        spans[selected_start] = selected_end
     parts: list[StatementPart] = []
-    done = 0
+    position = 0
     for start, end in sorted(spans.items()):
         term = statement[start:end]
-        if start > done:
-            parts.append(StatementPart(statement[done:start]))
-        first = find_term(statement, term) == start
-        parts.append(StatementPart(term, first, start == at, first and term in hinted))
-        done = end
-    if done < len(statement):
-        parts.append(StatementPart(statement[done:]))
+        if start > position:
+            parts.append(StatementPart(statement[position:start]))
+        is_first = find_term(statement, term) == start
+        parts.append(StatementPart(term, is_first, start == selected_start, is_first and term in suggested_terms))
+        position = end
+    if position < len(statement):
+        parts.append(StatementPart(statement[position:]))
     return tuple(parts)
 
 
-def address(dataset: str, *parts: str) -> str:
-    """Return the path of a page below ``/annotate``."""
+def page_path(dataset: str, *parts: str) -> str:
+    """Return the path of a page about a dataset, ``/annotate/DATASET/PART/…``, with escaped parts."""
     return "/".join(["/annotate", *(quote(part, safe="") for part in (dataset, *parts))])
 
 
 def item_view(
-    item: AnnotationItem, *, confidence: bool, own: Label | None = None, form: LabelForm | None = None
+    item: AnnotationItem, *, confidence: bool, label: Label | None = None, form: LabelForm | None = None
 ) -> dict[str, Any]:
-    """Return the template values of an item and its draft.
+    """Return the template values of the page on which an item is labelled.
 
     Args:
         item: The item to label.
         confidence: Whether to include the validator's probability that the draft is valid.
-        own: Current label of the user, which fills the fields of the form.
-        form: Form that the user sent and that was refused; its values take precedence over those of ``own``.
+        label: The user's current label of the item, with which the form is filled in; None if there is none.
+        form: Form that the user submitted and that is shown again; its values take precedence over those of ``label``.
     """
-    draft, first = item.draft, item.draft.wording
-    wording = edited = own.wording if own is not None and own.wording is not None else first
-    chosen = item.preselected if own is None else own.reasons
-    term = (form.term if form else "") or edited.answer or item.suggested_term
+    draft, original = item.draft, item.draft.wording
+    wording = form_wording = label.wording if label is not None and label.wording is not None else original
+    selected_reasons = item.preselected if label is None else label.reasons
+    term = (form.term if form else "") or form_wording.answer or item.suggested_term
     typed_answer, is_changed = "", False
     if form is not None:
-        chosen = tuple(form.reason)
+        selected_reasons = tuple(form.reason)
         if form.verdict == "edit":
-            # As it was typed, whether it can be stored or not.
-            correct = int(form.correct) if form.correct.isdecimal() else edited.correct
-            before = [edited.question, *edited.options, edited.correct, "" if draft.type.has_gap else edited.answer]
-            edited = Wording(form.question, form.answer, tuple(form.option), correct)
+            # The fields are shown as typed, even if they cannot be stored.
+            correct = int(form.correct) if form.correct.isdecimal() else form_wording.correct
+            stored_fields = [
+                form_wording.question,
+                *form_wording.options,
+                form_wording.correct,
+                "" if draft.type.has_gap else form_wording.answer,
+            ]
+            form_wording = Wording(form.question, form.answer, tuple(form.option), correct)
             typed_answer = form.answer
-            is_changed = before != [edited.question, *edited.options, correct, form.answer]
-    verdict = form.verdict if form else "invalid" if own is not None and not own.accepted else ""
-    cloze = draft.type.has_gap
-    # What the passages have to say for the draft to be right; the C of °C and the like are everywhere.
-    support = [
+            is_changed = stored_fields != [form_wording.question, *form_wording.options, correct, form.answer]
+    verdict = form.verdict if form else "invalid" if label is not None and not label.accepted else ""
+    has_gap = draft.type.has_gap
+    # Words that the passages must contain for the draft to be right; single letters, such as the C of °C, are useless.
+    supporting_words = [
         word for word in _WORD.findall(draft.type.supporting_text(draft.content)) if len(word) > 1 or word.isdigit()
     ]
     return {
         "id": draft.id,
         "type": draft.type,
-        "level_words": LEVELS[draft.level],
+        "level_words": LEVEL_LABELS[draft.level],
         "wording": wording,
         "reworded": is_reworded(draft, wording),
-        "first_term": first.answer if cloze else "",
-        "parts": statement_parts(wording.question, term, item.term_candidates) if cloze else (),
-        "suggested": item.suggested_term if cloze else None,
-        "passages": [(source, marked(source.text, support)) for source in draft.passages if source.text],
-        # Whether the question was generated, and not brought by people.
+        "first_term": original.answer if has_gap else "",
+        "parts": statement_parts(wording.question, term, item.term_candidates) if has_gap else (),
+        "suggested": item.suggested_term if has_gap else None,
+        "passages": [(source, marked(source.text, supporting_words)) for source in draft.passages if source.text],
         "generated": bool(draft.origin.model),
-        "reasons": [(reason, reason.name in chosen) for reason in ANNOTATION_REASONS],
-        "rating": _rating(item, own, form) if is_rating(draft.wording) else None,
-        "rubric": _rubric(item, own, form) if is_rubric(draft.wording) else None,
-        "remark": form.remark if form else own.remark if own is not None else "",
-        "edited": edited,
+        "reasons": [(reason, reason.name in selected_reasons) for reason in ANNOTATION_REASONS],
+        "rating": _rating_values(item, label, form) if is_rating(draft.wording) else None,
+        "rubric": _rubric_values(item, label, form) if is_rubric(draft.wording) else None,
+        "remark": form.remark if form else label.remark if label is not None else "",
+        "edited": form_wording,
         "typed_answer": typed_answer,
         "confidence": item.p_valid if confidence else None,
-        # Which part of the page begins open.
         "opened": "reject" if verdict == "invalid" else "edit" if is_changed else "",
     }
 
 
-_NAMES = {"first": "The first", "second": "The second", "tie": "Neither"}
+_CHOICE_LABELS = {"first": "The first", "second": "The second", "tie": "Neither"}
 
 
-def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
-    """Return the template values of answers to be rated: groups of options with their choices."""
+def _rating_values(item: AnnotationItem, label: Label | None, form: LabelForm | None) -> dict[str, Any]:
+    """Return the template values for rating answers: the answers, and groups of options with their choices."""
     draft, options = item.draft, item.draft.wording.options
-    before = own.wording.answer if own is not None and own.wording is not None else ""
-    chosen = form.ratings(options) if form else parse_ratings(before, options) if before else {}
+    stored_answer = label.wording.answer if label is not None and label.wording is not None else ""
+    ratings = form.ratings(options) if form else parse_ratings(stored_answer, options) if stored_answer else {}
     meanings = {dimension.name: dimension.meaning for dimension in DIMENSIONS}
     titles = {"presentation": "How it reads", "epistemics": "What it is worth"}
     groups: dict[str, list[dict[str, Any]]] = {}
@@ -389,154 +404,175 @@ def _rating(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> 
             group, name, meaning = titles[GROUP_OF[option]], option.capitalize(), meanings[option]
         part = {"field": f"rating-{index}", "name": name, "meaning": meaning, "scale": option in meanings}
         part["choices"] = [
-            (choice, _NAMES.get(choice, choice), chosen.get(option) == choice) for choice in possible_ratings(option)
+            (choice, _CHOICE_LABELS.get(choice, choice), ratings.get(option) == choice)
+            for choice in possible_ratings(option)
         ]
         groups.setdefault(group, []).append(part)
     has_several_passages = len(draft.passages) > 1
-    names = ("First answer", "Second answer") if has_several_passages else ("Answer",)
-    answers = [(name, passage.text) for name, passage in zip(names, draft.passages, strict=True)]
+    answer_names = ("First answer", "Second answer") if has_several_passages else ("Answer",)
+    answers = [(name, passage.text) for name, passage in zip(answer_names, draft.passages, strict=True)]
     return {"audience": draft.main.citation, "answers": answers, "groups": groups.items(), "pair": has_several_passages}
 
 
-def _rubric(item: AnnotationItem, own: Label | None, form: LabelForm | None) -> dict[str, Any]:
-    """Return the template values of a rubric: its sources and rows."""
+def _rubric_values(item: AnnotationItem, label: Label | None, form: LabelForm | None) -> dict[str, Any]:
+    """Return the template values for editing a rubric: the answer, its source texts, and the rubric's rows."""
     draft = item.draft
     answer, *texts = draft.passages
-    stored = read_rubric(draft.wording.answer) if own is None else rubric_of(own, item)
-    rows, focus = [CriterionRow.of(criterion) for criterion in stored], None
+    criteria = read_rubric(draft.wording.answer) if label is None else rubric_of(label, item)
+    rows, focus = [CriterionRow.of(criterion) for criterion in criteria], None
     if form is not None:
-        rows, focus = form.acted()
+        rows, focus = form.apply_action()
     return {
         "audience": answer.citation,
         "answer": answer.text,
         "texts": texts,
         "rows": rows or [CriterionRow()],
         "focus": focus,
-        "given": own is None and form is None and bool(stored),
+        "given": label is None and form is None and bool(criteria),
         "full": len(rows) >= MAX_CRITERIA,
     }
 
 
 Participant = tuple[str, bool]
-"""Name of an annotator, and whether as an adjudicator."""
+"""User name of somebody who labelled an item or commented on it, and whether this was done as an adjudicator."""
 
 
-def shown_names(
+def participant_names(
     item: AnnotationItem, comments: Sequence[Comment], reader: User, name_of: Callable[[str], str] = str
 ) -> dict[Participant, str]:
-    """Return the names of the participants of an item for a reader.
+    """Return the displayed names of an item's participants.
 
-    Annotators are numbered; the numbers are the same for all readers of an item and differ between items. Adjudicators
-    see display names once the item is settled.
+    Annotators are anonymous: each has a number that is the same for all readers of the item, but differs between items.
+    When the item is settled, adjudicators see display names.
+
+    Args:
+        item: Item with its labels.
+        comments: Comments on the item.
+        reader: User who sees the names.
+        name_of: Function that returns the display name for a user name.
     """
-    labelled = {label.annotator for label in item.labels if not label.adjudicates}
-    people = {(label.annotator, label.adjudicates) for label in item.labels}
-    people |= {(comment.author, comment.adjudicates) for comment in comments}
+    labellers = {label.annotator for label in item.labels if not label.adjudicates}
+    participants = {(label.annotator, label.adjudicates) for label in item.labels}
+    participants |= {(comment.author, comment.adjudicates) for comment in comments}
 
-    def order(participant: Participant) -> tuple[bool, bytes]:
-        return participant[0] not in labelled, hashlib.sha256(f"{item.draft.id} {participant[0]}".encode()).digest()
+    def sort_key(person: Participant) -> tuple[bool, bytes]:
+        return person[0] not in labellers, hashlib.sha256(f"{item.draft.id} {person[0]}".encode()).digest()
 
-    annotators = sorted((participant for participant in people if not participant[1]), key=order)
+    annotators = sorted((participant for participant in participants if not participant[1]), key=sort_key)
     names = {participant: f"Annotator {number}" for number, participant in enumerate(annotators, start=1)}
-    names |= {participant: "Adjudicator" for participant in people if participant[1]}
+    names |= {participant: "Adjudicator" for participant in participants if participant[1]}
     if reader.may("adjudicate") and item.state == "settled":
         return {participant: name_of(participant[0]) for participant in names}
     return {person: f"{name} (you)" if person[0] == reader.name else name for person, name in names.items()}
 
 
 def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, Any]:
-    """Return the template values of a label on an item; an accepted cloze statement also gets its term.
+    """Return the template values of a label, such as the changes that it makes to the draft's wording.
 
     Args:
-        label: The label.
-        item: The labelled item.
+        label: Label to show.
+        item: Item that was labelled.
         by: Displayed name of the annotator.
     """
-    before, after = item.draft.wording, label.wording
-    rated = parse_ratings(after.answer, before.options) if after is not None and is_rating(before) else {}
-    ratings = [(part.removeprefix(CRITERION), _NAMES.get(choice, choice)) for part, choice in rated.items()]
-    rubric = rubric_of(label, item) if is_rubric(before) else ()
+    original, new_wording = item.draft.wording, label.wording
+    ratings_by_option = (
+        parse_ratings(new_wording.answer, original.options) if new_wording is not None and is_rating(original) else {}
+    )
+    ratings = [
+        (part.removeprefix(CRITERION), _CHOICE_LABELS.get(choice, choice)) for part, choice in ratings_by_option.items()
+    ]
+    rubric = rubric_of(label, item) if is_rubric(original) else ()
     return {
         "label": label,
         "by": by,
         "rubric": rubric,
         "place": item.labels.index(label) if label in item.labels else 0,
         "draft": item.draft,
-        "term": (after or before).answer if item.draft.type.has_gap and label.accepted else "",
+        "term": (new_wording or original).answer if item.draft.type.has_gap and label.accepted else "",
         "ratings": ratings,
-        "changes": () if after is None or ratings or is_rubric(before) else changes(before, after),
+        "changes": () if new_wording is None or ratings or is_rubric(original) else list_changes(original, new_wording),
     }
 
 
-def store_of(app: AppState) -> AnnotationStore:
-    """Return the annotations of a server's workspace."""
+def annotation_store(app: AppState) -> AnnotationStore:
+    """Return the server's store of annotations."""
     return app.shared("annotations", lambda: AnnotationStore(app.records))
 
 
-def queue_of(app: AppState, dataset: str) -> AnnotationStore:
-    """Return the annotations of a dataset.
+def require_dataset(app: AppState, dataset: str) -> AnnotationStore:
+    """Return the store of annotations after checking that it contains a dataset.
 
     Raises:
         Missing: There is no such dataset.
     """
-    store = store_of(app)
+    store = annotation_store(app)
     with missing():
         store.settings(dataset)
     return store
 
 
 def agreement_of(app: AppState, dataset: str) -> AnnotatorAgreement:
-    """Return the agreement of annotators with bootstrap intervals, computed once per state of the labels."""
-    store = queue_of(app, dataset)
+    """Return the agreement between a dataset's annotators with bootstrap intervals, cached until a label changes."""
+    store = require_dataset(app, dataset)
     return app.computed.get(("agreement", dataset, store.revision(dataset)), lambda: store.agreement(dataset))
 
 
-def work_of(store: AnnotationStore, dataset: str) -> Literal["questions", "ratings", "rubrics"]:
-    """Return the kind of work in a dataset."""
-    first = next(store.items(dataset), None)
-    if first is None:
+def find_work_type(store: AnnotationStore, dataset: str) -> Literal["questions", "ratings", "rubrics"]:
+    """Return what annotators of a dataset do: check questions, rate answers, or write rubrics."""
+    first_item = next(store.items(dataset), None)
+    if first_item is None:
         return "questions"
-    return "rubrics" if is_rubric(first.draft.wording) else "ratings" if is_rating(first.draft.wording) else "questions"
+    wording = first_item.draft.wording
+    return "rubrics" if is_rubric(wording) else "ratings" if is_rating(wording) else "questions"
 
 
 def may_annotate(store: AnnotationStore, dataset: str, user: User) -> bool:
-    """Return whether a dataset is assigned to a user; adjudicators and admins see all of them."""
+    """Return whether a user may annotate a dataset: it is assigned to the user, or the user is an adjudicator."""
     return user.may("adjudicate") or store.settings(dataset).admits(user.name)
 
 
-def own_label(item: AnnotationItem, user: User) -> Label | None:
-    """Return the current label of a user on an item, or None."""
+def find_own_label(item: AnnotationItem, user: User) -> Label | None:
+    """Return a user's current label of an item, excluding decisions; None if there is none."""
     return next((label for label in item.labels if label.annotator == user.name and not label.adjudicates), None)
 
 
-def total_of(progress: AnnotationProgress) -> int:
-    """Return the number of items that an annotator has labelled, skipped or yet to label."""
+def count_assigned_items(progress: AnnotationProgress) -> int:
+    """Return how many items an annotator has labelled, has skipped, or still has to label, in total."""
     return progress.mine + progress.skipped + progress.left_for_me
 
 
-def training_offered(store: AnnotationStore, dataset: str) -> bool:
-    """Return whether enough items were settled since the validator was last trained."""
+def is_training_due(store: AnnotationStore, dataset: str) -> bool:
+    """Return whether enough new labels have been settled since the last training to train the validator again."""
     return store.new_labels(dataset) >= store.settings(dataset).retrain_every
 
 
-def retrain_work(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Train the validator of a dataset on its settled items and reorder its queue."""
+def run_training_job(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
+    """Run a job: train a dataset's validator on its settled items and reorder the dataset's queue.
+
+    Args:
+        app: State of the server.
+        payload: Payload of the job with the key ``dataset``.
+        report: Report of the job's progress.
+
+    Returns:
+        Result of the job, with the path of the page that shows it.
+    """
     from climassay.generation.annotation import retrain
 
     dataset = str(payload["dataset"])
     retrain(app.records, app.workspace, dataset, progress=report.progress)
-    return {"page": f"{address(dataset, 'settings')}#retraining"}
+    return {"page": f"{page_path(dataset, 'settings')}#retraining"}
 
 
-def trainings(app: AppState, dataset: str) -> list[Job]:
-    """Return the latest training jobs of a dataset, newest first."""
-    return [job for job in app.jobs.list(KIND) if job.payload["dataset"] == dataset][:MAX_TRAININGS]
+def list_trainings(app: AppState, dataset: str) -> list[Job]:
+    """Return the :data:`MAX_TRAININGS` latest training jobs of a dataset, newest first."""
+    return [job for job in app.jobs.list(JOB_KIND) if job.payload["dataset"] == dataset][:MAX_TRAININGS]
 
 
-def train(app: AppState, dataset: str, user: User) -> str:
-    """Submit a job that trains the validator and return its id; an unfinished job is reused."""
-    queue_of(app, dataset)
-    for job in trainings(app, dataset):
+def submit_training(app: AppState, dataset: str, user: User) -> str:
+    """Submit a job that trains a dataset's validator and return its id; an unfinished job is reused."""
+    require_dataset(app, dataset)
+    for job in list_trainings(app, dataset):
         if not job.ended:
             return job.id
-    return app.jobs.submit(KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)
+    return app.jobs.submit(JOB_KIND, f"Train the validator of {dataset}", {"dataset": dataset}, by=user.name)

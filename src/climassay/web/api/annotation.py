@@ -8,9 +8,9 @@ from starlette.responses import Response
 
 from climassay.api.annotation import LabelFormat
 from climassay.web.access import Annotator
+from climassay.web.annotate.dataset_request import ByAdjudicator, ByManager
 from climassay.web.annotate.files import export_labels, import_labels
-from climassay.web.annotate.pages import ByAdjudicator, ByManager
-from climassay.web.annotate.views import may_annotate, store_of
+from climassay.web.annotate.views import annotation_store, may_annotate
 from climassay.web.api.base import Data, Page, api_router
 from climassay.web.app_state import App
 
@@ -51,7 +51,7 @@ class ImportData(Data):
 @router.get("", response_model=Page[QueueData])
 def list_annotated_datasets(app: App, user: Annotator) -> Any:
     """List the datasets that can be annotated, by name."""
-    store = store_of(app)
+    store = annotation_store(app)
     listed = (queue for queue in store.queues() if may_annotate(store, queue.dataset, user))
     queues = sorted(listed, key=lambda queue: queue.dataset)
     return {"items": [{name: getattr(queue, name) for name in QueueData.model_fields} for queue in queues]}

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.security import HTTPBearer
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from climassay.web.access import bearer, visitor
+from climassay.web.access import bearer_token, current_user
 from climassay.web.app_state import App
 from climassay.web.failures import SignInNeeded
 
@@ -117,8 +117,8 @@ def require_valid_token(request: Request, app: App) -> None:
     Raises:
         SignInNeeded: The header ``Authorization`` holds no valid bearer token.
     """
-    if visitor(request, app) is None and "authorization" in request.headers:
-        if bearer(request) is None:
+    if current_user(request, app) is None and "authorization" in request.headers:
+        if bearer_token(request) is None:
             raise SignInNeeded("Send the token as `Authorization: Bearer TOKEN`.")
         raise SignInNeeded("This token is not valid: it is wrong, or it has been revoked.")
 

@@ -30,11 +30,11 @@ from climassay.web.api.base import (
 from climassay.web.app_state import App
 from climassay.web.ask import QuestionForm, begin_question, question_job
 from climassay.web.checks.pages import CheckFilters, check_text
-from climassay.web.checks.store import ClaimForm, begin_check, checks_of, choose_debate, found_check, visible_to
+from climassay.web.checks.store import ClaimForm, begin_check, choose_debate, find_check, get_check_store, visible_to
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks
 
 router = api_router("", "checks")
@@ -179,7 +179,7 @@ class TranscriptData(Data):
 @router.get("/checks", response_model=Page[CheckData])
 def list_checks(app: App, user: Reader, filters: CheckFilters, limit: Limit = 50, after: After = None) -> Any:
     """List the checks that match the filters, newest first."""
-    checks = checks_of(app).newest(filters, limit=limit + 1, after=after, visibilities=visible_to(user))
+    checks = get_check_store(app).newest(filters, limit=limit + 1, after=after, visibilities=visible_to(user))
     return page_of(checks, limit, lambda check: CheckData.of(check, user))
 
 
@@ -192,25 +192,25 @@ def check_claim(app: App, user: Asker, claim: ClaimToCheck) -> Any:
     """
     form = ClaimForm(**claim.model_dump())
     check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup), force=form.force)
-    return CheckData.of(checks_of(app).get(check).about, user)
+    return CheckData.of(get_check_store(app).get(check).about, user)
 
 
 @router.get("/checks/{check}", response_model=CheckData)
 def get_check(app: App, user: Reader, check: CheckId) -> Any:
     """Get the state and the verdict of a check."""
-    return CheckData.of(found_check(app, check, user)[0].about, user)
+    return CheckData.of(find_check(app, check, user)[0].about, user)
 
 
 @router.get("/checks/{check}/transcript", response_model=TranscriptData)
 def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
     """Get the whole debate; 404 until it has ended."""
-    stored, _ = found_check(app, check, user)
+    stored, _ = find_check(app, check, user)
     if stored.transcript is None:
         raise Missing(f"The check {check} has no transcript: its state is {stored.about.state!r}.")
     return TranscriptData(
         check=CheckData.of(stored.about, user),
         settings=settings_tables(stored.settings),
-        transcript=as_data(CitationLinks(library_of(app)).transcript(stored.transcript)),
+        transcript=as_data(CitationLinks(collection_cache(app)).transcript(stored.transcript)),
     )
 
 

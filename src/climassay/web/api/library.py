@@ -12,7 +12,7 @@ from climassay.web.access import Reader
 from climassay.web.api.base import MAX_NAME_LENGTH, NO_NUL, Data, Page, api_router
 from climassay.web.app_state import App
 from climassay.web.library import pages
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 
 router = api_router("/library", "library")
 
@@ -102,7 +102,7 @@ def list_collections(app: App, user: Reader) -> Any:
             bytes=contents.bytes,
             page=f"/library/{contents.name}",
         )
-        for contents in library_of(app).all_contents()
+        for contents in collection_cache(app).all_contents()
     ]
     return {"items": collections}
 
@@ -140,7 +140,7 @@ def search(
     query = pages.search_query(q, mode, document, show_all, limit)
     if not query.words:
         raise InputError("The query is empty.")
-    results = pages.search_library(library_of(app), query, collection)
+    results = pages.search_library(collection_cache(app), query, collection)
     hits = [
         HitData(
             rank=result.hit.rank,

@@ -31,7 +31,7 @@ from climassay.factcheck.transcript import (
 )
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
-from climassay.web.checks.store import BEGIN, all_events, checks_of, seconds_spent, start_time
+from climassay.web.checks.store import BEGIN, all_events, get_check_store, seconds_spent, start_time
 from climassay.web.jobs import Interrupted, JobReport, Jobs, Stopped, interrupting
 
 Region = Literal["statements", "debate", "passages", "verdict"]
@@ -48,7 +48,7 @@ _DOING: Mapping[type[Ask], str] = {
 
 def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
     """Debate a stored claim; answers that are in the records are reused."""
-    checks, name = checks_of(app), str(payload["check"])
+    checks, name = get_check_store(app), str(payload["check"])
     stored = checks.get(name)
     if stored.about.state == "waiting":
         report.event(BEGIN, {"check": name, "before": payload.get("before", 0.0)})

@@ -12,9 +12,9 @@ from climassay.factcheck.check_store import checks
 from climassay.web.access import CheckModerator, Visitor, may_read
 from climassay.web.accounts import User
 from climassay.web.app_state import App
-from climassay.web.checks.store import checks_of, found_check, visible_to
+from climassay.web.checks.store import find_check, get_check_store, visible_to
 from climassay.web.failures import Missing
-from climassay.web.pages import back_to
+from climassay.web.pages import redirect_to
 
 router = APIRouter(include_in_schema=False)
 
@@ -33,33 +33,33 @@ def require_visible_run(request: Request, app: App, user: Visitor) -> None:
     run = request.path_params.get("run")
     if run is None or not may_read(user, app):
         return
-    check = checks_of(app).ids_by_run([run]).get(run)
-    if check is not None and checks_of(app).get(check).about.visibility not in visible_to(user):
+    check = get_check_store(app).ids_by_run([run]).get(run)
+    if check is not None and get_check_store(app).get(check).about.visibility not in visible_to(user):
         raise Missing(f"There is no run {run[:40]}.")
 
 
 @router.post("/checks/{check}/visibility")
 def set_visibility(app: App, user: CheckModerator, check: str, visibility: Annotated[str, Form()] = "") -> Response:
     """Publish or hide a check that has ended, or take that back."""
-    about = found_check(app, check, user)[0].about
+    about = find_check(app, check, user)[0].about
     readers = next((value for value in VISIBILITIES if value == visibility), None)
     if readers is None:
         raise InputError(f"A check is {', '.join(VISIBILITIES)}, not {visibility[:40]!r}.")
     if about.state == "waiting":
         raise InputError("A check can be published or hidden once its debate has ended.")
-    checks_of(app).set_visibility(check, readers)
-    return back_to(f"/checks/{check}#moderation")
+    get_check_store(app).set_visibility(check, readers)
+    return redirect_to(f"/checks/{check}#moderation")
 
 
 @router.post("/checks/{check}/delete")
 def delete_check(app: App, user: CheckModerator, check: str) -> Response:
     """Delete a check that has ended, with its debate, its reviews, and what only its run has stored."""
-    about = found_check(app, check, user)[0].about
+    about = find_check(app, check, user)[0].about
     if about.state == "waiting":
         raise InputError("Stop the check first: a debate that goes on cannot be deleted.")
-    checks_of(app).delete(check)
+    get_check_store(app).delete(check)
     app.jobs.remove_of("check", check)
     if about.run is not None:
         app.records.forget(about.run)
         app.forget("results:")
-    return back_to("/checks")
+    return redirect_to("/checks")

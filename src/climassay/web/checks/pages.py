@@ -40,27 +40,27 @@ from climassay.web.checks.store import (
     KIND,
     MAX_DATE_LENGTH,
     ClaimForm,
-    begin_again,
     begin_check,
-    checks_of,
+    cancel_check,
     choose_debate,
     claim_review_data,
-    claim_review_of,
     debate_choices,
-    end_check,
-    found_check,
+    find_check,
+    get_check_store,
+    make_publication,
     may_begin_again,
     may_stop,
-    publication_of,
+    queue_unqueued_checks,
+    require_claim_review,
+    restart_check,
     similar_checks,
-    submit_forgotten,
     visible_to,
 )
 from climassay.web.failures import Missing, SignInNeeded, in_plain_words
 from climassay.web.jobs import Job
-from climassay.web.library.cache import found_passage, library_of
+from climassay.web.library.cache import collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
-from climassay.web.pages import PageNumber, as_file, back_to, clean_text, page, part_of
+from climassay.web.pages import PageNumber, as_file, clean_text, make_part, page, redirect_to
 from climassay.web.redaction import Redactor
 
 router = APIRouter(include_in_schema=False)
@@ -87,11 +87,11 @@ def register(app: AppState) -> None:
     Raises:
         InputError: A debate configuration cannot be read.
     """
-    checks_of(app)
+    get_check_store(app)
     if app.settings.debates:  # Without files the collections are opened, which takes a second: later.
         debate_choices(app)
     app.jobs.register(KIND, check_claim, "checks")
-    submit_forgotten(app)
+    queue_unqueued_checks(app)
 
 
 @router.get("/check")
@@ -121,15 +121,15 @@ def submit_claim(request: Request, app: App, user: Asker, form: Annotated[ClaimF
         claim, debate = form.cleaned(), choose_debate(app, form.setup)
     except InputError as error:
         return _form(request, app, form, error=str(error), status=400)
-    checks = checks_of(app)
+    checks = get_check_store(app)
     waiting_check = checks.find_waiting(claim, user.name, debate.name)
     if waiting_check is not None:
-        return back_to(f"/checks/{waiting_check}")
+        return redirect_to(f"/checks/{waiting_check}")
     past = [] if form.anyway else similar_checks(app, claim.text)
     if past:
         checks_by_run = checks.ids_by_run([past_check.run for past_check in past])
         return page(request, "checks/past.html.j2", form=form, claim=claim, past=past, checks_by_run=checks_by_run)
-    return back_to(f"/checks/{begin_check(app, user, claim, debate, force=form.force)}")
+    return redirect_to(f"/checks/{begin_check(app, user, claim, debate, force=form.force)}")
 
 
 def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", status: int = 200) -> Response:
@@ -149,7 +149,7 @@ def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", 
 @router.get("/checks/{check}")
 def show_check(request: Request, app: App, user: Reader, check: str) -> Response:
     """Show a check: the debate while it goes on, afterwards the verdict with the debate that led to it."""
-    stored, job = found_check(app, check, user)
+    stored, job = find_check(app, check, user)
     name_of = display_names(app, user)
     common: dict[str, Any] = {
         "about": stored.about,
@@ -164,7 +164,7 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
         stoppable = stored.about.state == "waiting" and may_stop(user, stored.about)
         values = _live_values(app, stored, job)
         return page(request, "checks/live.html.j2", job=job, stoppable=stoppable, **common, **values)
-    reviews = checks_of(app).reviews(check)
+    reviews = get_check_store(app).reviews(check)
     own_reviews = [item for item in reviews if user is not None and item.by == user.name]
     return page(
         request,
@@ -175,10 +175,10 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
         claim_review=claim_review_data(app, stored),
         **common,
         **check_values(
-            library_of(app),
+            collection_cache(app),
             stored.transcript,
             load_scale(stored.settings.scale),
-            publication_of(app, stored.about, reviews, name_of),
+            make_publication(app, stored.about, reviews, name_of),
         ),
     )
 
@@ -186,22 +186,22 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
 @router.get("/checks/{check}/debate")
 def show_new_events(request: Request, app: App, user: Reader, check: str, after: int = 0) -> Response:
     """Return the part of the page that shows the events of a debate after a number."""
-    stored, job = found_check(app, check, user)
+    stored, job = find_check(app, check, user)
     return page(request, "checks/news.html.j2", settings=stored.settings, **_live_values(app, stored, job, after))
 
 
 @router.post("/checks/{check}/stop")
 def stop_check(app: App, user: Asker, check: str) -> Response:
     """Stop a check."""
-    end_check(app, user, check)
-    return back_to(f"/checks/{check}")
+    cancel_check(app, user, check)
+    return redirect_to(f"/checks/{check}")
 
 
 @router.post("/checks/{check}/again")
 def resume_check(app: App, user: Asker, check: str) -> Response:
     """Resume a check that failed or was stopped; stored answers are reused."""
-    begin_again(app, user, check)
-    return back_to(f"/checks/{check}")
+    restart_check(app, user, check)
+    return redirect_to(f"/checks/{check}")
 
 
 def _live_values(app: AppState, stored: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def _live_values(app: AppState, stored: StoredCheck, job: Job | None, after: int
     debate = live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
     numbers = {source.number for source in debate.sources}
     elapsed = None if debate.began is None else max(0.0, time.time() - debate.began)
-    past = checks_of(app).durations(settings.model, len(settings.advocates))
+    past = get_check_store(app).durations(settings.model, len(settings.advocates))
     return {
         **shared_values(load_scale(settings.scale), numbers),
         "entries": debate.after(after),
@@ -231,37 +231,37 @@ def review_check(
     comment: Annotated[str, Form()] = "",
 ) -> Response:
     """Store the user's opinion of a verdict; a later one replaces an earlier one."""
-    found_check(app, check, user)
+    find_check(app, check, user)
     # Browsers send line ends as CR and LF.
-    checks_of(app).review(check, user.name, opinion, comment.replace("\r\n", "\n"))
-    return back_to(f"/checks/{check}#reviews")
+    get_check_store(app).review(check, user.name, opinion, comment.replace("\r\n", "\n"))
+    return redirect_to(f"/checks/{check}#reviews")
 
 
 @router.get("/checks/{check}/check.json")
 def download_data(app: App, user: Reader, check: str) -> Response:
     """Download the claim, the whole debate and the reviews as JSON."""
-    stored, _ = found_check(app, check, user)
+    stored, _ = find_check(app, check, user)
     if stored.transcript is not None:
-        stored = replace(stored, transcript=CitationLinks(library_of(app)).transcript(stored.transcript))
-    data = visible_data(user, check_data(stored, checks_of(app).reviews(check)), display_names(app, user))
+        stored = replace(stored, transcript=CitationLinks(collection_cache(app)).transcript(stored.transcript))
+    data = visible_data(user, check_data(stored, get_check_store(app).reviews(check)), display_names(app, user))
     return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
 
 @router.get("/checks/{check}/claimreview.json")
 def download_claim_review(app: App, user: Reader, check: str) -> Response:
     """Download the verdict as schema.org ClaimReview."""
-    result = json.dumps(claim_review_of(app, check, user), ensure_ascii=False, indent=2)
+    result = json.dumps(require_claim_review(app, check, user), ensure_ascii=False, indent=2)
     return as_file(result, f"{check}.claimreview.json", "application/ld+json")
 
 
 @router.get("/checks/{check}/page.html")
 def download_page(app: App, user: Reader, check: str) -> Response:
     """Download the fact-check as one self-contained HTML file."""
-    stored, _ = found_check(app, check, user)
+    stored, _ = find_check(app, check, user)
     if stored.transcript is None:
         raise Missing("This check has no result, so it has no page.")
-    transcript = CitationLinks(library_of(app)).transcript(stored.transcript)
-    publication = publication_of(app, stored.about, checks_of(app).reviews(check), display_names(app, user))
+    transcript = CitationLinks(collection_cache(app)).transcript(stored.transcript)
+    publication = make_publication(app, stored.about, get_check_store(app).reviews(check), display_names(app, user))
     return as_file(factcheck_page(transcript, load_scale(stored.settings.scale), publication), f"{check}.html")
 
 
@@ -282,7 +282,7 @@ CheckFilters = Annotated[CheckFilter, Depends(check_filters)]
 @router.get("/checks")
 def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters, number: PageNumber = 1) -> Response:
     """Show the checks that match the filters, newest first, fifty per page."""
-    checks = checks_of(app)
+    checks = get_check_store(app)
     matches = checks.list(filters, number, visible_to(user))
     parameters = {
         _PARAMETER_NAMES.get(field.name, field.name): getattr(filters, field.name) for field in fields(filters)
@@ -295,7 +295,7 @@ def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters,
         request,
         "checks/list.html.j2",
         matches=matches,
-        part=part_of(matches.checks, number, matches.total, PAGE_SIZE, "/checks", parameters),
+        part=make_part(matches.checks, number, matches.total, PAGE_SIZE, "/checks", parameters),
         parameters=parameters,
         query=query,
         filter_texts=_filter_texts(filters, reviewers),
@@ -335,13 +335,13 @@ def download_all(request: Request, app: App, user: Reader, filters: CheckFilters
     """Download the checks that match, newest first: as a table, or as JSON lines with their debates."""
     if format not in FORMATS:
         raise Missing(f"Checks are available as {', '.join(FORMATS)}, not as {format[:20]}.")
-    checks = checks_of(app)
+    checks = get_check_store(app)
     checks.newest(
         filters, limit=1, visibilities=visible_to(user)
     )  # Invalid filters are reported before the download starts.
     name = f"checks.{format}"
     name_of = display_names(app, user)
-    links = CitationLinks(library_of(app))
+    links = CitationLinks(collection_cache(app))
 
     def export(check: dict[str, Any]) -> dict[str, Any]:
         if check.get("transcript") is not None:
@@ -437,7 +437,7 @@ def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
     if not names:
         raise InputError("Choose at least one collection to compare the text with.")
     for name in names:
-        library_of(app).browse(name)
+        collection_cache(app).browse(name)
     sentences = check_sentences(text, app.collections(names), overstated=overstatement)
     return TextCheck("the text", names, sentences)
 
@@ -462,7 +462,7 @@ def _text_page(
     error: str = "",
     status: int = 200,
 ) -> Response:
-    contents = library_of(app).all_contents()
+    contents = collection_cache(app).all_contents()
     return page(
         request,
         "checks/text.html.j2",
@@ -480,13 +480,13 @@ def _text_page(
 
 def _evidence_links(app: AppState, result: TextCheck) -> Callable[[SentenceEvidence], Evidence | None]:
     """Return a function that finds the page of a piece of evidence, with its quotation marked."""
-    library = library_of(app)
+    library = collection_cache(app)
     links = CitationLinks(library)
 
     def link(evidence: SentenceEvidence) -> Evidence | None:
         for name in result.collections:
             try:
-                passage = found_passage(library, name, evidence.passage)
+                passage = find_passage(library, name, evidence.passage)
             except Missing:
                 continue
             return links.evidence(name, passage, [evidence.quotation] if evidence.quotation else ())

@@ -32,7 +32,7 @@ from climassay.web.accounts import User
 from climassay.web.app_state import AppState
 from climassay.web.failures import Failure, Missing, Refused
 from climassay.web.jobs import Job, JobEvent, Jobs
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks
 
 KIND = "check"
@@ -78,7 +78,7 @@ def debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
     """
     if app.settings.debates:
         return app.shared("debate set-ups", lambda: _from_files(app.settings.debates))
-    names = library_of(app).with_passages()
+    names = collection_cache(app).with_passages()
     if names:
         # An advocate for each collection, under its name as far as that can be an advocate's.
         advocates: dict[str, AdvocateSettings] = {}
@@ -123,7 +123,7 @@ def _from_files(paths: Sequence[Path]) -> tuple[DebateChoice, ...]:
     return tuple(choices)
 
 
-def checks_of(app: AppState) -> CheckStore:
+def get_check_store(app: AppState) -> CheckStore:
     """Return the store of a server's checks."""
     return app.shared("checks", lambda: CheckStore(app.records))
 
@@ -135,13 +135,13 @@ def visible_to(user: User | None) -> tuple[Visibility, ...]:
     return get_args(Visibility) if user.may("moderate checks") else ("unpublished", "published")
 
 
-def found_check(app: AppState, check: str, user: User | None) -> tuple[StoredCheck, Job | None]:
+def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredCheck, Job | None]:
     """Return a check and its job; if the job ended before the work began, the check is ended first.
 
     Raises:
         Missing: There is no such check, or the user may not read it.
     """
-    checks = checks_of(app)
+    checks = get_check_store(app)
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
     stored = checks.get(check)
@@ -198,17 +198,17 @@ def submit_check(app: AppState, about: CheckSummary, asker: str = "") -> None:
         about: The check.
         asker: User whose limit the check counts towards.
     """
-    checks_of(app).reopen(about.id)
+    get_check_store(app).reopen(about.id)
     title = job_title("Check", about.claim.text)
     before = 0.0 if about.job is None else seconds_spent(app.jobs, about.job) or 0.0
     job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker, "before": before}, about.by)
-    checks_of(app).assign_job(about.id, job)
+    get_check_store(app).assign_job(about.id, job)
 
 
-def submit_forgotten(app: AppState) -> None:
+def queue_unqueued_checks(app: AppState) -> None:
     """Queue the checks that were stored but not queued when the server was killed."""
-    for check in checks_of(app).unassigned():
-        submit_check(app, checks_of(app).get(check).about)
+    for check in get_check_store(app).unassigned():
+        submit_check(app, get_check_store(app).get(check).about)
 
 
 def may_stop(user: User | None, about: CheckSummary) -> bool:
@@ -228,20 +228,20 @@ def may_begin_again(user: User | None, stored: StoredCheck) -> bool:
     return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"
 
 
-def end_check(app: AppState, user: User, check: str) -> None:
+def cancel_check(app: AppState, user: User, check: str) -> None:
     """Stop a check; do nothing if it has ended.
 
     Raises:
         Missing: There is no such check.
         Refused: The user may not stop it.
     """
-    stored, job = found_check(app, check, user)
+    stored, job = find_check(app, check, user)
     if not may_stop(user, stored.about):
         raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
     if stored.about.state == "waiting":
         if job is not None:
             app.jobs.stop(job.id)
-        checks_of(app).stop(check)
+        get_check_store(app).stop(check)
 
 
 def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
@@ -252,7 +252,7 @@ def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
         return find_past(app.records, claim, encoder, limit=MAX_PAST_CHECKS)
 
 
-def publication_of(
+def make_publication(
     app: AppState, about: CheckSummary, reviews: Sequence[CheckReview], name_of: Callable[[str | None], str]
 ) -> Publication:
     """Return publisher, address, date and current reviews of a check.
@@ -289,12 +289,12 @@ def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | No
         return None
     # An adjudicator or admin who is still let in must agree, and nobody disagree.
     adjudicators = {user.name for user in app.accounts.users() if user.active and user.may("moderate checks")}
-    reviews = [review for review in checks_of(app).reviews(about.id) if review.current]
+    reviews = [review for review in get_check_store(app).reviews(about.id) if review.current]
     is_approved = any(review.opinion == "agree" and review.by in adjudicators for review in reviews)
     if not is_approved or any(review.opinion == "disagree" for review in reviews):
         return None
     return claim_review(
-        CitationLinks(library_of(app)).transcript(stored.transcript),
+        CitationLinks(collection_cache(app)).transcript(stored.transcript),
         url=f"{app.settings.root}/checks/{about.id}",
         author=publisher,
         published=None if about.ended_at is None else iso_time(about.ended_at)[:10],
@@ -302,13 +302,13 @@ def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | No
     )
 
 
-def claim_review_of(app: AppState, check: str, user: User | None) -> dict[str, Any]:
+def require_claim_review(app: AppState, check: str, user: User | None) -> dict[str, Any]:
     """Return the verdict as schema.org ClaimReview.
 
     Raises:
         Missing: There is no such check, or no ClaimReview of it.
     """
-    result = claim_review_data(app, found_check(app, check, user)[0])
+    result = claim_review_data(app, find_check(app, check, user)[0])
     if result is None:
         why = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
         why = why if app.settings.publisher else "it cannot be published: the server names no publisher"
@@ -380,7 +380,7 @@ def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *
     Raises:
         Busy: Too many checks and questions are waiting.
     """
-    checks = checks_of(app)
+    checks = get_check_store(app)
     waiting_check = checks.find_waiting(claim, user.name, debate.name)
     if waiting_check is not None:
         return waiting_check
@@ -391,14 +391,14 @@ def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *
     return check
 
 
-def begin_again(app: AppState, user: User, check: str) -> None:
+def restart_check(app: AppState, user: User, check: str) -> None:
     """Resume a check that ended without a result; do nothing if it is waiting or has a result.
 
     Raises:
         Refused: It was stopped, and the user may not resume it.
         Busy: Too many checks and questions are waiting.
     """
-    stored, _ = found_check(app, check, user)
+    stored, _ = find_check(app, check, user)
     if may_begin_again(user, stored):
         require_capacity(app, user)
         submit_check(app, stored.about, user.name)
@@ -414,7 +414,7 @@ def require_capacity(app: AppState, user: User) -> None:
         TooMany: Too many of this user are waiting.
     """
     unfinished = app.jobs.unended((KIND, ASK))
-    if checks_of(app).count_waiting() + sum(job.kind == ASK for job in unfinished) >= MAX_WAITING:
+    if get_check_store(app).count_waiting() + sum(job.kind == ASK for job in unfinished) >= MAX_WAITING:
         raise Busy("Too many claims and questions are waiting: try again later.")
     if sum(job.payload.get("asker") == user.name for job in unfinished) >= MAX_WAITING_PER_USER:
         raise TooMany("You have reached the limit of waiting claims and questions: wait until one is done.")

@@ -224,7 +224,7 @@ class CollectionCache:
         return self._remote_listing[1]
 
 
-def found_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
+def find_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
     """Return a passage.
 
     Raises:
@@ -235,7 +235,7 @@ def found_passage(library: CollectionCache, name: str, passage_id: str) -> Passa
         return opened.passage(passage_id)
 
 
-def library_of(app: AppState) -> CollectionCache:
+def collection_cache(app: AppState) -> CollectionCache:
     """Return the collections of a server."""
     return app.shared("library", lambda: CollectionCache(app))
 

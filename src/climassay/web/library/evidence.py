@@ -24,7 +24,7 @@ from climassay.reporting.marking import mark_spans, stems
 from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState, ResultCache
 from climassay.web.failures import Missing
-from climassay.web.library.cache import CollectionCache, found_passage, library_of
+from climassay.web.library.cache import CollectionCache, collection_cache, find_passage
 from climassay.web.pages import page
 
 router = APIRouter(prefix="/library", include_in_schema=False)
@@ -143,7 +143,7 @@ class PageDrawer:
 @router.get("/{collection}/documents/{document_id}/original")
 def download_original(app: App, user: Member, collection: str, document_id: str) -> Response:
     """Download the file that a document was read from."""
-    library = library_of(app)
+    library = collection_cache(app)
     document = library.contents(collection).document(document_id)
     file = library.originals.find(document_id)
     if file is None:
@@ -174,14 +174,14 @@ def show_page(
     If no quotation is on the first page of a passage, redirect to a later page that has one.
     """
     title, drawn = _drawn(app, collection, document_id, number)
-    library = library_of(app)
+    library = collection_cache(app)
     document_path = f"/library/{quote(collection)}/documents/{quote(document_id)}"
     query = urlencode([("passage", passage), *(("quote", quotation) for quotation in quotations)]) if passage else ""
 
     def address(other: int) -> str:
         return f"{document_path}/pages/{other}" + (f"?{query}" if query else "")
 
-    cited = found_passage(library, collection, passage) if passage else None
+    cited = find_passage(library, collection, passage) if passage else None
     marked_spans = marks_on(drawn, cited, quotations)
     if cited is not None and cited.document_id == document_id and quotations and not any(marked_spans):
         last = min(cited.last_page or number, number + FURTHER_PAGES, drawn.pages)
@@ -227,7 +227,7 @@ def _drawn(app: AppState, collection: str, document_id: str, number: int) -> tup
     Raises:
         Missing: There is no such document or page, the file was not stored, or the page cannot be rendered.
     """
-    library = library_of(app)
+    library = collection_cache(app)
     document = library.contents(collection).document(document_id)
     file = library.originals.find_pdf(document_id)
     if file is None:

@@ -25,7 +25,7 @@ from climassay.reporting.results import csv_lines
 from climassay.web.access import DocumentAdder, DocumentRemover, Reader, may_stop
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import Missing, missing
-from climassay.web.library.cache import CollectionCache, found_passage, library_of
+from climassay.web.library.cache import CollectionCache, collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.uploads import (
     ALLOWED_SUFFIXES,
@@ -33,14 +33,23 @@ from climassay.web.library.uploads import (
     KIND,
     MAX_FILES,
     add_documents,
-    addition_of,
     outcomes_of,
+    parse_addition,
     receive_addition,
     single_line,
     submit,
     tidy,
 )
-from climassay.web.pages import PageNumber, as_file, back_to, clamp_page, cut_page, is_web_address, page, part_of
+from climassay.web.pages import (
+    PageNumber,
+    as_file,
+    clamp_page,
+    is_web_address,
+    make_part,
+    page,
+    redirect_to,
+    slice_page,
+)
 
 MAX_QUERY_LENGTH = 1000
 """Maximum number of characters of a query."""
@@ -193,7 +202,7 @@ def register(app: AppState) -> None:
 @router.get("/search")
 def show_search(request: Request, app: App, reader: Reader, query: SearchQuery) -> Response:
     """Search all collections."""
-    library = library_of(app)
+    library = collection_cache(app)
     results = search_library(library, query) if query.words else None
     return page(request, "library/search.html.j2", **_search_values(library, "/library/search", query, results))
 
@@ -238,7 +247,7 @@ def _search_parameters(query: SearchRequest) -> dict[str, str | int]:
 
 
 def _search_download(app: AppState, query: SearchRequest, format: str, collection_name: str = "") -> Response:
-    library = library_of(app)
+    library = collection_cache(app)
     if collection_name:
         library.browse(collection_name)  # Raises Missing even if the query is empty.
     results = search_library(library, query, collection_name) if query.words else SearchResults((), False, False)
@@ -284,7 +293,7 @@ def upload(
         if not collection:
             raise InputError("Choose a collection, or name a new one.")
         if not values["new_collection"].strip():
-            library_of(app).browse(collection)
+            collection_cache(app).browse(collection)
         details = {name: values[name] for name in DETAILS}
         job = submit(app, receive_addition(app, files, collection=collection, **details), user.name)
     except InputError as error:
@@ -292,7 +301,7 @@ def upload(
             return JSONResponse({"error": str(error)}, 400)
         return _upload_page(request, app, values, error=str(error), status=400)
     address = f"/library/uploads/{job}"
-    return JSONResponse({"page": address}) if from_script else back_to(address)
+    return JSONResponse({"page": address}) if from_script else redirect_to(address)
 
 
 @router.get("/uploads/{job_id}")
@@ -302,7 +311,7 @@ def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) ->
         job = app.jobs.get(job_id)
     if job.kind != KIND:
         raise Missing(f"The job {job_id!r} is not an upload.")
-    addition = addition_of(job)
+    addition = parse_addition(job)
     return page(
         request,
         "library/upload_job.html.j2",
@@ -310,7 +319,7 @@ def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) ->
         collection=addition.collection,
         files=len(addition.upload.files) + len(addition.upload.refused),
         outcomes=outcomes_of(app, job),
-        there=library_of(app).has(addition.collection),
+        there=collection_cache(app).has(addition.collection),
         may_stop=may_stop(job, user),
     )
 
@@ -327,15 +336,15 @@ def edit_document(
 ) -> Response:
     """Change the title, author and date of a document."""
     details = {"title": single_line(title), "author": single_line(author), "date": single_line(date)}
-    library_of(app).edit_document(collection, document_id, **details)
-    return back_to(f"/library/{quote(collection)}/documents/{quote(document_id)}")
+    collection_cache(app).edit_document(collection, document_id, **details)
+    return redirect_to(f"/library/{quote(collection)}/documents/{quote(document_id)}")
 
 
 @router.post("/{collection}/documents/{document_id}/remove")
 def remove_document(app: App, user: DocumentRemover, collection: str, document_id: str) -> Response:
     """Remove a document from a collection."""
-    library_of(app).remove_document(collection, document_id)
-    return back_to(f"/library/{collection}")
+    collection_cache(app).remove_document(collection, document_id)
+    return redirect_to(f"/library/{collection}")
 
 
 @router.post("/{collection}/remove")
@@ -343,11 +352,11 @@ def remove_library_collection(
     request: Request, app: App, user: DocumentRemover, collection: str, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
     """Delete a collection if its name was typed as a confirmation."""
-    library_of(app).browse(collection)
+    collection_cache(app).browse(collection)
     if confirmed.strip() != collection:
         raise InputError(f"The collection {collection} was not removed: type its name to confirm.")
     remove_collection(app.workspace, collection)
-    return back_to("/library")
+    return redirect_to("/library")
 
 
 def _upload_page(
@@ -359,7 +368,7 @@ def _upload_page(
         status=status,
         values={"collection": "", "new_collection": "", **dict.fromkeys(DETAILS, ""), **values},
         error=error,
-        collections=[contents.name for contents in library_of(app).all_contents()],
+        collections=[contents.name for contents in collection_cache(app).all_contents()],
         suffixes=ALLOWED_SUFFIXES,
         max_files=MAX_FILES,
         max_bytes=app.settings.upload_bytes,
@@ -370,7 +379,7 @@ def _upload_page(
 @router.get("")
 def show_collections(request: Request, app: App, reader: Reader) -> Response:
     """Show all collections."""
-    return page(request, "library/collections.html.j2", collections=library_of(app).all_contents(), modes=MODES)
+    return page(request, "library/collections.html.j2", collections=collection_cache(app).all_contents(), modes=MODES)
 
 
 @router.get("/{collection}")
@@ -383,16 +392,16 @@ def show_collection(
     number: PageNumber = 1,
 ) -> Response:
     """Show the documents of a collection, and the hits of a search in it."""
-    contents = library_of(app).contents(collection)
-    results = search_library(library_of(app), query, collection) if query.words else None
-    values = _search_values(library_of(app), f"/library/{collection}", query, results)
+    contents = collection_cache(app).contents(collection)
+    results = search_library(collection_cache(app), query, collection) if query.words else None
+    values = _search_values(collection_cache(app), f"/library/{collection}", query, results)
     return page(
         request,
         "library/collection.html.j2",
         contents=contents,
-        titles=library_of(app).titles().of(collection),
-        kept=library_of(app).originals.bytes_of(document.id for document in contents.documents),
-        part=cut_page(contents.documents, number, DOCUMENTS_PER_PAGE, f"/library/{quote(collection)}", {}),
+        titles=collection_cache(app).titles().of(collection),
+        kept=collection_cache(app).originals.bytes_of(document.id for document in contents.documents),
+        part=slice_page(contents.documents, number, DOCUMENTS_PER_PAGE, f"/library/{quote(collection)}", {}),
         **values,
     )
 
@@ -402,7 +411,7 @@ def download_passages(app: App, reader: Reader, collection: str, format: str) ->
     """Download all passages of a collection."""
     if format not in ("jsonl", "csv"):
         raise Missing("Passages are available as .jsonl and as .csv.")
-    passages = library_of(app).browse(collection).iterate_passages()
+    passages = collection_cache(app).browse(collection).iterate_passages()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if format == "csv":
         plain = (row | {"headings": " > ".join(row["headings"])} for row in rows)
@@ -423,8 +432,8 @@ def show_passage(
     q: Annotated[str, Query(max_length=MAX_QUERY_LENGTH)] = "",
 ) -> Response:
     """Show a passage with its neighbours; quotations or the words of a query are marked."""
-    library = library_of(app)
-    stored = found_passage(library, collection, passage_id)
+    library = collection_cache(app)
+    stored = find_passage(library, collection, passage_id)
     passage = library.titles().titled(collection, stored)
     positions = range(max(passage.position - 1, 0), passage.position + 2)
     nearby = library.browse(collection).passages_at(passage.document_id, positions)
@@ -460,7 +469,7 @@ def show_document(
     number: PageNumber = 1,
 ) -> Response:
     """Show the passages of a document in reading order; text that neighbours share appears once."""
-    library = library_of(app)
+    library = collection_cache(app)
     document = library.contents(collection).document(document_id)
     if number > clamp_page(number, document.expected, PASSAGES_PER_PAGE):
         n_pages = clamp_page(number, document.expected, PASSAGES_PER_PAGE)
@@ -483,7 +492,7 @@ def show_document(
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
         longest_title=MAX_TITLE_LENGTH,
-        part=part_of(texts, number, document.expected, PASSAGES_PER_PAGE, address, {}),
+        part=make_part(texts, number, document.expected, PASSAGES_PER_PAGE, address, {}),
     )
 
 

@@ -31,7 +31,7 @@ from climassay.errors import DocumentError, InputError
 from climassay.web.app_state import AppState
 from climassay.web.failures import TooLarge
 from climassay.web.jobs import Job, JobReport
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 from climassay.web.pages import is_web_address
 from climassay.workspace import Workspace
 
@@ -300,7 +300,7 @@ class FileOutcome:
 _ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
 
 
-def addition_of(job: Job) -> Addition:
+def parse_addition(job: Job) -> Addition:
     """Return the addition in the payload of a job."""
     return _ADDITION.validate_python(job.payload)
 
@@ -326,7 +326,7 @@ def receive_addition(
         TooLarge: A file is too large; nothing remains stored.
     """
     check_name(collection)
-    if collection.lower() in RESERVED and not library_of(app).has(collection):
+    if collection.lower() in RESERVED and not collection_cache(app).has(collection):
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
     named = {"title": title, "author": author, "date": date, "licence": licence}
     details = {name: optional_text(text, name) for name, text in named.items()}
@@ -378,7 +378,7 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
 
 def outcomes_of(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
     """Return the outcomes of the files of a job so far, refused ones first."""
-    refused = addition_of(job).upload.refused
+    refused = parse_addition(job).upload.refused
     return (
         *(FileOutcome(refused_file.name, "refused", notes=(refused_file.reason,)) for refused_file in refused),
         *_reported(app, job.id),
@@ -408,7 +408,7 @@ def _add_file(
     passages, skipped = 0, list(read.skipped)
     if read.documents:
         try:
-            collection = library_of(app).search_or_make(addition.collection)
+            collection = collection_cache(app).search_or_make(addition.collection)
             added = collection.add(read.documents, keep_originals=app.settings.originals, on_progress=on_progress)
         except InputError as error:
             return FileOutcome(file.name, "refused", notes=(str(error),))

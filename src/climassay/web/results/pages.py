@@ -1,13 +1,9 @@
 """Pages of results: runs, their tables and figures, fact-checks, comparisons, datasets, usage."""
 
-import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from functools import cache
-from itertools import count
-from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
-from urllib.parse import urlencode
+from typing import Annotated, Any, Literal, cast, get_args
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
@@ -42,54 +38,45 @@ from climassay.records.queries import (
 )
 from climassay.records.recorded_answers import iterate_answers
 from climassay.records.store import cached
-from climassay.reporting import Prose, Report, Section, Table, as_csv, as_latex, as_markdown
-from climassay.reporting.html import (
-    FIGURES,
-    Block,
-    as_svg,
-    block_script,
-    block_style,
-    render_block,
-    report_data,
-    report_from_data,
-)
+from climassay.reporting import Prose, Report, Section, Table, as_csv
+from climassay.reporting.html import report_data, report_from_data
 from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import hidden_runs, require_visible_run
 from climassay.web.failures import Missing
-from climassay.web.library.cache import library_of
+from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks, check_values
-from climassay.web.pages import PageNumber, Search, as_file, clamp_page, cut_page, page, part_of
+from climassay.web.pages import PageNumber, Search, as_file, clamp_page, make_part, page, slice_page
+from climassay.web.results.blocks import block_assets, block_files, section_views
 from climassay.web.results.stored_run import (
     StoredRun,
     count_rows,
-    experiment_page,
     find_run_summary,
     find_stored_run,
     flat_values,
     paper_scores,
     run_data,
+    run_experiment_report,
 )
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_visible_run)])
-_KEEP = {"Cache-Control": "public, max-age=31536000, immutable"}
-PAGE = 50
-MOST_LINES = 120
-ROWS_AT_ONCE = 1000
-"""Number of stored rows in one chunk of a run's JSON."""
+PAGE_SIZE = 50
+MAX_SETTINGS = 120
+ROWS_PER_CHUNK = 1000
+"""Number of stored rows that are sent at a time when a run is downloaded as JSON."""
 MAX_RUNS = 8
 MAX_OFFERED_RUNS = 50
-"""Maximum number of runs that the comparison offers, besides the chosen ones."""
-DRAFTS = 60
-"""Maximum number of drafts on a page; a report contains more, and the dataset's export contains all."""
+"""Maximum number of recent runs that the comparison page offers, in addition to the selected runs."""
+MAX_DRAFTS = 60
+"""Maximum number of drafts shown on a dataset's page; its report shows more, and its export contains all."""
 Published = Literal["", "gold", "silver"]
-PublishedWanted = Annotated[Published, Query(description="Results of the paper to show beside an experiment's.")]
-Show = Literal["", "tables", "figures"]
+PublishedQuery = Annotated[Published, Query(description="Results of the paper to show beside an experiment's.")]
+ReportPart = Literal["", "tables", "figures"]
 """Part of a run's report that a page shows; empty for the overview."""
-FEW_BLOCKS = 6
-"""Maximum number of tables, figures and texts up to which an overview shows all of them."""
+MAX_OVERVIEW_BLOCKS = 6
+"""Maximum number of blocks of a report that the overview of a run shows completely; longer reports are shortened."""
 Level = Literal["overall", "base", "reasoning", "hypothetical"]
-RunsWanted = Annotated[list[str], Query(max_length=64)]
+RunsQuery = Annotated[list[str], Query(max_length=64)]
 COLUMNS: tuple[tuple[str, str, bool], ...] = (
     ("", "Run", False),
     ("command", "Command", False),
@@ -102,142 +89,11 @@ COLUMNS: tuple[tuple[str, str, bool], ...] = (
     ("tokens", "Tokens", True),
     ("cost", "Cost", True),
 )
-"""Columns of the list of runs: name for sorting (empty if not sortable), heading, and whether it is a number."""
-
-
-def table_json(table: Table) -> str:
-    """Return a table as JSON: title, note, headings, rows and marks."""
-    headings = [column.label for column in table.columns]
-    data = {"title": table.title, "note": table.note, "columns": headings, "rows": table.rows}
-    return json.dumps(data | {"marks": marks_of(table)}, ensure_ascii=False, indent=1)
-
-
-def marks_of(table: Table) -> list[dict[str, Any]]:
-    """Return the marked cells of a table, in order."""
-    marks = sorted(table.marks.items())
-    return [{"row": row, "column": column, "marks": sorted(result)} for (row, column), result in marks]
-
-
-TABLE_FORMS: Mapping[str, Callable[[Table], str]] = {
-    "csv": as_csv,
-    "md": as_markdown,
-    "tex": as_latex,
-    "json": table_json,
-}
-
-
-class BlockView(NamedTuple):
-    """A block of a report, rendered for a page."""
-
-    html: Any
-    """Escaped markup."""
-    kind: Literal["table", "figure", ""] = ""
-    title: str = ""
-    files: Sequence[tuple[str, str]] = ()
-    """Format and address of each file in which the block can be downloaded."""
-    rows: int = 0
-
-
-class SectionView(NamedTuple):
-    """A section of a report, rendered for a page."""
-
-    id: str
-    heading: str
-    blocks: Sequence[BlockView]
-
-
-def section_views(report: Report, address: str, query: Mapping[str, str] | None = None) -> list[SectionView]:
-    """Return sections with rendered blocks; blocks are numbered over the whole report.
-
-    Args:
-        report: Report to show.
-        address: Address of the page; the addresses of its blocks' files begin with it.
-        query: Passed on to these files.
-    """
-    end = "?" + urlencode(query, safe=",") if query else ""
-    numbers = count(1)
-
-    def view(block: Block, section: str) -> BlockView:
-        number = next(numbers)
-        html = render_block(block, section, number)
-        if isinstance(block, Table):
-            files = [(form, f"{address}/tables/{number}.{form}{end}") for form in TABLE_FORMS]
-            return BlockView(html, "table", block.title, files, len(block.rows))
-        if isinstance(block, FIGURES):
-            return BlockView(html, "figure", block.title, [("svg", f"{address}/figures/{number}.svg{end}")])
-        return BlockView(html)
-
-    return [
-        SectionView(f"s{index}", section.heading, [view(block, f"s{index}") for block in section.blocks])
-        for index, section in enumerate(report.sections, start=1)
-    ]
-
-
-NamedReport = tuple[Report, str]
-"""Report and the prefix of its file names."""
-
-
-def block_files(
-    router: APIRouter, address: str, *, figures: bool = True
-) -> Callable[[Callable[..., NamedReport]], Callable[..., NamedReport]]:
-    """Register routes that send each table and figure of a report as a file, below the address of its page.
-
-    Args:
-        router: Gets the routes; whoever may not have the report gets none of its blocks.
-        address: Address of the page.
-        figures: Whether it can have figures.
-    """
-
-    def add(report: Callable[..., NamedReport]) -> Callable[..., NamedReport]:
-        def send_table(number: int, form: str, named: NamedReport = Depends(report)) -> Response:
-            table = _block_at(named[0], number, Table, "table")
-            if form not in TABLE_FORMS:
-                raise Missing(f"Tables are available as {', '.join(TABLE_FORMS)}, not as {form[:20]}.")
-            return as_file(TABLE_FORMS[form](table), f"{named[1]}-{table.title}.{form}")
-
-        def send_figure(number: int, named: NamedReport = Depends(report)) -> Response:
-            figure = _block_at(named[0], number, FIGURES, "figure")
-            return as_file(as_svg(figure), f"{named[1]}-{figure.title}.svg")
-
-        router.get(f"{address}/tables/{{number}}.{{form}}")(send_table)
-        if figures:
-            router.get(f"{address}/figures/{{number}}.svg")(send_figure)
-        return report
-
-    return add
-
-
-def _block_at(report: Report, number: int, kind: Any, name: str) -> Any:
-    blocks = [block for section in report.sections for block in section.blocks]
-    if not 1 <= number <= len(blocks) or not isinstance(blocks[number - 1], kind):
-        raise Missing(f"There is no {name} with the number {number} here.")
-    return blocks[number - 1]
-
-
-@router.get("/results/blocks.css")
-def show_style() -> Response:
-    """Send the style of tables and figures, which self-contained reports share."""
-    return Response(block_style(), media_type="text/css", headers=_KEEP)
-
-
-@router.get("/results/blocks.js")
-def show_script() -> Response:
-    """Send the script that filters answers."""
-    return Response(block_script(), media_type="text/javascript", headers=_KEEP)
-
-
-@cache
-def block_assets() -> dict[str, Any]:
-    """Return the addresses of style and script, which change with their content."""
-    files = {"blocks_css": ("blocks.css", block_style()), "blocks_js": ("blocks.js", block_script())}
-    return {
-        name: f"/results/{file}?v={hashlib.sha256(text.encode()).hexdigest()[:12]}"
-        for name, (file, text) in files.items()
-    }
+"""Columns of the list of runs: key for sorting (empty if not sortable), heading, and whether values are numbers."""
 
 
 def register(app: AppState) -> None:
-    """Create the tables of datasets, so that reading a page creates none."""
+    """Create the database tables of datasets at the start, so that no page has to create them."""
     dataset_store(app)
 
 
@@ -246,27 +102,31 @@ def show_comparison(
     request: Request,
     app: App,
     _user: Reader,
-    runs: RunsWanted = [],  # noqa: B006
+    runs: RunsQuery = [],  # noqa: B006
     metric: str = "",
     level: Level = "overall",
 ) -> Response:
-    """Compare runs by one metric, with paired tests on the questions that they share."""
-    names = _names(runs)
-    stored = [_experiment_data(app, name) for name in names]
-    metrics = [entry.name for entry in METRICS.ordered(name for entry in stored for name in entry["metrics"])]
-    chosen = metric if metric in metrics else next(iter(metrics), "")
-    query = {"runs": ",".join(names), "metric": chosen, "level": level}
-    sections = section_views(_comparison(app, names, chosen, level), "/results/compare", query) if chosen else ()
-    choices, older = _comparable_runs(app, names)
+    """Show a comparison of runs by one metric, with paired tests on the questions that they share."""
+    run_ids = _parse_run_ids(runs)
+    run_contents = [_require_experiment_data(app, name) for name in run_ids]
+    metrics = [entry.name for entry in METRICS.ordered(name for entry in run_contents for name in entry["metrics"])]
+    chosen_metric = metric if metric in metrics else next(iter(metrics), "")
+    query = {"runs": ",".join(run_ids), "metric": chosen_metric, "level": level}
+    sections = (
+        section_views(_comparison_report(app, run_ids, chosen_metric, level), "/results/compare", query)
+        if chosen_metric
+        else ()
+    )
+    choices, has_older_runs = _comparable_runs(app, run_ids)
     return page(
         request,
         "results/compare.html.j2",
-        runs=names,
+        runs=run_ids,
         choices=choices,
-        older=older,
+        has_older_runs=has_older_runs,
         most_runs=MAX_RUNS,
         metrics=[METRICS[name] for name in metrics],
-        metric=chosen,
+        metric=chosen_metric,
         level=level,
         levels=get_args(Level),
         sections=sections,
@@ -276,14 +136,17 @@ def show_comparison(
 
 @block_files(router, "/results/compare")
 def comparison_blocks(
-    app: App, _user: Reader, runs: RunsWanted, metric: str, level: Level = "overall"
+    app: App, _user: Reader, runs: RunsQuery, metric: str, level: Level = "overall"
 ) -> tuple[Report, str]:
-    """Return the report of a comparison and the prefix of its file names."""
-    return _comparison(app, _names(runs), metric, level), f"comparison-{metric}"
+    """Return the report of a comparison, and the prefix for the names of its files."""
+    return _comparison_report(app, _parse_run_ids(runs), metric, level), f"comparison-{metric}"
 
 
-def _comparable_runs(app: AppState, chosen: Sequence[str]) -> tuple[list[RunEntry], bool]:
-    """Return the newest runs that can be compared and the chosen ones, newest first, and whether there are others."""
+def _comparable_runs(app: AppState, chosen_ids: Sequence[str]) -> tuple[list[RunEntry], bool]:
+    """Return comparable runs, newest first, and whether older comparable runs are left out.
+
+    They are the :data:`MAX_OFFERED_RUNS` newest runs and those with the given ids.
+    """
     entries = {
         entry.summary.id: entry
         for command in COMMANDS
@@ -291,64 +154,71 @@ def _comparable_runs(app: AppState, chosen: Sequence[str]) -> tuple[list[RunEntr
     }
     newest = sorted(entries.values(), key=lambda entry: entry.summary.started_at, reverse=True)
     offered = {entry.summary.id: entry for entry in newest[:MAX_OFFERED_RUNS]}
-    for run in chosen:
+    for run in chosen_ids:
         if run not in offered:
             offered |= {entry.summary.id: entry for entry in list_run_entries(app.database, run=run)}
     ordered = sorted(offered.values(), key=lambda entry: entry.summary.started_at, reverse=True)
     return ordered, len(newest) > MAX_OFFERED_RUNS
 
 
-def _names(runs: list[str]) -> list[str]:
-    """Return the ids of runs from parameters that may hold several ids separated by commas."""
-    names = list(dict.fromkeys(name.strip() for entry in runs for name in entry.split(",") if name.strip()))
-    if len(names) > MAX_RUNS:
-        raise InputError(f"At most {MAX_RUNS} runs are compared at a time, not {len(names)}.")
-    return names
+def _parse_run_ids(values: list[str]) -> list[str]:
+    """Return the distinct run ids in values of a query parameter, each of which may list several ids.
+
+    Raises:
+        InputError: There are more than :data:`MAX_RUNS` ids.
+    """
+    run_ids = list(dict.fromkeys(run_id.strip() for value in values for run_id in value.split(",") if run_id.strip()))
+    if len(run_ids) > MAX_RUNS:
+        raise InputError(f"At most {MAX_RUNS} runs are compared at a time, not {len(run_ids)}.")
+    return run_ids
 
 
-def _comparison(app: AppState, runs: list[str], metric: str, level: Level) -> Report:
-    """Return the report of a comparison; cached in the records once all runs have ended."""
-    summaries = [find_run_summary(app, run) for run in runs]
-    parts = ("comparison", *((entry.id, count_rows(app.database, entry.id)) for entry in summaries), metric, level)
+def _comparison_report(app: AppState, run_ids: list[str], metric: str, level: Level) -> Report:
+    """Return the report of a comparison of runs; it is cached in the records once all of these runs have ended."""
+    summaries = [find_run_summary(app, run) for run in run_ids]
+    cache_key = ("comparison", *((entry.id, count_rows(app.database, entry.id)) for entry in summaries), metric, level)
 
-    def make() -> dict[str, Any]:
-        result = compared(app, runs, metric, level)
-        figure, tests = comparison_figure(result), comparison_test_table(result)
+    def compute() -> dict[str, Any]:
+        comparison = _compare_stored_runs(app, run_ids, metric, level)
+        figure, tests = comparison_figure(comparison), comparison_test_table(comparison)
         sections = [Section("Scores", (Prose("No run has a score in this metric and level."),))]
         if figure is not None:
-            sections = [Section("Scores", (comparison_table(result), figure))]
-            if tests is not None or len({entry.run for entry in result.scores}) > 1:
-                words = "These runs have no question in common, so that nothing can be tested question by question."
-                sections.append(Section("Paired tests", (tests or Prose(words),)))
+            sections = [Section("Scores", (comparison_table(comparison), figure))]
+            if tests is not None or len({entry.run for entry in comparison.scores}) > 1:
+                message = "These runs have no question in common, so that nothing can be tested question by question."
+                sections.append(Section("Paired tests", (tests or Prose(message),)))
         return report_data(Report("Comparison", "", tuple(sections)))
 
-    going = any(entry.status == "running" for entry in summaries)
-    return report_from_data(make() if going else app.computed.get(parts, lambda: cached(app.database, parts, make)))
+    is_running = any(entry.status == "running" for entry in summaries)
+    return report_from_data(
+        compute() if is_running else app.computed.get(cache_key, lambda: cached(app.database, cache_key, compute))
+    )
 
 
-def compared(app: AppState, names: Sequence[str], metric: str, level: str) -> RunComparison:
-    """Return a comparison of runs by a metric, on the questions of a level.
+def _compare_stored_runs(app: AppState, run_ids: Sequence[str], metric: str, level: str) -> RunComparison:
+    """Compare runs by a metric on the questions of a level of difficulty; the result is cached in memory.
 
     Raises:
         InputError: A run has no experiment, or the metric does not exist.
     """
-    for name in names:
-        _experiment_data(app, name)
-    runs = [find_stored_run(app, name) for name in names]
+    for run_id in run_ids:
+        _require_experiment_data(app, run_id)
+    runs = [find_stored_run(app, run_id) for run_id in run_ids]
     experiments = [run.experiment for run in runs if run.experiment is not None]
     key = ("compared", *((run.id, run.details.summary.ended_at) for run in runs), metric, level)
     return app.computed.get(key, lambda: compare_runs(experiments, metric, level=level))
 
 
-def _experiment_data(app: AppState, name: str) -> dict[str, Any]:
-    """Return the page data of a run that can be compared.
+def _require_experiment_data(app: AppState, run: str) -> dict[str, Any]:
+    """Return the content of a run's page (see :func:`run_data`) for a run of an experiment.
 
     Raises:
-        InputError: It asked no questions of a benchmark.
+        Missing: There is no such run.
+        InputError: The run asked no benchmark questions.
     """
-    data = run_data(app, find_run_summary(app, name))
+    data = run_data(app, find_run_summary(app, run))
     if data is None or data["metrics"] is None:
-        raise InputError(f"The run {name} asked no benchmark questions, so it cannot be compared.")
+        raise InputError(f"The run {run} asked no benchmark questions, so it cannot be compared.")
     return data
 
 
@@ -361,7 +231,7 @@ def show_datasets(request: Request, app: App, _user: Reader) -> Response:
 @router.get("/results/datasets/{name}")
 def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Response:
     """Show the statistics of a dataset."""
-    report = _dataset_report(app, name, limit=DRAFTS)
+    report = _dataset_report(app, name, limit=MAX_DRAFTS)
     return page(
         request,
         "results/dataset.html.j2",
@@ -374,23 +244,23 @@ def show_dataset(request: Request, app: App, _user: Reader, name: str) -> Respon
 
 @block_files(router, "/results/datasets/{name}")
 def dataset_blocks(app: App, _user: Reader, name: str) -> tuple[Report, str]:
-    """Return the report of a dataset and the prefix of its file names."""
-    return _dataset_report(app, name, limit=DRAFTS), name
+    """Return the report of a dataset, and the prefix for the names of its files."""
+    return _dataset_report(app, name, limit=MAX_DRAFTS), name
 
 
 @router.get("/results/datasets/{name}/report.html")
 def send_dataset_report(app: App, _user: Reader, name: str) -> Response:
-    """Download the report of a dataset as one self-contained page."""
+    """Send the report of a dataset as one self-contained HTML page."""
     return as_file(_dataset_report(app, name).to_html(), f"{name}.html")
 
 
 def _dataset_report(app: AppState, name: str, limit: int = MAX_REPORTED_DRAFTS) -> Report:
-    drafts = placed_drafts(app, name)
+    drafts = _load_drafts(app, name)
     return dataset_report(dataset_stats(name, drafts), drafts, limit=limit)
 
 
-def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
-    """Return the drafts of a dataset with their states.
+def _load_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
+    """Return all drafts of a dataset with their states.
 
     Raises:
         Missing: There is no such dataset.
@@ -402,7 +272,7 @@ def placed_drafts(app: AppState, dataset: str) -> list[StoredDraft]:
 
 
 def dataset_store(app: AppState) -> DatasetStore:
-    """Return the generated datasets of the workspace."""
+    """Return the server's store of generated datasets."""
     return app.shared("results:datasets", lambda: DatasetStore(app.records))
 
 
@@ -417,36 +287,39 @@ def show_runs(
     direction: Literal["down", "up"] = "down",
     number: PageNumber = 1,
 ) -> Response:
-    """Show the runs that match the filters, sorted and split into pages."""
-    chosen = cast(RunOrder, order if order in get_args(RunOrder) else "started")
+    """Show one page of the sorted list of runs that match the filters."""
+    sort_column = cast(RunOrder, order if order in get_args(RunOrder) else "started")
     filters: dict[str, Any] = {"command": command, "text": text.strip()}
 
-    def listed(number: int) -> RunList:
-        skip, descending = (number - 1) * PAGE, direction == "down"
+    def load_page(number: int) -> RunList:
+        offset, descending = (number - 1) * PAGE_SIZE, direction == "down"
         return list_run_page(
             app.database,
             **filters,
-            order=chosen,
+            order=sort_column,
             descending=descending,
-            limit=PAGE,
-            offset=skip,
+            limit=PAGE_SIZE,
+            offset=offset,
             excluded=hidden_runs(user),
         )
 
-    result = listed(number)
-    if number > clamp_page(number, result.total, PAGE):
-        number = clamp_page(number, result.total, PAGE)
-        result = listed(number)
-    sorting = {"order": "" if chosen == "started" else chosen, "direction": "" if direction == "down" else direction}
+    run_list = load_page(number)
+    if number > clamp_page(number, run_list.total, PAGE_SIZE):
+        number = clamp_page(number, run_list.total, PAGE_SIZE)
+        run_list = load_page(number)
+    sorting = {
+        "order": "" if sort_column == "started" else sort_column,
+        "direction": "" if direction == "down" else direction,
+    }
     return page(
         request,
         "results/runs.html.j2",
         comparable=COMMANDS,
-        part=part_of(result.lines, number, result.total, PAGE, "/results", {**filters, **sorting}),
-        headings=part_of((), 1, 0, PAGE, "/results", filters),
-        commands=result.commands,
+        part=make_part(run_list.lines, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sorting}),
+        headings=make_part((), 1, 0, PAGE_SIZE, "/results", filters),
+        commands=run_list.commands,
         columns=COLUMNS,
-        order=chosen,
+        order=sort_column,
         direction=direction,
         **filters,
     )
@@ -458,13 +331,14 @@ def show_run(
     app: App,
     _user: Reader,
     run: str,
-    published: PublishedWanted = "",
+    published: PublishedQuery = "",
     wait: bool = False,
-    show: Show = "",
+    show: ReportPart = "",
 ) -> Response:
-    """Show a run: its results, tables or figures; the overview also shows its configuration and usage.
+    """Show a run: an overview with its configuration and usage, or all tables or all figures of its report.
 
-    Results that take long to compute are fetched by the script of the page, or by a link without scripts.
+    Results that take long to compute are left out of the first response. The page's script fetches them; without
+    JavaScript, users follow a link.
     """
     summary = find_run_summary(app, run)
     data = run_data(app, summary, published, wait=wait)
@@ -474,10 +348,9 @@ def show_run(
         return (name.startswith("prompts.") and not name.endswith(".origin")) or name == "prompt_sha256"
 
     settings = [(name, value) for name, value in flat_values(config) if not is_prompt(name)]
-    if len(settings) > MOST_LINES:
-        settings[MOST_LINES:] = [("…", f"{len(settings) - MOST_LINES} more in the run's JSON")]
-    # Name of the dataset that the run made.
-    made_dataset = summary.command == "generate run" and isinstance(config.get("recipe"), dict)
+    if len(settings) > MAX_SETTINGS:
+        settings[MAX_SETTINGS:] = [("…", f"{len(settings) - MAX_SETTINGS} more in the run's JSON")]
+    is_generation = summary.command == "generate run" and isinstance(config.get("recipe"), dict)
     return page(
         request,
         "results/run.html.j2",
@@ -486,7 +359,7 @@ def show_run(
         settings=settings,
         seeds=list(flat_values(seeds)),
         prompts=[(name.removeprefix("prompts."), value) for name, value in flat_values(config) if is_prompt(name)],
-        dataset=config["recipe"].get("name", "") if made_dataset else "",
+        dataset=config["recipe"].get("name", "") if is_generation else "",
         error=error,
         usage=usage_by_model(app.database, run),
         **({"published": published, "show": show} if data is None else _result_values(run, data, published, show)),
@@ -496,24 +369,24 @@ def show_run(
 
 @router.get("/results/{run}/results")
 def show_results(
-    request: Request, app: App, _user: Reader, run: str, published: PublishedWanted = "", show: Show = ""
+    request: Request, app: App, _user: Reader, run: str, published: PublishedQuery = "", show: ReportPart = ""
 ) -> Response:
-    """Return the part of the page of a run that shows its results."""
+    """Return the HTML fragment with the results of a run, which the page's script fetches."""
     summary = find_run_summary(app, run)
     data = run_data(app, summary, published)
     assert data is not None
     return page(request, "results/run_results.html.j2", run=summary, **_result_values(run, data, published, show))
 
 
-def _result_values(run: str, data: dict[str, Any], published: Published, show: Show) -> dict[str, Any]:
+def _result_values(run: str, data: dict[str, Any], published: Published, show: ReportPart) -> dict[str, Any]:
     report = report_from_data(data["report"])
     sections = section_views(report, f"/results/{run}", {"published": published} if published else None)
     first_table = next((view for view in sections if any(block.kind == "table" for block in view.blocks)), None)
-    if show or sum(len(section.blocks) for section in sections) > FEW_BLOCKS:
-        # Of a long report the overview has the first section, that with the first table, and of the others what is
-        # neither table nor figure.
+    if show or sum(len(section.blocks) for section in sections) > MAX_OVERVIEW_BLOCKS:
+        # The overview of a long report shows its first section and the section with the first table completely, and the
+        # other sections without tables and figures.
         kinds = (show.removesuffix("s"),) if show else ("",)
-        visible = (
+        shortened_sections = (
             view._replace(
                 blocks=[
                     block
@@ -523,17 +396,17 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: S
             )
             for index, view in enumerate(sections)
         )
-        sections = [view for view in visible if view.blocks]
+        sections = [view for view in shortened_sections if view.blocks]
     if data["metrics"] is not None:
-        # Scores come before the words about them.
+        # The section with the scores comes first.
         sections.sort(key=lambda view: first_table is None or view.id != first_table.id)
     counts = {"questions": data["questions"], "claims": data["claims"], "experiment": data["metrics"] is not None}
     return {"report": report, "sections": sections, "show": show, "published": published, **counts}
 
 
 @block_files(router, "/results/{run}")
-def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> tuple[Report, str]:
-    """Return the report of a run and the prefix of its file names."""
+def run_blocks(app: App, _user: Reader, run: str, published: PublishedQuery = "") -> tuple[Report, str]:
+    """Return the report of a run, and the prefix for the names of its files."""
     data = run_data(app, find_run_summary(app, run), published)
     assert data is not None
     return report_from_data(data["report"]), run
@@ -541,45 +414,45 @@ def run_blocks(app: App, _user: Reader, run: str, published: PublishedWanted = "
 
 @router.get("/results/{run}/run.json")
 def send_run(app: App, _user: Reader, run: str) -> Response:
-    """Download a run as JSON: summary, configuration, seeds, usage and every stored row."""
+    """Send a run as JSON: summary, configuration, seeds, usage and every stored row."""
     data = asdict(find_stored_run(app, run).details)
     results = data.pop("results")
 
-    def pieces() -> Iterator[str]:
-        # The tables of results by some rows at a time, for they are what is long.
+    def chunks() -> Iterator[str]:
+        # Only the stored results can be large.
         yield json.dumps(data, ensure_ascii=False)[:-1] + ', "results": {'
         for index, (name, rows) in enumerate(results.items()):
             yield (", " if index else "") + json.dumps(name) + ": ["
-            for start in range(0, len(rows), ROWS_AT_ONCE):
-                lines = (json.dumps(row, ensure_ascii=False) for row in rows[start : start + ROWS_AT_ONCE])
-                yield (",\n" if start else "\n") + ",\n".join(lines)
+            for start in range(0, len(rows), ROWS_PER_CHUNK):
+                encoded_rows = (json.dumps(row, ensure_ascii=False) for row in rows[start : start + ROWS_PER_CHUNK])
+                yield (",\n" if start else "\n") + ",\n".join(encoded_rows)
             yield "]"
         yield "}}\n"
 
-    return as_file(pieces(), f"{run}.json")
+    return as_file(chunks(), f"{run}.json")
 
 
 @router.get("/results/{run}/report.html")
-def send_report(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
-    """Download a run's report as one self-contained page; an experiment's holds every answer."""
+def send_report(app: App, _user: Reader, run: str, published: PublishedQuery = "") -> Response:
+    """Send the report of a run as one self-contained HTML page; an experiment's report includes every answer."""
     stored = find_stored_run(app, run)
     command = stored.details.summary.command
     if command in COMMANDS and stored.experiment is not None:
-        report = experiment_page(stored, published, answers=True)
+        report = run_experiment_report(stored, published, answers=True)
     else:
-        base = stored.report(published)
+        stored_report = stored.report(published)
         report = Report(
-            base.title,
-            base.lead,
-            base.sections,
-            (*base.facts, ("Run", run), ("Command", command)),
+            stored_report.title,
+            stored_report.lead,
+            stored_report.sections,
+            (*stored_report.facts, ("Run", run), ("Command", command)),
         )
     return as_file(report.to_html(), f"{run}.html")
 
 
 @router.get("/results/{run}/scores.csv")
-def send_scores(app: App, _user: Reader, run: str, published: PublishedWanted = "") -> Response:
-    """Download the scores of an experiment, one per row, with value, interval and n as numbers."""
+def send_scores(app: App, _user: Reader, run: str, published: PublishedQuery = "") -> Response:
+    """Send the scores of an experiment as CSV: a row per score, with numeric columns for value, interval and n."""
     stored = find_stored_run(app, run)
     if stored.experiment is None:
         raise Missing(f"The run {run} has no scores of questions.")
@@ -588,11 +461,11 @@ def send_scores(app: App, _user: Reader, run: str, published: PublishedWanted = 
 
 @router.get("/results/{run}/answers.jsonl")
 def send_answers(app: App, _user: Reader, run: str) -> Response:
-    """Download every request of a run with its answer, one per line."""
+    """Send every request of a run with its answer as JSON lines."""
     find_run_summary(app, run)
-    bundles = iterate_answers(app.database, run)
-    lines = ("".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in bundle) for bundle in bundles)
-    return as_file(lines, f"{run}-answers.jsonl")
+    batches = iterate_answers(app.database, run)
+    chunks = ("".join(json.dumps(asdict(answer), ensure_ascii=False) + "\n" for answer in batch) for batch in batches)
+    return as_file(chunks, f"{run}-answers.jsonl")
 
 
 @router.get("/results/{run}/claims")
@@ -600,18 +473,18 @@ def show_claims(
     request: Request, app: App, _user: Reader, run: str, text: Search = "", verdict: Search = "", number: PageNumber = 1
 ) -> Response:
     """Show the checked claims of a run with their verdicts."""
-    stored = _checked(app, run)
-    lines = _claim_lines(stored)
-    words = text.strip().lower()
-    fitting = [line for line in lines if words in line["text"].lower() and verdict in ("", line["verdict"])]
+    stored = _find_factcheck_run(app, run)
+    rows = _claim_rows(stored)
+    search_text = text.strip().lower()
+    matching_rows = [row for row in rows if search_text in row["text"].lower() and verdict in ("", row["verdict"])]
     filters: dict[str, Any] = {"text": text.strip(), "verdict": verdict}
     return page(
         request,
         "results/claims.html.j2",
         run=stored.details.summary,
-        part=cut_page(fitting, number, PAGE, f"/results/{run}/claims", filters),
-        verdicts=list(dict.fromkeys(line["verdict"] for line in lines)),
-        with_published=any(line["published"] for line in lines),
+        part=slice_page(matching_rows, number, PAGE_SIZE, f"/results/{run}/claims", filters),
+        verdicts=list(dict.fromkeys(row["verdict"] for row in rows)),
+        with_published=any(row["published"] for row in rows),
         **filters,
         **block_assets(),
     )
@@ -619,44 +492,46 @@ def show_claims(
 
 @router.get("/results/{run}/claims/{number}.html")
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
-    """Download one fact-check as a self-contained page."""
-    _, transcript, scale = _one_check(app, run, number)
-    current = CitationLinks(library_of(app)).transcript(transcript)
+    """Send one fact-check as a self-contained HTML page."""
+    _, transcript, scale = _find_factcheck(app, run, number)
+    current = CitationLinks(collection_cache(app)).transcript(transcript)
     return as_file(factcheck_page(current, scale), f"{run}-claim-{number}.html")
 
 
 @router.get("/results/{run}/claims/{number}")
 def show_claim(request: Request, app: App, _user: Reader, run: str, number: int) -> Response:
-    """Show one fact-check, from verdict to passages."""
-    stored, transcript, scale = _one_check(app, run, number)
+    """Show one fact-check with its verdict, debate and passages."""
+    stored, transcript, scale = _find_factcheck(app, run, number)
     return page(
         request,
         "results/claim.html.j2",
         run=stored.details.summary,
         number=number,
         last=len(stored.transcripts),
-        published=_claim_lines(stored)[number - 1]["published"],
-        **check_values(library_of(app), transcript, scale),
+        published=_claim_rows(stored)[number - 1]["published"],
+        **check_values(collection_cache(app), transcript, scale),
     )
 
 
-def _checked(app: AppState, run: str) -> StoredRun:
+def _find_factcheck_run(app: AppState, run: str) -> StoredRun:
     stored = find_stored_run(app, run)
     if "transcript" not in stored.details.results:
         raise Missing(f"The run {run} has no stored fact-checks.")
     return stored
 
 
-def _one_check(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcript, Scale]:
-    stored = _checked(app, run)
-    if not 1 <= number <= len(stored.transcripts):
-        raise Missing(f"The run {run} has {len(stored.transcripts)} fact-checks, none with the number {number}.")
-    transcript = stored.transcripts[number - 1]
-    return stored, transcript, load_scale(str(stored.details.config.get("scale", transcript.scale)))
+def _find_factcheck(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcript, Scale]:
+    run_with_checks = _find_factcheck_run(app, run)
+    if not 1 <= number <= len(run_with_checks.transcripts):
+        raise Missing(
+            f"The run {run} has {len(run_with_checks.transcripts)} fact-checks, none with the number {number}."
+        )
+    transcript = run_with_checks.transcripts[number - 1]
+    return run_with_checks, transcript, load_scale(str(run_with_checks.details.config.get("scale", transcript.scale)))
 
 
-def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
-    """Return a row per claim with its verdict, or the outcome of its check without one."""
+def _claim_rows(stored: StoredRun) -> list[dict[str, Any]]:
+    """Return a table row for each claim of a run; if a check has no verdict, its outcome takes the verdict's place."""
     published = stored_truths(stored.details.results.get("published", ()))
     return [
         {
@@ -675,10 +550,10 @@ def _claim_lines(stored: StoredRun) -> list[dict[str, Any]]:
 @router.get("/usage")
 def show_usage(request: Request, app: App, _user: Member) -> Response:
     """Show the usage of the whole workspace."""
-    lines = usage_by(app.database, "command")
-    names = [field.name for field in fields(UsageRow) if field.name not in ("name", "cost")]
-    counts = {name: sum(getattr(line, name) for line in lines) for name in names}
-    costs = [line.cost for line in lines if line.cost is not None]
+    usage_rows = usage_by(app.database, "command")
+    count_names = [field.name for field in fields(UsageRow) if field.name not in ("name", "cost")]
+    counts = {name: sum(getattr(row, name) for row in usage_rows) for name in count_names}
+    costs = [row.cost for row in usage_rows if row.cost is not None]
     total = UsageRow(name="all", cost=sum(costs) if costs else None, **counts)
     return page(
         request,
@@ -691,12 +566,12 @@ def show_usage(request: Request, app: App, _user: Member) -> Response:
 
 @block_files(router, "/usage", figures=False)
 def usage_blocks(app: App, _user: Member) -> tuple[Report, str]:
-    """Return the tables of usage and the prefix of their file names."""
+    """Return the report of usage, and the prefix for the names of its files."""
     return _usage_report(app), "usage"
 
 
 def _usage_report(app: AppState) -> Report:
-    counts = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
+    count_names = ("answers", "failed", "served", "attempts", "prompt_tokens", "completion_tokens", "reasoning_tokens")
     headings = [
         "requested",
         "failed",
@@ -716,9 +591,9 @@ def _usage_report(app: AppState) -> Report:
     sections = []
     for group in groups:
         rows = []
-        for line in usage_by(app.database, group):
-            cells = [f"{getattr(line, name):,}" for name in counts]
-            rows.append((line.name, *cells[:3], f"{100 * line.cached:.1f}%", *cells[3:], line.formatted_cost))
-        title, last = f"Tokens, cost and failures by {group}", note if group == groups[-1] else ""
-        sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=last),)))
+        for usage in usage_by(app.database, group):
+            cells = [f"{getattr(usage, name):,}" for name in count_names]
+            rows.append((usage.name, *cells[:3], f"{100 * usage.cached:.1f}%", *cells[3:], usage.formatted_cost))
+        title, table_note = f"Tokens, cost and failures by {group}", note if group == groups[-1] else ""
+        sections.append(Section(f"By {group}", (Table.of(title, [group, *headings, "cost"], rows, note=table_note),)))
     return Report("Usage", "", tuple(sections))

@@ -29,7 +29,7 @@ from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_ques
 _BATCH_ROWS = 5000
 """Maximum number of rows in one INSERT statement."""
 _PARTLY_READ = ("outcomes", "predictions", "questions", "passages")
-"""Tables of a run of which a page reads only some rows."""
+"""Result tables of a run from which :meth:`QuestionIndex.load` reads only the required rows."""
 
 metadata = sa.MetaData()
 indexes = sa.Table(
@@ -92,33 +92,33 @@ class RunColumn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QuestionFilter:
-    """Conditions on the questions of a run; all of them must hold."""
+    """Conditions by which the questions of a run are filtered; a question must meet all of them."""
 
     benchmark: str = ""
     kind: Kind | Literal[""] = ""
     level: Level | Literal[""] = ""
     text: str = ""
-    """Text in the question, its reference or an answer, ignoring case."""
+    """Text that the question, its reference or an answer must contain, ignoring case."""
     wrong: bool = False
-    """Whether some answer must be wrong."""
+    """Require at least one wrong answer."""
     model: str = ""
-    """Model that must have answered; the other conditions on answers then apply to its answers only."""
+    """Model that must have answered. The conditions on answers then apply to this model's answers only."""
     right: RunColumn | None = None
-    """Column with a right answer."""
+    """Column in which the answer must be right."""
     fails: RunColumn | None = None
-    """Column with a wrong answer."""
+    """Column in which the answer must be wrong."""
     invalid: bool = False
-    """Whether some answer must have failed or break the rules of an answer."""
+    """Require at least one answer whose request failed or that violates the constraints on answers."""
     unstable: bool = False
-    """Whether a model must choose differently in different option orders."""
+    """Require a model whose choice depends on the order of the options."""
 
 
 class QuestionIndex:
-    """The indexed questions of one run.
+    """Searchable index of the questions of one run; written to the database if it is missing or out of date.
 
     Args:
-        app: The server; writes the index if it is missing or out of date.
-        run: The run.
+        app: State of the server.
+        run: Summary of the run.
     """
 
     _lock = threading.Lock()
@@ -138,7 +138,7 @@ class QuestionIndex:
         return self._app.computed.get(("questions", self.run, self._n_rows), lambda: self.count(QuestionFilter()))
 
     def count(self, filters: QuestionFilter) -> int:
-        """Return the number of questions that match."""
+        """Return the number of questions that match the filters."""
         return int(self._database.scalar(self._select(sa.func.count(), filters=filters)))
 
     def numbers(
@@ -150,23 +150,26 @@ class QuestionIndex:
         order: Literal["", "wrong", "question"] | RunColumn = "",
         reverse: bool = False,
     ) -> list[int]:
-        """Return the numbers of the questions that match, from 0.
+        """Return the sorted numbers (from 0, in the order of the run) of the questions that match the filters.
 
         Args:
-            filters: Conditions.
-            limit: Maximum number of questions.
-            offset: Number of matching questions to leave out at the start.
-            order: Order of the run if empty; by the number of wrong answers (descending), by the question's id, or by
-                the lowest score in a column, where questions without a score come last.
-            reverse: Whether to reverse the order.
+            filters: Conditions on the questions.
+            limit: Maximum number of questions to return.
+            offset: Number of matching questions to skip.
+            order: Sort by the question's number (empty), by the number of wrong answers, largest first (``wrong``), by
+                the question's id (``question``), or by the lowest score in a column. Questions without a score come
+                last.
+            reverse: Whether to sort in the opposite direction; ignored if ``order`` is empty.
         """
         query = self._select(questions.c.number, filters=filters)
         keys: tuple[sa.ColumnElement[Any], ...] = ()
         if isinstance(order, RunColumn):
-            lowest = _lowest_scores(order)
-            is_same = (lowest.c.question == questions.c.question) & (lowest.c.benchmark == questions.c.benchmark)
-            query = query.join(lowest, is_same, isouter=True)
-            keys = (lowest.c.score.is_(None), lowest.c.score.desc() if reverse else lowest.c.score)
+            lowest_scores = _lowest_scores(order)
+            is_same = (lowest_scores.c.question == questions.c.question) & (
+                lowest_scores.c.benchmark == questions.c.benchmark
+            )
+            query = query.join(lowest_scores, is_same, isouter=True)
+            keys = (lowest_scores.c.score.is_(None), lowest_scores.c.score.desc() if reverse else lowest_scores.c.score)
         elif order == "wrong":
             keys = (questions.c.wrong if reverse else questions.c.wrong.desc(),)
         elif order == "question":
@@ -175,14 +178,19 @@ class QuestionIndex:
         with self._database.read() as connection:
             return list(connection.execute(ordered).scalars())
 
-    def numbers_of(self, keys: Sequence[tuple[str, str]]) -> list[int]:
-        """Return the numbers of the questions with some pairs of benchmark and id; unknown pairs are left out."""
-        key = sa.tuple_(questions.c.benchmark, questions.c.question)
-        query = sa.select(questions.c.number).where(questions.c.run == self.run, key.in_(keys))
+    def numbers_by_key(self, keys: Sequence[tuple[str, str]]) -> list[int]:
+        """Return the numbers of the questions with these pairs of benchmark and id; unknown pairs are left out."""
+        pair = sa.tuple_(questions.c.benchmark, questions.c.question)
+        query = sa.select(questions.c.number).where(questions.c.run == self.run, pair.in_(keys))
         return [row.number for row in self._database.rows(query)]
 
     def number(self, question: str, benchmark: str = "") -> int | None:
-        """Return the number of a question by its id, or None if there is none."""
+        """Return the number of the first question with an id, or None if there is none.
+
+        Args:
+            question: Id of the question.
+            benchmark: Benchmark of the question; any if empty.
+        """
         query = sa.select(questions.c.number).where(questions.c.run == self.run, questions.c.question == question)
         if benchmark:
             query = query.where(questions.c.benchmark == benchmark)
@@ -190,20 +198,20 @@ class QuestionIndex:
         return number
 
     def key(self, number: int) -> tuple[str, str] | None:
-        """Return the benchmark and id of a question, or None if there is no such number."""
+        """Return the benchmark and id of the question with a number, or None if there is none."""
         query = sa.select(questions.c.benchmark, questions.c.question)
         row = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
         return None if row is None else (str(row.benchmark), str(row.question))
 
     def columns(self) -> list[RunColumn]:
-        """Return the models and settings, in the order of the run."""
+        """Return the column of each model and setting, in the order of the run."""
         return [RunColumn(self.run, model, setting) for model, setting in self.choices()["columns"]]
 
     def choices(self) -> dict[str, list[Any]]:
-        """Return the values that can be filtered by, in the order of the run.
+        """Return the distinct values of the fields by which questions can be filtered, in the order of the run.
 
         Returns:
-            Values of ``benchmark``, ``kind``, ``level`` and ``model``; in ``columns`` pairs of a model and a setting.
+            Values by field: ``benchmark``, ``kind``, ``level``, ``model``, and ``columns`` with [model, setting] pairs.
         """
         key = ("choices", self.run, self._n_rows)
 
@@ -217,8 +225,10 @@ class QuestionIndex:
 
     def _read_choices(self) -> dict[str, list[Any]]:
         with self._database.read() as connection:
-            cells = sa.select(answers.c.model, answers.c.setting).where(answers.c.run == self.run)
-            grouped = cells.group_by(answers.c.model, answers.c.setting).order_by(sa.func.min(answers.c.position))
+            columns_query = sa.select(answers.c.model, answers.c.setting).where(answers.c.run == self.run)
+            grouped = columns_query.group_by(answers.c.model, answers.c.setting).order_by(
+                sa.func.min(answers.c.position)
+            )
             columns = [list(row) for row in connection.execute(grouped)]
             choices: dict[str, list[Any]] = {"columns": columns}
             for name in ("benchmark", "kind", "level"):
@@ -229,21 +239,21 @@ class QuestionIndex:
         return choices | {"model": list(dict.fromkeys(model for model, _ in columns if model))}
 
     def load(self, numbers: Sequence[int], *, with_orders: bool = False) -> StoredRun:
-        """Load the run with only some of its questions, their answers, and the passages that models were given.
+        """Load the run with only some of its questions, their answers, and the passages in the models' prompts.
 
         Args:
-            numbers: Numbers of the questions.
-            with_orders: Whether to load the choices in every option order as well.
+            numbers: Numbers of the questions to load.
+            with_orders: Whether to also load the options chosen in each option order.
         """
         config, seeds, error = run_settings(self._database, self.run)
-        of_questions = sa.select(questions.c.position).where(
+        question_positions = sa.select(questions.c.position).where(
             questions.c.run == self.run, questions.c.number.in_(numbers)
         )
-        of_answers = sa.select(answers.c.position).where(answers.c.run == self.run, answers.c.number.in_(numbers))
+        answer_positions = sa.select(answers.c.position).where(answers.c.run == self.run, answers.c.number.in_(numbers))
         with self._database.read() as connection:
             positions = {
-                "questions": sorted(connection.execute(of_questions).scalars()),
-                "outcomes": sorted(connection.execute(of_answers).scalars()),
+                "questions": sorted(connection.execute(question_positions).scalars()),
+                "outcomes": sorted(connection.execute(answer_positions).scalars()),
             }
         results = run_rows(self._database, self.run, tables.results.c.name.not_in(_PARTLY_READ))
         for name, row_positions in positions.items():
@@ -255,8 +265,8 @@ class QuestionIndex:
             first_fields.append(("predictions", "question", {row["question"] for row in outcomes}))
         for name, field, values in first_fields:
             # The JSON of a row starts with its first field, so rows are found by how they start.
-            starts = (f'{{"{field}": {json.dumps(value, ensure_ascii=False)}' for value in sorted(values))
-            conditions = [tables.results.c.row.startswith(start, autoescape=True) for start in starts]
+            prefixes = (f'{{"{field}": {json.dumps(value, ensure_ascii=False)}' for value in sorted(values))
+            conditions = [tables.results.c.row.startswith(prefix, autoescape=True) for prefix in prefixes]
             if conditions:
                 condition = (tables.results.c.name == name) & sa.or_(*conditions)
                 results |= run_rows(self._database, self.run, condition)
@@ -267,26 +277,28 @@ class QuestionIndex:
         for name in ("benchmark", "kind", "level"):
             value = getattr(filters, name)
             query = query.where(questions.c[name] == value) if value else query
-        of_question = answers.select().where(answers.c.run == self.run, answers.c.number == questions.c.number)
+        answers_to_question = answers.select().where(answers.c.run == self.run, answers.c.number == questions.c.number)
         if filters.model:
-            of_question = of_question.where(answers.c.model == filters.model)
+            answers_to_question = answers_to_question.where(answers.c.model == filters.model)
         if filters.model or filters.wrong:
-            query = query.where((of_question.where(answers.c.wrong) if filters.wrong else of_question).exists())
+            query = query.where(
+                (answers_to_question.where(answers.c.wrong) if filters.wrong else answers_to_question).exists()
+            )
         for is_required, flag in ((filters.invalid, answers.c.invalid), (filters.unstable, answers.c.unstable)):
             if is_required:
-                query = query.where(of_question.where(flag).exists())
+                query = query.where(answers_to_question.where(flag).exists())
         for column, wrong in ((filters.right, False), (filters.fails, True)):
             if column is not None:
                 query = query.where(_is_answered(column, wrong=wrong))
         if filters.text:
             text = filters.text.lower()
-            in_answer = of_question.where(answers.c.words.contains(text, autoescape=True)).exists()
+            in_answer = answers_to_question.where(answers.c.words.contains(text, autoescape=True)).exists()
             query = query.where(questions.c.words.contains(text, autoescape=True) | in_answer)
         return query
 
 
-def index_of(app: AppState, run: str) -> QuestionIndex:
-    """Return the index of a run's questions.
+def open_question_index(app: AppState, run: str) -> QuestionIndex:
+    """Return the index of a run's questions, which is written first if necessary.
 
     Raises:
         Missing: There is no such run, or it stored no questions.
@@ -298,10 +310,12 @@ def index_of(app: AppState, run: str) -> QuestionIndex:
 
 
 def _is_answered(column: RunColumn, *, wrong: bool) -> sa.ColumnElement[bool]:
-    """Return the condition that a column, also of another run, holds a wrong or right answer to a question."""
+    """Return the SQL condition that a question has a wrong (or right) answer in a column, possibly of another run."""
     other_answers, other_questions = answers.alias(), questions.alias()
-    is_joined = (other_questions.c.run == other_answers.c.run) & (other_questions.c.number == other_answers.c.number)
-    query = sa.select(sa.literal(1)).select_from(other_answers.join(other_questions, is_joined))
+    is_same_question = (other_questions.c.run == other_answers.c.run) & (
+        other_questions.c.number == other_answers.c.number
+    )
+    query = sa.select(sa.literal(1)).select_from(other_answers.join(other_questions, is_same_question))
     return query.where(
         other_questions.c.question == questions.c.question,
         other_questions.c.benchmark == questions.c.benchmark,
@@ -313,48 +327,45 @@ def _is_answered(column: RunColumn, *, wrong: bool) -> sa.ColumnElement[bool]:
 
 
 def _lowest_scores(column: RunColumn) -> sa.Subquery:
-    """Return the lowest score of each question in a column, also of another run, as ``score``."""
+    """Return a subquery with the lowest ``score`` of each question in a column, possibly of another run."""
     other_questions, other_answers = questions.alias(), answers.alias()
     is_answer = (other_answers.c.run == other_questions.c.run) & (other_answers.c.number == other_questions.c.number)
     is_score = sa.and_(*(scores.c[name] == other_answers.c[name] for name in ("run", "number", "position")))
     keys = other_questions.c.benchmark, other_questions.c.question
     query = sa.select(*keys, sa.func.min(scores.c.score).label("score"))
-    joined = query.select_from(other_questions.join(other_answers, is_answer).join(scores, is_score))
+    scores_query = query.select_from(other_questions.join(other_answers, is_answer).join(scores, is_score))
     in_column = (
         other_answers.c.run == column.run,
         other_answers.c.model == column.model,
         other_answers.c.setting == column.setting,
     )
-    return joined.where(*in_column).group_by(*keys).subquery()
+    return scores_query.where(*in_column).group_by(*keys).subquery()
 
 
 def _write_index(database: Database, run: str, experiment: Experiment | None, n_rows: int) -> None:
-    """Write the index of a run, replacing an earlier one.
-
-    Args:
-        database: The database.
-        run: Id of the run.
-        experiment: Experiment of the run; None if it has none.
-        n_rows: Number of stored rows of the run.
-    """
+    """Write the index of a run, replacing any earlier one; ``n_rows`` is the run's number of stored rows."""
     rows_by_table = _index_rows(run, experiment) if experiment is not None else []
 
     def write(connection: sa.Connection) -> None:
         for table in (indexes, questions, answers, scores):
             connection.execute(table.delete().where(table.c.run == run))
         for table, rows in rows_by_table:
-            for start in range(0, len(rows), _BATCH_ROWS):
-                connection.execute(table.insert(), rows[start : start + _BATCH_ROWS])
+            for first in range(0, len(rows), _BATCH_ROWS):
+                connection.execute(table.insert(), rows[first : first + _BATCH_ROWS])
         connection.execute(indexes.insert(), [{"run": run, "rows": n_rows}])
 
     database.write(write)
 
 
 def _index_rows(run: str, experiment: Experiment) -> list[tuple[sa.Table, list[dict[str, Any]]]]:
-    answered = answered_questions(experiment)
-    numbers = {key: number for number, key in enumerate(answered)}
-    saved = ((name, question.id) for name, saved in experiment.questions.items() for question in saved)
-    row_positions = {key: position for position, key in enumerate(saved)}
+    questions_by_key = answered_questions(experiment)
+    numbers = {key: number for number, key in enumerate(questions_by_key)}
+    row_keys = (
+        (name, question.id)
+        for name, benchmark_questions in experiment.questions.items()
+        for question in benchmark_questions
+    )
+    row_positions = {key: position for position, key in enumerate(row_keys)}
 
     @cache
     def sort_metric(task: Kind, names: tuple[str, ...]) -> Metric | None:
@@ -400,6 +411,6 @@ def _index_rows(run: str, experiment: Experiment) -> list[tuple[sa.Table, list[d
             "words": "\n".join((question.id, question.question, question.answer, *question.options)).lower(),
             "position": row_positions[benchmark, question.id],
         }
-        for number, ((benchmark, _), question) in enumerate(answered.items())
+        for number, ((benchmark, _), question) in enumerate(questions_by_key.items())
     ]
     return [(questions, question_rows), (answers, answer_rows), (scores, score_rows)]

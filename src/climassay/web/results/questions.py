@@ -26,9 +26,9 @@ from climassay.web.access import Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.moderation import require_visible_run
 from climassay.web.failures import Missing
-from climassay.web.pages import PageNumber, clamp_page, page, part_of
-from climassay.web.results.pages import block_assets
-from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, index_of
+from climassay.web.pages import PageNumber, clamp_page, make_part, page
+from climassay.web.results.blocks import block_assets
+from climassay.web.results.question_index import QuestionFilter, QuestionIndex, RunColumn, open_question_index
 from climassay.web.results.stored_run import StoredRun, find_run_summary
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(require_visible_run)])
@@ -46,7 +46,7 @@ ColumnIndex = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class GridQuery:
-    """Parameters of the grid in its address; see :class:`QuestionFilter`."""
+    """Query parameters of the grid of questions; see :class:`QuestionFilter`."""
 
     benchmark: Word = ""
     kind: Kind | Literal[""] = ""
@@ -59,10 +59,15 @@ class GridQuery:
     invalid: bool = False
     unstable: bool = False
     other: Word = ""
-    """Id of a run to compare with; its columns follow."""
+    """Id of another run, whose columns are shown after those of the run."""
 
     def filters(self, columns: Sequence[RunColumn]) -> QuestionFilter:
-        """Return the filter; the index of a column that does not exist is ignored."""
+        """Return the filter for the questions.
+
+        Args:
+            columns: Columns of the grid, into which ``right`` and ``fails`` are indices; an index past the last one
+                is ignored.
+        """
         right, fails = (
             columns[index] if index is not None and index < len(columns) else None for index in (self.right, self.fails)
         )
@@ -80,7 +85,7 @@ class GridQuery:
         )
 
     def parameters(self) -> dict[str, str]:
-        """Return the parameters that differ from their defaults, for an address."""
+        """Return the parameters that differ from their defaults as strings for a URL."""
         values = {name: getattr(self, name) for name in self.__slots__} | {"text": self.text.strip()}
         return {
             name: "true" if value is True else str(value)
@@ -93,15 +98,15 @@ class GridCell(NamedTuple):
     """An answer in the grid."""
 
     number: int
-    """Number of the answer among those to its question in its run, from 1."""
+    """Number of the answer among the run's answers to the question, from 1."""
     outcome: Outcome
 
 
 class GridRow(NamedTuple):
-    """A question with its answers, one per column."""
+    """A question with one answer per column; None if a column has no answer to it."""
 
     key: tuple[str, str]
-    """Benchmark and id."""
+    """Benchmark and id of the question."""
     question: Question
     cells: tuple[GridCell | None, ...]
 
@@ -115,40 +120,44 @@ class PromptMessage(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A recorded request: its messages, and the answers of the experiment that it can have led to."""
+    """A recorded request: its messages, and the experiment's answers that may have come from it."""
 
     messages: Sequence[PromptMessage]
     outcomes: "Sequence[tuple[Outcome, AnswerMark]]"
     grades: bool
-    """Whether a judge was asked to grade the answer."""
+    """Whether the request asked a judge to grade an answer."""
 
 
-_TURNS = (
+_TURN_PATTERNS = (
     r"<\|im_start\|>(\w+)\n(.*?)(?:<\|im_end\|>\n?|\Z)",
     r"<\|start_header_id\|>(\w+)<\|end_header_id\|>\n\n(.*?)(?:<\|eot_id\|>|\Z)",
     r"<start_of_turn>(\w+)\n(.*?)(?:<end_of_turn>\n?|\Z)",
     r"<\|(system|user|assistant)\|>\n?(.*?)(?:<\|end\|>\n?|</s>\n?|(?=<\|(?:system|user|assistant)\|>)|\Z)",
 )
-"""Patterns of a turn in the chat templates of local models. Contents cannot contain a template's own tokens."""
+"""Regular expressions for one turn (role, content) in the chat templates of local models."""
 
 
 def prompt_messages(prompt: str) -> list[PromptMessage]:
-    """Return the messages of a recorded prompt: JSON of a served model, or the text of a local model's template."""
+    """Split a recorded prompt into its messages.
+
+    Args:
+        prompt: JSON messages as sent to a server, or text in the chat template of a local model.
+    """
     if prompt.startswith("[{"):
         with suppress(ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return [
                 PromptMessage(str(message["role"]), _content_text(message["content"])) for message in json.loads(prompt)
             ]
-    for pattern in _TURNS:
+    for pattern in _TURN_PATTERNS:
         turns = [PromptMessage(*turn) for turn in re.findall(pattern, prompt, re.DOTALL)]
         if turns:
-            # The last turn is the beginning of the model's own, which is empty unless its answer was begun for it.
+            # The last turn is the model's own, which is empty unless the prompt contains the beginning of its answer.
             return [turn for turn in turns if turn.text]
     return [PromptMessage("prompt", prompt)]
 
 
 def _content_text(content: Any) -> str:
-    """Return the text of a message's content, which servers also take in parts."""
+    """Return the content of a message as one text; it may be a list of parts."""
     return content if isinstance(content, str) else "\n".join(str(part.get("text", part)) for part in content)
 
 
@@ -173,16 +182,16 @@ def show_questions(
     direction: Literal["", "down"] = "",
     number: PageNumber = 1,
 ) -> Response:
-    """Show the questions that match as a grid: a row per question, a column per model and setting."""
-    index = index_of(app, run)
-    other = index_of(app, query.other) if query.other and query.other != run else None
-    columns = [*index.columns(), *(other.columns() if other else ())]
+    """Show the matching questions as a grid with a row per question and a column per model and setting."""
+    index = open_question_index(app, run)
+    other_index = open_question_index(app, query.other) if query.other and query.other != run else None
+    columns = [*index.columns(), *(other_index.columns() if other_index else ())]
     filters = query.filters(columns)
     total = index.count(filters)
     page_number = clamp_page(number, total, PAGE_SIZE)
-    sort: Any = next(iter(columns[int(order) :]), "") if order.isdigit() else order
+    sort_order: Any = next(iter(columns[int(order) :]), "") if order.isdigit() else order
     offset, reverse = (page_number - 1) * PAGE_SIZE, direction == "down"
-    numbers = index.numbers(filters, PAGE_SIZE, offset=offset, order=sort, reverse=reverse) if total else []
+    numbers = index.numbers(filters, PAGE_SIZE, offset=offset, order=sort_order, reverse=reverse) if total else []
     rows = [
         (
             row,
@@ -192,14 +201,14 @@ def show_questions(
                 for column, cell in zip(columns, row.cells, strict=True)
             ],
         )
-        for row in _grid_rows(index, other, columns, numbers)
+        for row in _grid_rows(index, other_index, columns, numbers)
     ]
-    recent = [
+    recent_runs = [
         entry.summary
         for command in COMMANDS
         for entry in list_run_entries(app.database, command=command, limit=MAX_OTHER_RUNS)
     ]
-    summaries = [*([other.summary] if other else []), *recent]
+    run_summaries = [*([other_index.summary] if other_index else []), *recent_runs]
     parameters, address = query.parameters(), f"/results/{run}/questions"
     sorting = {"order": order, "direction": direction}
     return page(
@@ -207,28 +216,28 @@ def show_questions(
         "results/questions.html.j2",
         run=index.summary,
         index=index,
-        part=part_of(rows, page_number, total, PAGE_SIZE, address, parameters | sorting),
-        headings=part_of((), 1, 0, PAGE_SIZE, address, parameters),
+        part=make_part(rows, page_number, total, PAGE_SIZE, address, parameters | sorting),
+        headings=make_part((), 1, 0, PAGE_SIZE, address, parameters),
         filters=filters,
         parameters=parameters,
         choices=index.choices(),
         columns=columns,
-        other=other,
-        others={summary.id: summary.name for summary in summaries if summary.id != run},
+        other=other_index,
+        others={summary.id: summary.name for summary in run_summaries if summary.id != run},
         order=order,
         direction=direction,
     )
 
 
 def _grid_rows(
-    index: QuestionIndex, other: QuestionIndex | None, columns: Sequence[RunColumn], numbers: Sequence[int]
+    index: QuestionIndex, other_index: QuestionIndex | None, columns: Sequence[RunColumn], numbers: Sequence[int]
 ) -> list[GridRow]:
-    """Load questions of a run with their answers in the run and another one, in the order of the numbers."""
+    """Load the questions with these numbers, in this order, with their answers in the run and in the other run."""
     stored = index.load(numbers)
     keys = dict(zip(sorted(numbers), stored.questions, strict=True))
     runs = [stored]
-    if other is not None and numbers:
-        runs.append(other.load(other.numbers_of(list(stored.questions))))
+    if other_index is not None and numbers:
+        runs.append(other_index.load(other_index.numbers_by_key(list(stored.questions))))
     cells = {
         (RunColumn(stored_run.id, outcome.cell.model, outcome.cell.setting), key): GridCell(number, outcome)
         for stored_run in runs
@@ -242,7 +251,7 @@ def _grid_rows(
 
 
 def answer_mark(outcome: Outcome, address: str) -> AnswerMark:
-    """Return the mark of an answer: right or wrong, or its first score if no metric decides between the two."""
+    """Return the mark of an answer: right or wrong if it has a binary metric, else its first score."""
     if outcome.error is not None:
         return AnswerMark("!", "warn", "failed", address)
     metrics = metrics_of([outcome])
@@ -251,16 +260,18 @@ def answer_mark(outcome: Outcome, address: str) -> AnswerMark:
         text = "–" if score is None else f"{score:.2f}"
         return AnswerMark(text, "", metrics[0].label if metrics else "no score", address)
     tone: Literal["bad", "good"] = "bad" if is_wrong(outcome) else "good"
-    share = outcome.scores.get("accuracy", 0.0)
-    if 0 < share < 1:
-        return AnswerMark(f"{100 * share:.0f}%", tone, f"right in {100 * share:.0f}% of the option orders", address)
-    text, words = ("✗", "wrong") if tone == "bad" else ("✓", "right")
+    accuracy = outcome.scores.get("accuracy", 0.0)
+    if 0 < accuracy < 1:
+        return AnswerMark(
+            f"{100 * accuracy:.0f}%", tone, f"right in {100 * accuracy:.0f}% of the option orders", address
+        )
+    text, meaning = ("✗", "wrong") if tone == "bad" else ("✓", "right")
     violations = f" ({', '.join(outcome.violations)})" if outcome.violations else ""
-    return AnswerMark(text, tone, words + violations, address)
+    return AnswerMark(text, tone, meaning + violations, address)
 
 
 def answer_verdict(outcome: Outcome) -> AnswerMark:
-    """Return the mark of an answer, which a judge's verdict or factual accuracy may also decide."""
+    """Return the mark of an answer; without a binary metric, a judge's verdict or factual accuracy decides."""
     mark = answer_mark(outcome, "")
     if mark.tone:
         return mark
@@ -274,7 +285,7 @@ def answer_verdict(outcome: Outcome) -> AnswerMark:
 
 @router.get("/results/{run}/questions/{question:path}")
 def show_question(request: Request, app: App, _user: Reader, run: str, question: str, benchmark: Word = "") -> Response:
-    """Show one question with every answer to it."""
+    """Show one question with all of the run's answers to it."""
     index, number = _find_question(app, run, question, benchmark)
     stored = index.load([number], with_orders=True)
     [(key, content)] = stored.questions.items()
@@ -286,7 +297,7 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
         remarks = (*row.remarks, *_option_order_remarks(stored, outcome))
         mark = answer_verdict(outcome)
         answers.append({"outcome": outcome, "text": render_answer(row), "remarks": remarks, "mark": mark})
-    before, after = index.key(number - 1), index.key(number + 1)
+    previous_key, next_key = index.key(number - 1), index.key(number + 1)
     return page(
         request,
         "results/question.html.j2",
@@ -297,8 +308,8 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
         answers=answers,
         texts=stored.experiment.passages if stored.experiment else {},
         requests_address=f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}",
-        before=_question_address(run, before) if before else "",
-        after=_question_address(run, after) if after else "",
+        before=_question_address(run, previous_key) if previous_key else "",
+        after=_question_address(run, next_key) if next_key else "",
         **block_assets(),
     )
 
@@ -313,15 +324,15 @@ def show_requests(
     benchmark: Word = "",
     number: PageNumber = 1,
 ) -> Response:
-    """Show the messages of a run that contain a question, each with its setting, its raw answer and its grade."""
+    """Show the recorded requests of a run whose prompts contain a question, with their raw answers and grades."""
     summary = find_run_summary(app, run)
     index, question_number = _find_question(app, run, question, benchmark)
     stored = index.load([question_number])
     [(key, content)] = stored.questions.items()
-    # Models see a line in place of the mask of a cloze statement, so only the parts around it occur in prompts.
+    # Prompts contain a line in place of the mask of a cloze statement, so its longest unmasked part is searched for.
     text = max(content.question.split("<MASK>"), key=len).strip()
     answers = search_answers(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
-    exchanges = [(answer, exchange_of(answer, stored, key)) for answer in answers[:REQUESTS_PER_PAGE]]
+    exchanges = [(answer, make_exchange(answer, stored, key)) for answer in answers[:REQUESTS_PER_PAGE]]
     address = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
         request,
@@ -336,18 +347,23 @@ def show_requests(
     )
 
 
-def exchange_of(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str]) -> Exchange:
-    """Return a recorded request beside the answers to its question.
+def make_exchange(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str]) -> Exchange:
+    """Return a recorded request with the experiment's answers that may have come from it.
 
-    A request leads to the answers of its model in whose settings the model was given the passages of the prompt. A
-    request that contains a graded answer is its judge's.
+    If the prompt contains an answer that was graded, the request is a judge's, and the graded answer is returned.
+    Otherwise, the answers are those of the requested model that were written from the passages in the prompt.
+
+    Args:
+        answer: Recorded request.
+        stored: Run with the answers to the question.
+        key: Benchmark and id of the question.
     """
     messages = prompt_messages(answer.prompt)
     outcomes = stored.outcomes[key]
     if stored.experiment is None:
         return Exchange(messages, (), False)
     text = " ".join(" ".join(message.text for message in messages).split())
-    graded = [
+    graded_outcomes = [
         outcome
         for outcome in outcomes
         if (outcome.judgement or outcome.assessment)
@@ -355,21 +371,25 @@ def exchange_of(answer: RecordedAnswer, stored: StoredRun, key: tuple[str, str])
         and " ".join(outcome.answer.split()) in text
     ]
     models = {record.cell: record.model for record in stored.experiment.cells}
-    texts = {name: " ".join(passage.split()) for name, passage in stored.experiment.passages.items()}
-    retrieved = {name for outcome in outcomes for name in outcome.passages if texts.get(name, "\0") in text}
-    answers = [
+    passage_texts = {name: " ".join(passage.split()) for name, passage in stored.experiment.passages.items()}
+    prompted_passages = {
+        name for outcome in outcomes for name in outcome.passages if passage_texts.get(name, "\0") in text
+    }
+    answer_outcomes = [
         outcome
         for outcome in outcomes
         if models.get(outcome.cell) == answer.model
-        and retrieved == {name for name in outcome.passages if name in texts}
+        and prompted_passages == {name for name in outcome.passages if name in passage_texts}
     ]
-    fitting = graded or answers
-    return Exchange(messages, [(outcome, answer_verdict(outcome)) for outcome in fitting], bool(graded))
+    selected_outcomes = graded_outcomes or answer_outcomes
+    return Exchange(
+        messages, [(outcome, answer_verdict(outcome)) for outcome in selected_outcomes], bool(graded_outcomes)
+    )
 
 
 def _find_question(app: AppState, run: str, question: str, benchmark: str) -> tuple[QuestionIndex, int]:
-    """Return the index of a run and the number of a question in it, or raise Missing."""
-    index = index_of(app, run)
+    """Return the index of a run and the number of a question in it; raise Missing if the question has no answer."""
+    index = open_question_index(app, run)
     number = index.number(question, benchmark)
     if number is None:
         raise Missing(f"The run {run} has no answer to a question {question[:60]}.")
@@ -377,7 +397,7 @@ def _find_question(app: AppState, run: str, question: str, benchmark: str) -> tu
 
 
 def _option_order_remarks(stored: StoredRun, outcome: Outcome) -> list[str]:
-    """Return a remark on the choices in each option order, if there are several."""
+    """Return a remark on the options chosen in each option order; empty for fewer than two orders."""
     predictions = stored.experiment.predictions.get(outcome.cell, ()) if stored.experiment else ()
     orders = sorted(
         (prediction for prediction in predictions if prediction.question == outcome.question),
@@ -385,8 +405,8 @@ def _option_order_remarks(stored: StoredRun, outcome: Outcome) -> list[str]:
     )
     if len(orders) < 2:
         return []
-    chosen = ", ".join("none" if order.chosen is None else f"{option_letter(order.chosen)})" for order in orders)
-    return [f"right in {sum(order.correct for order in orders)} of {len(orders)} option orders: {chosen}"]
+    choices = ", ".join("none" if order.chosen is None else f"{option_letter(order.chosen)})" for order in orders)
+    return [f"right in {sum(order.correct for order in orders)} of {len(orders)} option orders: {choices}"]
 
 
 def _question_address(run: str, key: tuple[str, str]) -> str:

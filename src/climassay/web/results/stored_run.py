@@ -27,13 +27,13 @@ from climassay.web.app_state import AppState, ResultCache
 from climassay.web.failures import Missing
 
 MANY_ROWS = 4000
-"""Number of stored rows of a run above which the content of its pages is cached in the records."""
+"""Number of stored result rows above which the content of a run's page is cached in the records."""
 MAX_LOADED_RUNS = 4
 """Maximum number of runs cached in memory; an experiment of 24,000 answers takes about 80 MB."""
 MAX_PLAIN_ROWS = 500
-"""Maximum number of rows shown of a stored table without a report of its own; downloads contain every row."""
+"""Maximum number of rows shown of a stored table that no report uses; downloads contain every row."""
 MAX_VALUE_LENGTH = 600
-"""Maximum number of characters shown of a stored value; the run's JSON contains the full value."""
+"""Length in characters to which displayed values are truncated; the run's JSON contains the full value."""
 
 
 def count_rows(database: Database, run: str) -> int:
@@ -43,15 +43,15 @@ def count_rows(database: Database, run: str) -> int:
 
 
 def answered_questions(experiment: Experiment | None) -> dict[tuple[str, str], Question]:
-    """Return the questions that have an answer, by benchmark and id, in the order of the experiment."""
+    """Return the experiment's questions that have an answer, by (benchmark, id) in order; {} without an experiment."""
     if experiment is None:
         return {}
-    answered = {(outcome.cell.benchmark, outcome.question) for outcome in experiment.outcomes}
+    answered_keys = {(outcome.cell.benchmark, outcome.question) for outcome in experiment.outcomes}
     return {
         (name, question.id): question
         for name, questions in experiment.questions.items()
         for question in questions
-        if (name, question.id) in answered
+        if (name, question.id) in answered_keys
     }
 
 
@@ -73,7 +73,7 @@ class StoredRun:
 
     @property
     def experiment(self) -> Experiment | None:
-        """Experiment of the run; None if the run evaluated no benchmark or its results are not readable."""
+        """Experiment of the run; None if the run evaluated no benchmark or its stored results are damaged."""
 
         def read() -> Experiment | None:
             if "outcomes" not in self.details.results or self.details.summary.command not in COMMANDS:
@@ -87,25 +87,25 @@ class StoredRun:
 
     @property
     def scores(self) -> ExperimentScores:
-        """Scores of the experiment; the run must have one."""
+        """Scores of the experiment; only for runs with an experiment."""
         assert self.experiment is not None
         return self._computed.get("scores", partial(score_experiment, self.experiment))
 
     @property
     def outcomes(self) -> dict[tuple[str, str], list[Outcome]]:
-        """Outcomes by benchmark and question id."""
+        """Outcomes by (benchmark, question id); empty without an experiment."""
 
         def group() -> dict[tuple[str, str], list[Outcome]]:
-            result: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
+            outcomes_by_question: dict[tuple[str, str], list[Outcome]] = defaultdict(list)
             for outcome in self.experiment.outcomes if self.experiment else ():
-                result[outcome.cell.benchmark, outcome.question].append(outcome)
-            return dict(result)
+                outcomes_by_question[outcome.cell.benchmark, outcome.question].append(outcome)
+            return dict(outcomes_by_question)
 
         return self._computed.get("outcomes", group)
 
     @property
     def questions(self) -> dict[tuple[str, str], Question]:
-        """Questions with an answer, by benchmark and id, in the order of the experiment."""
+        """Questions with an answer, by (benchmark, id), in the order of the experiment."""
         return self._computed.get("questions", lambda: answered_questions(self.experiment))
 
     @property
@@ -130,7 +130,7 @@ def find_run_summary(app: AppState, run: str) -> RunSummary:
 def find_stored_run(app: AppState, run: str) -> StoredRun:
     """Return a run with its results, or raise Missing if there is no run with the id.
 
-    A run that has ended is cached in memory; an unfinished run is read from the database at every call.
+    Runs that have ended are cached in memory; a running one is read from the database at every call.
     """
     summary = find_run_summary(app, run)
     if summary.status == "running":
@@ -148,15 +148,16 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
     Args:
         app: State of the server.
         run: Summary of the run.
-        published: Set of published results; see :func:`run_report`.
+        published: Dataset of published results; see :func:`run_report`.
         wait: If False, return None instead of computing the content of a run with more than :data:`MANY_ROWS` rows.
 
     Returns:
-        ``report`` (see :func:`climassay.reporting.html.report_data`), ``name`` of the experiment or an empty text,
-        ``metrics`` of the experiment or None, and the numbers of ``questions`` and ``claims``.
+        Dictionary with the ``report`` (see :func:`climassay.reporting.html.report_data`), the ``name`` of the
+        experiment (empty if there is none), its ``metrics`` (None if there is none), and the numbers of ``questions``
+        and ``claims``.
     """
-    rows = count_rows(app.database, run.id)
-    parts = ("run", run.id, rows, published)
+    n_rows = count_rows(app.database, run.id)
+    cache_key = ("run", run.id, n_rows, published)
 
     def compute() -> dict[str, Any]:
         stored = find_stored_run(app, run.id)
@@ -170,28 +171,28 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
         }
 
     if run.status == "running":
-        return compute() if wait or rows <= MANY_ROWS else None
-    if rows <= MANY_ROWS:
-        return app.computed.get(parts, compute)
-    if parts not in app.computed and not wait and cached(app.database, parts) is None:
+        return compute() if wait or n_rows <= MANY_ROWS else None
+    if n_rows <= MANY_ROWS:
+        return app.computed.get(cache_key, compute)
+    if cache_key not in app.computed and not wait and cached(app.database, cache_key) is None:
         return None
-    result: dict[str, Any] = app.computed.get(parts, lambda: cached(app.database, parts, compute))
+    result: dict[str, Any] = app.computed.get(cache_key, lambda: cached(app.database, cache_key, compute))
     return result
 
 
 ReportBuilder = Callable[[StoredRun, str], Report]
-"""Function that builds the report of a run; the second argument is that of :func:`run_report`."""
+"""Function that builds the report of a run; its arguments are those of :func:`run_report`."""
 
 
 def run_report(run: StoredRun, published: str = "") -> Report:
-    """Return the report of a run, followed by a section for every stored table that the report does not use.
+    """Build the report of a run and append a section for every stored table that the report does not use.
 
-    If the stored results do not have the expected format, every table is shown as it is stored.
+    If the stored results do not have the expected format, the report shows every table as it is stored.
 
     Args:
-        run: The run with its results.
-        published: ``gold`` or ``silver`` to add the paper's results on that dataset to an experiment's report;
-            empty to add none.
+        run: Run with its stored results.
+        published: Dataset (``gold`` or ``silver``) of the ClimaQA paper whose published results are added to the report
+            of an experiment; empty to add none.
     """
     stored = run.details.results
     builder, used_tables = next(
@@ -202,28 +203,30 @@ def run_report(run: StoredRun, published: str = "") -> Report:
         ),
         (None, ()),
     )
-    report = Report(_title(run.details), "", ())
+    report = Report(_run_title(run.details), "", ())
     try:
         report = builder(run, published) if builder else report
     except (ClimassayError, KeyError, TypeError, ValueError) as error:
         # Results of another version, or of a user's own code under the name of one of our tables.
-        words = Prose(f"These results cannot be shown in their usual form ({type(error).__name__}), so here they are.")
-        report, used_tables = Report(report.title, "", (Section("Stored results", (words,)),)), ()
+        message = Prose(
+            f"These results cannot be shown in their usual form ({type(error).__name__}), so here they are."
+        )
+        report, used_tables = Report(report.title, "", (Section("Stored results", (message,)),)), ()
     plain_sections = tuple(_plain_section(name, rows) for name, rows in stored.items() if name not in used_tables)
     return Report(report.title, report.lead, (*report.sections, *plain_sections), report.facts)
 
 
-def _title(details: RunDetails) -> str:
+def _run_title(details: RunDetails) -> str:
     return f"{details.summary.command}, {details.summary.id}"
 
 
-def experiment_page(run: StoredRun, published: str, *, answers: bool = False) -> Report:
+def run_experiment_report(run: StoredRun, published: str, *, answers: bool = False) -> Report:
     """Return the report of a run's experiment.
 
     Args:
-        run: A run with an experiment.
-        published: Set of published results; see :func:`run_report`.
-        answers: Whether to append every question and answer.
+        run: Run of an experiment.
+        published: Dataset of published results; see :func:`run_report`.
+        answers: Whether the report includes every question and answer.
 
     Raises:
         InputError: The run has no readable experiment.
@@ -237,11 +240,11 @@ def experiment_page(run: StoredRun, published: str, *, answers: bool = False) ->
 
 
 def paper_scores(published: str) -> Sequence[PublishedScore]:
-    """Return the paper's results on a dataset, ``gold`` or ``silver``; none if empty."""
+    """Return the ClimaQA paper's scores on ``gold`` or ``silver``; an empty sequence if ``published`` is empty."""
     return published_scores("gold" if published == "gold" else "silver") if published else ()
 
 
-def _factcheck(run: StoredRun, _published: str) -> Report:
+def _factcheck_report(run: StoredRun, _published: str) -> Report:
     from climassay.factcheck import analyse, factcheck_report, load_scale, stored_truths
 
     details = run.details
@@ -255,36 +258,36 @@ def _factcheck(run: StoredRun, _published: str) -> Report:
     return factcheck_report(analyse(transcripts, truths, scale), file=file, pages=pages)
 
 
-def _judges(run: StoredRun, _published: str) -> Report:
+def _judges_report(run: StoredRun, _published: str) -> Report:
     from climassay.judging.benchmark import judge_results_of
     from climassay.judging.report import judge_sections
 
     details = run.details
     results = judge_results_of(details)
-    items = max((result.scores.n_items for result in results), default=0)
+    n_items = max((result.scores.n_items for result in results), default=0)
     title = f"{details.config.get('model', '?')} as a judge"
-    return Report(title, f"{items} labelled items.", tuple(judge_sections(results)))
+    return Report(title, f"{n_items} labelled items.", tuple(judge_sections(results)))
 
 
-def _ranking(run: StoredRun, _published: str) -> Report:
+def _ranking_report(run: StoredRun, _published: str) -> Report:
     from climassay.judging.ranking import ranking_table
 
     details = run.details
     table = ranking_table(details.results["ranking"], quality=details.config.get("quality", "quality"), words=None)
     lead = f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
-    return Report(_title(details), lead, (Section("Ranking", (table,)),))
+    return Report(_run_title(details), lead, (Section("Ranking", (table,)),))
 
 
-def _labels(run: StoredRun, _published: str) -> Report:
+def _insertion_report(run: StoredRun, _published: str) -> Report:
     from climassay.judging.report import insertion_table
 
     details = run.details
     lead = f"{len(details.results['labels'])} new items between labelled ones."
     table = insertion_table(details.results["labels"], words=None)
-    return Report(_title(details), lead, (Section("Labels", (table,)),))
+    return Report(_run_title(details), lead, (Section("Labels", (table,)),))
 
 
-def _answer(run: StoredRun, _published: str) -> Report:
+def _answer_report(run: StoredRun, _published: str) -> Report:
     cards = []
     for row in run.details.results["answer"]:
         sentences = tuple(
@@ -309,17 +312,17 @@ def _answer(run: StoredRun, _published: str) -> Report:
     return Report("A cited answer", f"Written by {model}.", (Section("Answer", tuple(cards)),))
 
 
-def _generation(run: StoredRun, _published: str) -> Report:
+def _generation_report(run: StoredRun, _published: str) -> Report:
     details = run.details
     rows = details.results["streams"]
     columns = ("stream", "requested", "drafts", "failed", "accepted")
     cells = [(*(str(row[name]) for name in columns), row["ended"] or "-") for row in rows]
     table = Table.of("Drafts of this run", ["kind and level", *columns[1:], "ended"], cells)
     accepted = sum(row["accepted"] for row in rows)
-    return Report(_title(details), f"{counted(accepted, 'question')} accepted.", (Section("Yield", (table,)),))
+    return Report(_run_title(details), f"{counted(accepted, 'question')} accepted.", (Section("Yield", (table,)),))
 
 
-_EXPERIMENT = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
+_EXPERIMENT_TABLES = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
 _REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
     (
         "",
@@ -327,26 +330,26 @@ _REPORT_BUILDERS: Sequence[tuple[str, str, ReportBuilder, tuple[str, ...]]] = (
         lambda run, _published: report_from_data(run.details.results["report"][0]),
         ("judges", "probe"),
     ),
-    ("evaluate run", "outcomes", experiment_page, _EXPERIMENT),
-    ("evaluate mcq", "outcomes", experiment_page, _EXPERIMENT),
-    ("", "transcript", _factcheck, ("published",)),
-    ("judge benchmark", "judges", _judges, ()),
-    ("judge rank", "ranking", _ranking, ()),
-    ("judge apply", "ranking", _ranking, ()),
-    ("judge insert", "labels", _labels, ()),
-    ("ask", "answer", _answer, ()),
-    ("generate run", "streams", _generation, ()),
+    ("evaluate run", "outcomes", run_experiment_report, _EXPERIMENT_TABLES),
+    ("evaluate mcq", "outcomes", run_experiment_report, _EXPERIMENT_TABLES),
+    ("", "transcript", _factcheck_report, ("published",)),
+    ("judge benchmark", "judges", _judges_report, ()),
+    ("judge rank", "ranking", _ranking_report, ()),
+    ("judge apply", "ranking", _ranking_report, ()),
+    ("judge insert", "labels", _insertion_report, ()),
+    ("ask", "answer", _answer_report, ()),
+    ("generate run", "streams", _generation_report, ()),
 )
-"""Command (empty for any), the required table, the function that builds the report, and other tables it uses."""
+"""Command (empty for any), stored table that the report needs, function that builds it, and other tables it uses."""
 
 
 def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
-    """Return a section with at most MAX_PLAIN_ROWS stored rows, with a column for every key of any row."""
+    """Return a section that shows at most MAX_PLAIN_ROWS rows of a stored table, with a column for each key."""
     heading = name.replace("_", " ").capitalize()
     if len(rows) == 1:
         return Section(heading, (Facts(tuple(flat_values(rows[0]))),))
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    cells = [tuple(_words(row.get(column, "")) for column in columns) for row in rows[:MAX_PLAIN_ROWS]]
+    cells = [tuple(_format_value(row.get(column, "")) for column in columns) for row in rows[:MAX_PLAIN_ROWS]]
     note = (
         f"The first {MAX_PLAIN_ROWS} of {len(rows)} rows; all are in the downloads."
         if len(rows) > MAX_PLAIN_ROWS
@@ -356,9 +359,9 @@ def _plain_section(name: str, rows: Sequence[Mapping[str, Any]]) -> Section:
 
 
 def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the names and values of nested data, with nested names joined by dots.
+    """Flatten nested data: yield pairs of a name and a formatted value, with the names of all levels joined by dots.
 
-    Entries of a list that contains mappings are named by their numbers, from 1.
+    A list that contains mappings is treated as a mapping whose names are the entries' numbers, from 1.
     """
     for name, value in values.items():
         if isinstance(value, list | tuple) and any(isinstance(entry, Mapping) for entry in value):
@@ -366,10 +369,10 @@ def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[s
         if isinstance(value, Mapping) and value:
             yield from flat_values(value, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", _words(value)
+            yield f"{prefix}{name}", _format_value(value)
 
 
-def _words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if value is None or value in ("", [], {}, ()):
         return "–"
     if isinstance(value, bool):
@@ -377,7 +380,7 @@ def _words(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple) and not any(isinstance(entry, Mapping) for entry in value):
-        text = ", ".join(map(_words, value))
+        text = ", ".join(map(_format_value, value))
     else:
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_VALUE_LENGTH else text[:MAX_VALUE_LENGTH] + " …"
