@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from climassay.grounding.numerals import detect_number_language
 from climassay.grounding.quantities import Quantity, confirms, split_at_quantities
+from climassay.grounding.units import TEMPERATURE_SCALES
 from climassay.metrics.pair_features import OPPOSITES, content_words
 
 
@@ -356,9 +357,14 @@ def _is_year(quantity: Quantity) -> bool:
 
 
 def _are_comparable(first: Quantity, second: Quantity) -> bool:
-    """Return whether two quantities are comparable: units of one kind, both years, or both bare numbers."""
+    """Return whether two quantities are comparable: units of one kind, both years, or both bare numbers.
+
+    A percentage and percentage points are comparable only if their numbers are equal.
+    """
     if first.unit is None or second.unit is None:
         return first.unit is second.unit and _is_year(first) == _is_year(second)
+    if {first.unit.kind, second.unit.kind} == {"share", "points"}:
+        return first.value == second.value  # 15% is confused with 15 percentage points
     rates = {first.unit.rate, second.unit.rate}
     is_same_rate = len(rates) == 1 or (rates == {"", "yr"} and first.is_yearly and second.is_yearly)
     return second.unit.is_kind_of(first.unit) and is_same_rate
@@ -366,7 +372,10 @@ def _are_comparable(first: Quantity, second: Quantity) -> bool:
 
 def _is_equal_after_rounding(first_quantity: Quantity, second_quantity: Quantity) -> bool:
     """Return whether two quantities with units differ by 1% at most, for example 340 and 342."""
-    if first_quantity.unit is None or first_quantity.is_in_words:
+    if first_quantity.unit is None or second_quantity.unit is None or first_quantity.is_in_words:
+        return False
+    kinds = {first_quantity.unit.kind, second_quantity.unit.kind}
+    if kinds == {"share", "points"} or (len(kinds) == 2 and kinds <= set(TEMPERATURE_SCALES)):
         return False
     first_value, second_value = (
         quantity.value * quantity.unit.factor if quantity.unit else 0.0
