@@ -187,7 +187,7 @@ def test_a_killed_job_goes_on_with_what_is_missing(place_on, place):
     assert place.jobs.get(job).state == "running"
     assert [document.source for document in documents(place)] == ["a.txt"]
     later = place_on()
-    later.jobs.take_over()
+    later.jobs.requeue_foreign_jobs()
     teach(later)
     with application_over(later) as clients:
         assert job_at_its_end(later.jobs, job).state == "done"

@@ -208,11 +208,11 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
     jobs = place.jobs
     jobs.register("told", lambda *_: None, "corpus")
     job = jobs.submit("told", "Work", {})
-    jobs._take("corpus")
+    jobs._claim_next("corpus")
     from climassay.web.jobs import JobReport
 
     report = JobReport(jobs, job)
-    monkeypatch.setattr("climassay.web.jobs.WAKE_SECONDS", 3600.0)
+    monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 3600.0)
     queries = []
     monkeypatch.setattr(place.database, "read", lambda read=place.database.read: queries.append(1) or read())
 
@@ -243,11 +243,11 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
 
 
 def test_a_listener_that_comes_late_hears_everything_once(place, monkeypatch):
-    monkeypatch.setattr("climassay.web.jobs.KEPT_EVENTS", 2)
+    monkeypatch.setattr("climassay.web.jobs.MAX_KEPT_EVENTS", 2)
     jobs = place.jobs
     jobs.register("told", lambda *_: None, "corpus")
     job = jobs.submit("told", "Work", {})
-    jobs._take("corpus")
+    jobs._claim_next("corpus")
     from climassay.web.jobs import JobReport
 
     report = JobReport(jobs, job)

@@ -133,7 +133,7 @@ def serve_pages(
         lock.announce(settings.root)
         on_start(f"climassay starts at {settings.root}: this takes a few seconds.")
         with closing(AppState(workspace, settings)) as state:
-            state.jobs.take_over()
+            state.jobs.requeue_foreign_jobs()
             app = create_app(state)
             threading.Thread(target=_warm_up, args=(app,), daemon=True).start()
             on_ready(state, _first_admin_link(state))
@@ -188,7 +188,7 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
 
 def _warm_up(app: Any) -> None:
     """Prepare routes, templates, library and encoder, so that the first requests need not wait for them."""
-    from climassay.web.checks.store import debate_choices
+    from climassay.web.checks.store import list_debate_choices
     from climassay.web.pages import environment
 
     for route in app.routes:  # FastAPI compiles them on the first match, which takes half a second
@@ -197,7 +197,7 @@ def _warm_up(app: Any) -> None:
         environment().get_template(name)
     stems("warming")
     with suppress(ClimassayError):  # Pages report what cannot be opened.
-        debate_choices(app.state.climassay)
+        list_debate_choices(app.state.climassay)
         app.state.climassay.encoder().encode(["warming"])
 
 

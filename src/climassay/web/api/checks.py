@@ -28,9 +28,16 @@ from climassay.web.api.base import (
     path_name,
 )
 from climassay.web.app_state import App
-from climassay.web.ask import QuestionForm, begin_question, question_job
+from climassay.web.ask import QuestionForm, require_question_job, submit_question_job
 from climassay.web.checks.pages import CheckFilters, check_text
-from climassay.web.checks.store import ClaimForm, begin_check, choose_debate, find_check, get_check_store, visible_to
+from climassay.web.checks.store import (
+    ClaimForm,
+    begin_check,
+    choose_debate,
+    find_check,
+    get_check_store,
+    readable_visibilities,
+)
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
@@ -88,13 +95,13 @@ def ask_question(app: App, user: Asker, question: QuestionToAsk) -> Any:
     is still waiting, that one is returned.
     """
     form = QuestionForm(question=question.question, collections=question.collections)
-    return QuestionData.of(question_job(app, begin_question(app, user, form)))
+    return QuestionData.of(require_question_job(app, submit_question_job(app, user, form)))
 
 
 @router.get("/questions/{question}", response_model=QuestionData)
 def get_question(app: App, user: Reader, question: QuestionId) -> Any:
     """Get the state of a question, and its answer."""
-    return QuestionData.of(question_job(app, question))
+    return QuestionData.of(require_question_job(app, question))
 
 
 class ClaimToCheck(Data):
@@ -179,7 +186,9 @@ class TranscriptData(Data):
 @router.get("/checks", response_model=Page[CheckData])
 def list_checks(app: App, user: Reader, filters: CheckFilters, limit: Limit = 50, after: After = None) -> Any:
     """List the checks that match the filters, newest first."""
-    checks = get_check_store(app).newest(filters, limit=limit + 1, after=after, visibilities=visible_to(user))
+    checks = get_check_store(app).newest(
+        filters, limit=limit + 1, after=after, visibilities=readable_visibilities(user)
+    )
     return page_of(checks, limit, lambda check: CheckData.of(check, user))
 
 
