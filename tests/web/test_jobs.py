@@ -238,7 +238,7 @@ def test_the_job_of_a_server_that_is_silent_is_done_by_another_and_its_end_count
     job = first.jobs.submit("patient", "x", {})
     reached(work.begun)
     monkeypatch.setattr("climassay.web.jobs.LEASE_SECONDS", -PATIENCE)  # as if the first were silent
-    for step in ("_give_sign", "_queue_again"):
+    for step in ("_send_heartbeat", "_queue_again"):
         monkeypatch.setattr(first.jobs, step, lambda *_: None)
     other = Patient(second)
     reached(other.begun)

@@ -158,7 +158,7 @@ def test_files_are_gone_when_their_job_has_ended_and_another_one_begins(place, c
     first = kept(place)
     added(place, client, ("files", ("ice.txt", GLACIER.encode(), "")))
     assert not set(first) & set(kept(place))
-    adding.tidy(place)
+    adding.delete_finished_uploads(place)
     assert kept(place) == []
 
 
@@ -276,4 +276,4 @@ def test_an_upload_page_shows_uploads_only(place, client_of):
     other = place.jobs.submit("other", "Other", {}, "adjudicator")
     assert client.get(f"/library/uploads/{other}").status_code == 404
     added(place, client)
-    assert client.get(f"/library/uploads/{place.jobs.list(adding.KIND)[0].id}").status_code == 200
+    assert client.get(f"/library/uploads/{place.jobs.list(adding.UPLOAD_KIND)[0].id}").status_code == 200

@@ -106,7 +106,7 @@ def _question_payload(app: AppState, form: QuestionForm) -> dict[str, Any]:
         raise InputError(
             f"The question has {len(question):,} characters, and the limit is {MAX_QUESTION_LENGTH:,}: shorten it."
         )
-    collection_names = collection_cache(app).with_passages()
+    collection_names = collection_cache(app).names_with_passages()
     if not collection_names:
         raise InputError("The library has no passages to answer from: add documents first.")
     collections = list(dict.fromkeys(form.collections)) or collection_names
@@ -239,7 +239,7 @@ def _question_page(
         form=form,
         job=job,
         earlier=earlier_jobs[::-1],
-        collections=collection_cache(app).with_passages(),
+        collections=collection_cache(app).names_with_passages(),
         longest=MAX_QUESTION_LENGTH,
         link=safe_link,
         host=lambda url: urlsplit(url).hostname,

@@ -102,7 +102,7 @@ def list_collections(app: App, user: Reader) -> Any:
             bytes=contents.bytes,
             page=f"/library/{contents.name}",
         )
-        for contents in collection_cache(app).all_contents()
+        for contents in collection_cache(app).list_contents()
     ]
     return {"items": collections}
 
@@ -137,7 +137,7 @@ def search(
     limit: Annotated[int, Query(description="Maximum number of hits.", ge=1, le=pages.MAX_HITS)] = 10,
 ) -> Any:
     """Search one or all collections; rankings of several are fused by reciprocal rank."""
-    query = pages.search_query(q, mode, document, show_all, limit)
+    query = pages.parse_search(q, mode, document, show_all, limit)
     if not query.words:
         raise InputError("The query is empty.")
     results = pages.search_library(collection_cache(app), query, collection)

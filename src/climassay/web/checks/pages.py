@@ -479,7 +479,7 @@ def _text_page(
     error: str = "",
     status: int = 200,
 ) -> Response:
-    collections = collection_cache(app).all_contents()
+    collections = collection_cache(app).list_contents()
     return page(
         request,
         "checks/text.html.j2",

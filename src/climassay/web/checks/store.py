@@ -78,7 +78,7 @@ def list_debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
     """
     if app.settings.debates:
         return app.shared("debate set-ups", lambda: _load_choices(app.settings.debates))
-    names = collection_cache(app).with_passages()
+    names = collection_cache(app).names_with_passages()
     if names:
         # Advocates are named after their collections; underscores are appended to names that are not allowed.
         advocates: dict[str, AdvocateSettings] = {}
