@@ -163,14 +163,14 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
         ACCEPT_BACKLOG,
         ConnectionLimits,
         RepeatedMessageFilter,
-        limited_protocol,
+        make_protocol_class,
         raise_open_file_limit,
     )
     from climassay.web.settings import Networks
 
     config = uvicorn.Config(
         app,
-        http=limited_protocol(ConnectionLimits.for_open_files(raise_open_file_limit()), Networks(settings.proxies)),
+        http=make_protocol_class(ConnectionLimits.for_open_files(raise_open_file_limit()), Networks(settings.proxies)),
         ws="none",
         log_level="warning",
         timeout_graceful_shutdown=3,

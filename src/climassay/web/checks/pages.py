@@ -62,7 +62,7 @@ from climassay.web.checks.store import (
     restart_check,
     similar_checks,
 )
-from climassay.web.failures import Missing, SignInNeeded, in_plain_words
+from climassay.web.failures import Missing, SignInNeeded, plain_message
 from climassay.web.jobs import Job
 from climassay.web.library.cache import collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
@@ -359,7 +359,7 @@ def download_all(request: Request, app: App, user: Reader, filters: CheckFilters
         return as_file((json.dumps(check, ensure_ascii=False) + "\n" for check in checks_data), name)
 
     def make_row(check: Mapping[str, Any]) -> dict[str, Any]:
-        failure, topic = check["error"] and in_plain_words(check["error"]), CLAIMS.get(check["topic"] or "")
+        failure, topic = check["error"] and plain_message(check["error"]), CLAIMS.get(check["topic"] or "")
         computed_cells = {
             "failure": failure,
             "topic_in_words": topic,

@@ -13,7 +13,7 @@ from climassay.corpus.originals import Originals
 from climassay.errors import InputError
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
-from climassay.web.failures import Missing, missing
+from climassay.web.failures import Missing, missing_if_invalid
 
 NAMES_CACHE_SECONDS = 5.0
 """Time for which the names of the collections in an object store are cached, in seconds."""
@@ -231,7 +231,7 @@ def find_passage(library: CollectionCache, name: str, passage_id: str) -> Passag
         Missing: There is no such collection or passage.
     """
     collection = library.browse(name)
-    with missing():
+    with missing_if_invalid():
         return collection.passage(passage_id)
 
 

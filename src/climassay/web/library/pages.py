@@ -24,7 +24,7 @@ from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines
 from climassay.web.access import DocumentAdder, DocumentRemover, Reader, may_stop
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, missing
+from climassay.web.failures import Missing, missing_if_invalid
 from climassay.web.library.cache import CollectionCache, collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.uploads import (
@@ -310,7 +310,7 @@ def submit_upload(
 @router.get("/uploads/{job_id}")
 def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) -> Response:
     """Show the progress of an upload and the outcome of each file."""
-    with missing():
+    with missing_if_invalid():
         job = app.jobs.get(job_id)
     if job.kind != UPLOAD_KIND:
         raise Missing(f"The job {job_id!r} is not an upload.")
