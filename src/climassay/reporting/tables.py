@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Align = Literal["left", "right"]
 Mark = Literal["best", "top"]
-"""Mark of a cell: ``best`` of its group of rows (shown in bold) or ``top`` of its column (underlined or with a sign)."""
+"""Mark of a cell: ``best`` of its group of rows (bold), or ``top`` of its column (underlined or with a sign)."""
 TOP_SIGN = "\N{BLACK UP-POINTING TRIANGLE}"
 """Sign that follows ``top`` cells in formats that cannot underline."""
 
@@ -339,8 +339,8 @@ def escape_latex(text: str) -> str:
 def as_latex(table: Table) -> str:
     r"""Return a table as a LaTeX ``table`` environment; the document needs ``\usepackage{booktabs}``.
 
-    ``best`` cells are bold, and ``top`` cells are underlined. Groups are separated by rules; the name of a group is only
-    in its first row.
+    ``best`` cells are bold, and ``top`` cells are underlined. Groups are separated by rules; a group's name is only in
+    its first row.
     """
 
     def format_cell(row: int, column: int) -> str:
