@@ -166,8 +166,8 @@ def share(values: list[bool]) -> str:
 
 def tell(number: int, kind: str, one: CheckedSentence) -> None:
     print(f"\n{number} {kind}: {one.text}\n   {one.status}: {one.reason} | {one.overstated}")
-    if one.evidence:
-        print(f"   {one.evidence.similarity:.2f} {one.evidence.quotation}")
+    for each in one.evidence:
+        print(f"   {each.relation}, {each.similarity:.2f}: {each.quotation}")
 
 
 def main() -> None:

@@ -57,12 +57,13 @@ def test_topics_then_a_report(place, run, grouping, monkeypatch):
         monkeypatch.setattr("climassay.confidence.topics.modelling.group_statements", planted_groups)
         monkeypatch.setattr("climassay.confidence.topics.modelling.map_of", lambda vectors, *_: vectors[:, :2])
     statements, topics, names = place / "s.jsonl", place / "t.json", place / "names.toml"
-    found = json_of(run("topics", statements, "-o", topics, "--topics", 4, "--words-only", "--names", names, "--json"))
+    found = json_of(run("topics", statements, "-o", topics, "--topics", 4, "--names", names, "--json"))
     assert len(found["topics"]) == 4
+    assert {topic["named_by"] for topic in found["topics"]} == {"words"}
     assert sum(sum(topic["reports"].values()) for topic in found["topics"]) == 180
 
     names.write_text(names.read_text().replace(f'0 = "{found["topics"][0]["name"]}"', '0 = "My topic"', 1))
-    out = done(run("topics", statements, "-o", topics, "--topics", 4, "--words-only", "--names", names, "--seed", 1))
+    out = done(run("topics", statements, "-o", topics, "--topics", 4, "--names", names, "--seed", 1))
     assert "My topic" in out
     assert "by hand" in out
 
@@ -86,14 +87,14 @@ def test_a_model_names_topics_through_the_records(place, run, monkeypatch):
     model = ScriptedModel(write=name)
     monkeypatch.setattr("climassay.models.provider.load_model", lambda *_, **__: model)
     for _ in range(2):
-        out = done(run("topics", place / "s.jsonl", "-o", place / "t.json", "--json"))
+        out = done(run("topics", place / "s.jsonl", "-o", place / "t.json", "-m", "openai:test", "--json"))
     assert {topic["named_by"] for topic in json.loads(out)["topics"]} == {"model"}
     assert "Ocean observations" in out
     assert len(model.texts) == 6, "the second run is served from the records"
 
 
 def test_groups_are_compared_as_asked(place, run):
-    run("topics", place / "s.jsonl", "-o", place / "t.json", "--words-only")
+    run("topics", place / "s.jsonl", "-o", place / "t.json")
     out = done(run("report", place / "s.jsonl", place / "t.json", "--by", "report"))
     assert "Score by topic and report" in out
     assert "AR6 WG2" in out
@@ -122,7 +123,7 @@ def test_untagged_statements_are_tagged_with_the_taggers_known_errors(place, run
     file = place / "s.jsonl"
     more = [statement(n, "ocean", id=f"u{n}", tag=None, working_group="WG1") for n in range(200, 240)]
     write_statements([*planted(), *more], file)
-    run("topics", file, "-o", place / "t.json", "--words-only", "--assign-untagged")
+    run("topics", file, "-o", place / "t.json", "--assign-untagged")
     out = done(run("report", file, place / "t.json", "--tagger", "bundled", "--json"))
     overall = json.loads(out)["untagged"][0]
     assert overall["shares"]["n"] == 40
@@ -171,9 +172,9 @@ def test_bad_input_ends_with_a_sentence(place, run):
     write_statements(planted(2), few)
     (place / "bad.toml").write_text("[names")
     for arguments, words in (
-        (("topics", place / "nowhere.jsonl", "--words-only"), "cannot be read"),
-        (("topics", few, "--words-only"), "at least 20 tagged statements"),
-        (("topics", few, "--words-only", "--names", place / "bad.toml"), "not valid TOML"),
+        (("topics", place / "nowhere.jsonl"), "cannot be read"),
+        (("topics", few), "at least 20 tagged statements"),
+        (("topics", few, "--names", place / "bad.toml"), "not valid TOML"),
         (("report", few, few), "not a file of topics"),
     ):
         assert words in refused(run(*arguments), alone=False)

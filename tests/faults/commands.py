@@ -56,7 +56,7 @@ READS: Mapping[str, tuple[Arguments, ...]] = {
     "confidence extract": ((BAD, "--output", "{out}"),),
     "confidence diff": ((BAD, "{statements}"), ("{statements}", BAD)),
     "confidence lint": ((BAD,), ("{document}", "-o", "out.docx")),
-    "confidence topics": ((BAD, "--words-only"),),
+    "confidence topics": ((BAD,),),
     "confidence report": ((BAD, BAD, "-o", "{out}"), ("{statements}", BAD, "-o", "{out}")),
     "confidence tag train": ((BAD, "--output", "{out}"),),
     "confidence tag evaluate": ((BAD,), ("bundled", BAD)),
@@ -247,8 +247,7 @@ COMMANDS = {
     "confidence report": LongCommand(
         "confidence report {given}/observed.jsonl {given}/topics.json --tagger bundled -o {out}/page.html "
         "--tables {out}/tables -w {w} --json",
-        before="confidence topics {given}/observed.jsonl --topics 6 --assign-untagged --words-only "
-        "-o {given}/topics.json --json",
+        before="confidence topics {given}/observed.jsonl --topics 6 --assign-untagged -o {given}/topics.json --json",
     ),
     "generate publish": LongCommand("generate publish {given}/sample.jsonl --name x -o {out}/published -w {w} --json"),
     "annotate retrain": LongCommand("annotate retrain silver --folds 2 --json -w {w}"),
@@ -332,10 +331,10 @@ WRITES: dict[str, WritingCommand] = {
     ),
     **_saved("confidence lint", "{given}/report.md --exit-zero"),
     **_saved("confidence diff", "{given}/planted.jsonl {given}/planted.jsonl"),
-    **_options("confidence topics", "{given}/planted.jsonl --topics 4 --words-only -w {w}", "--output"),
+    **_options("confidence topics", "{given}/planted.jsonl --topics 4 -w {w}", "--output"),
     **_options(
         "confidence topics",
-        "{given}/planted.jsonl --topics 4 --words-only -w {w} -o {given}/t.json",
+        "{given}/planted.jsonl --topics 4 -w {w} -o {given}/t.json",
         "--names",
         new=True,
     ),

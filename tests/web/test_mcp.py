@@ -141,7 +141,7 @@ def test_a_text_is_never_read_as_the_name_of_a_file(workspace, tmp_path):
 def test_a_text_is_marked_sentence_by_sentence(server):
     [checked] = calls(server, ("check_text", {"text": "The ocean takes up heat and carbon. The ocean has 17 lids."}))
     first, second = checked.structured_content["sentences"]
-    assert first["citation"].startswith("Seas")
+    assert first["evidence"][0]["citation"].startswith("Seas")
     assert second["marked"]
     assert second["problems"]
 

@@ -17,7 +17,6 @@ from climassay.cli.options import (
     POSITIVE,
     JsonOption,
     LoadingOptions,
-    ModelOption,
     OutputOption,
     ResultOptions,
     WorkspaceOption,
@@ -189,8 +188,7 @@ def topics(
     topic: Annotated[TopicOptions, Parameter(name="*")] = TopicOptions(),
     assign_untagged: bool = False,
     names: Path | None = None,
-    model: ModelOption = "local:smollm2",
-    words_only: bool = False,
+    model: Annotated[str | None, Parameter(alias="-m")] = None,
     output: Annotated[Path, Parameter(alias="-o")] = Path("topics.json"),
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
@@ -201,7 +199,8 @@ def topics(
         statements: File that climassay confidence extract wrote.
         assign_untagged: Also assign untagged statements to the nearest topic.
         names: TOML file of topic names, created if it does not exist; later runs keep the names that you change in it.
-        words_only: Name topics by their most typical words, without calling a model.
+        model: Model that proposes names, for example openai:MODEL (see --base-url); without one, topics are named by
+            their words.
         output: JSON file to which the topics are written.
     """
     settings = TopicSettings(**given_values(topic, TopicSettings))
@@ -212,7 +211,7 @@ def topics(
             settings,
             names=names,
             assign_untagged=assign_untagged,
-            model=None if words_only else model,
+            model=model,
             workspace=session,
         )
         setup.emit(result, session)

@@ -19,7 +19,7 @@ from climassay.confidence.statement import Statement
 Status = Literal["level changed", "removed", "added", "reworded", "unchanged"]
 STATUSES: tuple[Status, ...] = get_args(Status)
 MIN_SIMILARITY = 0.6
-"""Minimum Dice coefficient of the words of two matched sentences."""
+"""Minimum Dice coefficient of the words of two sentences for them to be matched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
     """Match the sentences of two extractions.
 
     Args:
-        old: Statements of :func:`climassay.confidence.extraction.extract`, or of its file.
+        old: Statements of the earlier extraction (:func:`climassay.confidence.extraction.extract`).
         new: Statements of the later extraction.
 
     Returns:
-        A change for each sentence of the later extraction in its order, then for the removed sentences.
+        One change per sentence of the later extraction, in its order, followed by one per removed sentence.
     """
     before, after = _sentences(old), _sentences(new)
     unmatched: dict[str, deque[int]] = defaultdict(deque)
@@ -87,7 +87,7 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
 
 
 def _sentences(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
-    """Group statements of the same sentence and words, in order."""
+    """Group the statements of each sentence, and separate sentences that differ in their words; keep the order."""
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
         groups[statement.sentence_id, statement.text].append(statement)
@@ -99,7 +99,7 @@ def _levels(statements: Sequence[Statement]) -> list[str]:
 
 
 def _similarities(old: Sequence[Sequence[Statement]], new: Sequence[Sequence[Statement]]) -> "np.ndarray[Any, Any]":
-    """Return the Dice coefficients of all pairs, shape [old, new]."""
+    """Return the Dice coefficients of all pairs of sentences, shape [old, new]."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(binary=True, token_pattern=r"\w+", dtype=np.float32)

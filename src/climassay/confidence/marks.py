@@ -72,7 +72,7 @@ _ASSESSMENT = re.compile(
 
 
 def is_held_by_people(text: str, start: int, end: int) -> bool:
-    """Return whether ``text[start:end]``, for example "high confidence", is about the trust that people have."""
+    """Return whether ``text[start:end]``, for example "high confidence", refers to the trust that people have."""
     before = text[max(0, start - 140) : start]
     if _HELD_IN_SOCIETY.match(text, end):
         return True
@@ -95,29 +95,29 @@ def is_opinion(text: str, start: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TagMark:
-    """Calibrated words that belong together: one level of confidence, or evidence and agreement without a level."""
+    """Calibrated terms that belong together: a level of confidence, or evidence and agreement without a level."""
 
     start: int
     end: int
-    """End of the words, ``text[start:end]``, without the brackets around them."""
+    """Index after the last character of the words ``text[start:end]``, which exclude the brackets around them."""
     levels: tuple[Tag, ...] = ()
-    """Level of confidence; two for a range such as "medium to high confidence", lower first; empty if there is none."""
+    """Levels of confidence: one, two for a range such as "medium to high confidence" (lower first), or none."""
     likelihood: tuple[Likelihood, ...] = ()
     """Terms of likelihood in the same brackets; :func:`find_likelihoods` returns those in running text."""
     evidence: EvidenceRating | None = None
     agreement: Agreement | None = None
     bracket: tuple[int, int] | None = None
-    """Start and end of the brackets around the words, shared by all marks in them; None in running text."""
+    """Start and end of the brackets around the words, which other marks may share; None in running text."""
     attributive: bool = False
-    """True for a hyphenated mark before a noun, "low-confidence processes", which tags no statement."""
+    """Whether the mark is hyphenated before a noun, as in "low-confidence processes"; it then rates no statement."""
     scope: str = ""
-    """Other words in the brackets, for example "NES", "depending on region"."""
+    """Other words in the brackets, for example "NES" or "depending on region"."""
     subject: tuple[int, int] | None = None
-    """Span of the object of confidence of a predicate ("confidence in more hail is low")."""
+    """Span of the words that a predicate rates ("more hail" in "confidence in more hail is low"); None otherwise."""
 
     @property
     def tag(self) -> Tag | None:
-        """Level of confidence; the upper end of a range, as in Maiya 2024, section 4.3.1; None without a level."""
+        """Level of confidence, for a range its upper end (Maiya 2024, section 4.3.1); None if there is no level."""
         return self.levels[-1] if self.levels else None
 
     @property
@@ -127,7 +127,7 @@ class TagMark:
 
     @property
     def outer_span(self) -> tuple[int, int]:
-        """Start and end, including brackets."""
+        """Start and end of the mark, including its brackets."""
         return self.bracket or (self.start, self.end)
 
 
@@ -142,7 +142,7 @@ class LikelihoodTerm(NamedTuple):
 _BREAK = r"(?:[-\u2010]?\s{1,2}|[\u00ad\ufffe]\s?)?"
 """Characters that text extraction may leave inside a word."""
 _GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
-"""Characters between two words of a mark: none ("lowconfidence"), spaces, hyphens, marks of italics."""
+"""Characters between two words of a mark: none ("lowconfidence"), spaces, hyphens, Markdown's signs of italics."""
 
 
 def _with_breaks(word: str) -> str:
@@ -153,7 +153,7 @@ _HIGH = f"(?:h{_BREAK})?{_with_breaks('igh')}"  # one report of AR6 has lost an 
 
 
 def _level_words(prefix: str) -> str:
-    """Return the pattern of a level, in groups whose names begin with ``prefix``."""
+    """Return the pattern of an English level; the names of its groups begin with ``prefix``."""
     very, low, medium = _with_breaks("very"), _with_breaks("low"), _with_breaks("medium")
     return (
         rf"(?:(?P<{prefix}very>{very}){_GAP})?"
@@ -192,7 +192,8 @@ _IN_TRANSLATION = tuple(
         rf"(?:{_in_language('a', *words)}\s+(?:{link})\s+)?{_in_language('b', *words)}\s+{before}\s+{noun}\b",
     )
 )
-"""Levels in the IPCC's French and Spanish: "confiance élevée", "faible degré de confiance", "confianza alta"."""
+"""Patterns of the IPCC's levels in French and Spanish: "confiance élevée", "faible degré de confiance", "confianza
+alta"."""
 _EVIDENCE = re.compile(
     rf"{_WORD_START}(?:(?:low|limited|medium|robust|high)(?:\s*(?:to|or|–|-)\s*))?"
     rf"(?P<word>{_with_breaks('limited')}|{_with_breaks('low')}|insufficient|{_with_breaks('medium')}|{_with_breaks('robust')}|{_HIGH})"
@@ -236,7 +237,7 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
         },
     ).items()
 }
-"""Terms of likelihood in French and Spanish, without "probable" alone, which is also English."""
+"""Patterns of likelihood terms in French and Spanish, except "probable", which is also an English word."""
 _WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
 _LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
@@ -252,13 +253,18 @@ _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 def find_tags(text: str) -> list[TagMark]:
     """Return the marks of a text, in order.
 
-    A mark is a level of confidence anywhere, also as a predicate ("confidence in more hail remains low"); evidence or
-    agreement in brackets, or both next to each other in running words ("limited evidence" alone is ordinary English); a
-    term of likelihood that fills its brackets. ``95% confidence interval``, trust that people have ("farmers report
-    high confidence in forecasts") and negated levels ("not high confidence") are no marks.
+    Marks are:
+
+    - levels of confidence anywhere, also as predicates ("confidence in more hail remains low");
+    - evidence or agreement in brackets;
+    - evidence and agreement side by side in running text ("limited evidence" alone is ordinary English);
+    - likelihood terms that fill their brackets.
+
+    "95% confidence interval", trust that people have ("farmers report high confidence in forecasts") and negated levels
+    ("not high confidence") are not marks.
 
     Returns:
-        Marks whose words do not overlap. A bracket may hold several: ``(NES: high confidence; WAF: low confidence)``.
+        Marks whose words do not overlap. Brackets may contain several: ``(NES: high confidence; WAF: low confidence)``.
     """
     # Few sentences have a calibrated word; this test is faster than the patterns.
     without_spaces = "".join(text.split()).translate(_LEFT_OUT).lower()
@@ -294,7 +300,7 @@ def find_tags(text: str) -> list[TagMark]:
 
 
 def find_likelihoods(text: str) -> list[LikelihoodTerm]:
-    """Return all terms of likelihood in a text, in order, without comparisons ("more likely in winter")."""
+    """Return all likelihood terms in a text, in order, except in comparisons ("more likely in winter")."""
     results = []
     for term, pattern in _TRANSLATED_LIKELIHOODS.items():
         results += [LikelihoodTerm(*match.span(), term) for match in pattern.finditer(text)]
@@ -339,7 +345,7 @@ _PREDICATE_OF_CLAUSE = re.compile(
     r"(?=\s*(?:[.,;(]|$))",
     re.IGNORECASE,
 )
-"""Predicate of "confidence that seas rise": it ends the clause, and the words before it are a clause."""
+"""Level that rates a clause as a predicate, as in "confidence that seas rise is high"; it ends its own clause."""
 _CONFIDENT = re.compile(
     r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|AR\d|(?:the|this)\s+(?:assessment|report|chapter|panel))\s+(?:are|is|were|was|remains?)\s+"
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
@@ -359,7 +365,7 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words before a predicate that keep it from stating a level: a condition, a negation, an explanation of levels."""
+"""Words before a predicate because of which it states no level: a condition, a negation, an explanation of levels."""
 _NEGATED = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
@@ -372,9 +378,9 @@ _NEGATED_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|
 
 
 def _predicates(text: str) -> Iterator[TagMark]:
-    """Yield the levels that predicates state: "confidence in more hail is low", "we are highly confident that".
+    """Yield the levels that predicates state, as in "confidence in more hail is low" or "we are highly confident that".
 
-    Conditions ("where confidence is low"), negations and trust that people have are left out.
+    Conditions ("where confidence is low"), negations and trust that people have are skipped.
     """
     for match in (*_PREDICATE.finditer(text), *_PREDICATE_OF_CLAUSE.finditer(text)):
         start, end = match.span()
@@ -399,7 +405,7 @@ def _predicates(text: str) -> Iterator[TagMark]:
 
 
 def _bracket_spans(text: str) -> list[tuple[int, int]]:
-    """Return pairs of brackets, inner ones before the outer ones around them."""
+    """Return the spans of brackets; inner brackets come before those around them."""
     pairs: list[tuple[int, int]] = []
     stack: list[int] = []
     for match in re.finditer(r"[(\[{)\]}]", text):
@@ -419,7 +425,7 @@ def _enclosing_bracket(brackets: list[tuple[int, int]], start: int, end: int) ->
 
 
 def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
-    """Return whether brackets hold a sentence of their own, so that marks in them are running words."""
+    """Return whether brackets contain a sentence of their own, so that marks in them are in running text."""
     inside = text[bracket[0] + 1 : bracket[1] - 1]
     rest = _AGREEMENT.sub(" ", _EVIDENCE.sub(" ", _TAGGED.sub(" ", inside)))
     is_long = len(rest.split()) > _MAX_LABEL_WORDS
@@ -451,7 +457,7 @@ def _mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
 
 
 def _marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
-    """Yield the marks of one pair of brackets, whose words are split between neighbouring levels."""
+    """Yield the marks in a pair of brackets; the words between two levels are divided between their marks."""
     cuts = [bracket[0] + 1]
     for left, right in pairwise(phrases):
         between = text[left.end() : right.start()]
@@ -504,7 +510,7 @@ def _agreement_in(text: str) -> Agreement | None:
 def _marks_without_level(
     text: str, brackets: list[tuple[int, int]], occupied: list[tuple[int, int]]
 ) -> Iterator[TagMark]:
-    """Yield marks without a level: evidence and agreement, and likelihood that fills its brackets."""
+    """Yield the marks without a level: evidence and agreement, and likelihood terms that fill their brackets."""
 
     def is_free(start: int, end: int) -> bool:
         return not any(first < end and start < last for first, last in occupied)

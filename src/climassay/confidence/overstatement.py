@@ -15,7 +15,7 @@ _NO_DOUBT = re.compile(
     r"|100\s*(?:%|per\s?cent)\s+(?:sure|certain)|(?:established|settled|scientific)\s+fact)\b",
     re.IGNORECASE,
 )
-"""Everyday words that exclude doubt; the calibrated vocabulary has none of them."""
+"""Everyday words that exclude doubt, and are not in the calibrated vocabulary."""
 _HEDGE = re.compile(
     r"\b(?:may|might|could|can|would|perhaps|possibly|probably|apparently|expected|projected|suggest(?:s|ed)?|thought"
     r"|believed|judged|assessed|estimated|considered|uncertain(?:ty)?|disputed|contested|unclear|appears?|seems?|tends?|generally|mostly)\b",
@@ -30,9 +30,8 @@ class StatedCertainty(NamedTuple):
     certainty: float
     """Certainty from 0 to 1.
 
-    The lower end of a likelihood's range, that of its complement for unlikely terms; a level of confidence by its rank;
-    1
-    for words that exclude doubt.
+    For a likelihood, it is the lower end of the term's range; for an unlikely term, that of its complement. For a level
+    of confidence, it depends on the level's rank. It is 1 for words that exclude doubt.
     """
 
 
@@ -54,9 +53,9 @@ def _certainty(term: Likelihood) -> float:
 
 
 def overstatement(sentence: str, source: str) -> str | None:
-    """Return a sentence on how a text overstates its source; None if it does not.
+    """Return a sentence that describes how a text overstates its source; None if it does not.
 
-    A text without words of certainty overstates nothing, although its source may hedge.
+    A text without words of certainty does not overstate its source, even if that hedges.
 
     Example:
         >>> overstatement("The ice will certainly vanish.", "The ice may vanish.")

@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedStatements(Result):
-    """Statements of reports with their level of confidence."""
+    """Result of extracting statements and their levels of confidence from reports."""
 
     statements: "tuple[Statement, ...]"
     terms: "tuple[CertaintyTerm, ...]"
-    """Terms of likelihood, evidence and agreement."""
+    """Terms of likelihood, evidence and agreement in the reports."""
     skipped: "tuple[Skipped, ...]" = ()
     silent: tuple[str, ...] = ()
-    """Titles of documents without a level of confidence."""
+    """Titles of documents in which no level of confidence was found."""
     divider: "SentenceDivider | None" = None
-    """Model that divided sentences with several levels; None if no model was used."""
+    """Divider of sentences with several levels; None if no model was used."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return statements, other terms, unread documents, and the number of sentences that a model divided."""
+        """Return statements, other terms, skipped documents and counts of divided sentences as JSON values."""
         divided = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divided}
 
@@ -56,7 +56,7 @@ class ExtractedStatements(Result):
         return [*levels, *([term_table(self.terms)] if self.terms else [])]
 
     def notes(self) -> Iterator[str]:
-        """Yield notes on unread files, divided sentences, and documents without a level of confidence."""
+        """Yield notes on skipped files, divided sentences, and documents without a level of confidence."""
         for file in self.skipped:
             yield f"Not read: {file.source}: {file.reason}"
         if self.divider is not None:
@@ -83,16 +83,16 @@ class ExtractedStatements(Result):
 
 @dataclass(frozen=True, slots=True)
 class LintedDrafts(Result):
-    """Drafts with the findings of the rules."""
+    """Result of checking drafts against rules."""
 
     drafts: "tuple[Checked, ...]"
     reader: "ModelReader | None" = None
-    """Language model that also read the drafts; None if no model was used."""
+    """Language model that also checked the drafts; None if no model was used."""
 
     rests_on_calls: ClassVar[bool] = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every finding with its position, by file."""
+        """Return all findings with their positions, by file, as JSON-serialisable values."""
         from climassay.confidence.linting.presentation import data
 
         read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
@@ -123,13 +123,13 @@ class LintedDrafts(Result):
             yield self.reader.summary
 
     def page(self) -> str:
-        """Return an HTML page of the drafts with their findings in the text."""
+        """Return an HTML page of the drafts with the findings highlighted in the text."""
         from climassay.confidence.linting.presentation import lint_page
 
         return lint_page(self.drafts, "" if self.reader is None else self.reader.summary)
 
     def failure(self) -> NoAnswerError | None:
-        """Return an error if the model gave no usable answer, so that no findings does not mean no faults."""
+        """Return an error if the model gave no usable answer, because an absence of findings then means nothing."""
         reader = self.reader
         if reader is None or not reader.passages or reader.unreadable < reader.passages:
             return None
@@ -138,14 +138,14 @@ class LintedDrafts(Result):
 
 @dataclass(frozen=True, slots=True)
 class ComparedStatements(Result):
-    """Statements of two extractions that were added, removed, or changed their level."""
+    """Result of comparing two extractions: sentences that were added, removed or changed."""
 
     old: str
     new: str
     changes: "tuple[SentenceChange, ...]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts by status, and every sentence with its status."""
+        """Return the counts by status, and every sentence with its status, as JSON-serialisable values."""
         return {"old": self.old, "new": self.new, "counts": self._counts(), "changes": self.rows()}
 
     def rows(self) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ class ComparedStatements(Result):
 
 @dataclass(frozen=True)
 class FoundTopics(Result):
-    """Statements in named topics."""
+    """Result of grouping statements into named topics."""
 
     rests_on_calls = False
 
@@ -183,7 +183,7 @@ class FoundTopics(Result):
     file: Path
 
     def to_dict(self) -> dict[str, Any]:
-        """Return every topic with its proposed name and its number of statements by report."""
+        """Return every topic with its proposed name and number of statements by report, as JSON-serialisable values."""
         from climassay.confidence.topics.topic import counts_by_report
 
         model = self.named.model
@@ -200,13 +200,13 @@ class FoundTopics(Result):
         return {"file": self.file, **results, "unused_names": [name.name for name in self.named.unused]}
 
     def tables(self) -> list[Table]:
-        """Return the topics with their words, and their statements by report."""
+        """Return a table of the topics with their words, and one of their numbers of statements by report."""
         from climassay.confidence.topics import report_table, topic_table
 
         return [topic_table(self.named.model), report_table(self.named.model, self.statements)]
 
     def notes(self) -> list[str]:
-        """Return notes on topics without a name, refused names, and names whose topic has disappeared."""
+        """Return notes on unnamed topics, rejected names, and names whose topics were not found again."""
         proposals = [proposal for proposal in self.named.proposals if proposal is not None]
         unnamed = sum(not proposal.name for proposal in proposals)
         refused = sum(bool(proposal.name and proposal.fault) for proposal in proposals)
@@ -224,7 +224,7 @@ class FoundTopics(Result):
 
 @dataclass(frozen=True)
 class TopicTrends(Result):
-    """Confidence scores of topics by cycle, working group or report."""
+    """Result of comparing the confidence scores of topics by cycle, working group or report."""
 
     analysis: "TrendAnalysis"
     page_report: Report
@@ -237,7 +237,7 @@ class TopicTrends(Result):
         return {"run": self.run, **trend_data(self.analysis)}
 
     def all_tables(self) -> dict[str, Table]:
-        """Return every table by its name, including tables that are not shown on screen."""
+        """Return all tables by name, including those that are not shown on screen."""
         from climassay.confidence.trends import trend_tables
         from climassay.confidence.trends.report import score_rows
 

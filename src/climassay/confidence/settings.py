@@ -19,20 +19,20 @@ class ExtractOptions:
     """Options of the extraction."""
 
     acronyms: Acronyms = "every"
-    """Spell out every acronym (Maiya 2024, C.1), the first of each in a sentence, or never any."""
+    """Spell out acronyms: every occurrence (Maiya 2024, C.1), the first of each in a sentence, or never."""
     context: Annotated[int, Field(ge=0, le=MAX_CONTEXT)] = 5
     """Maximum number of sentences stored before and after a statement, from the same section."""
     untagged: bool = False
     """Also extract sentences without a level."""
     ranges: RangeEnd = "upper"
-    """Level taken for "medium to high confidence": the upper or the lower end."""
+    """Level of a range such as "medium to high confidence": its upper or lower end."""
     paragraph_tags: ParagraphTags = "found"
-    """Whether a level after a paragraph's last full stop is the whole paragraph's: always, never, or (found) only if
-    the document has hardly any such levels within paragraphs."""
+    """Apply a level after a paragraph's last full stop to the whole paragraph: always, never, or (found) only if the
+    document has hardly any levels after other full stops."""
     report: str | None = None
-    """Report to which the files belong, for example "AR5 WG2"; by default the documents' own."""
+    """Name of the report, for example "AR5 WG2"; by default as the documents identify it."""
     cycle: str | None = None
-    """Assessment cycle, AR3 to AR6; by default read from the files."""
+    """Assessment cycle, AR3 to AR6; by default as the documents identify it."""
 
 
 @settings(subject="The topics")
@@ -44,15 +44,15 @@ class TopicSettings:
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of UMAP, the only random step: the same data and seed give the same topics."""
     min_cluster_size: Annotated[int, Field(ge=2)] = 10
-    """Minimum number of statements of a cluster before clusters are joined."""
+    """Minimum number of statements in a cluster, before clusters are merged into topics."""
     outliers: OutlierRule = "assign"
-    """Assign statements outside every cluster to the nearest topic, or leave them without a topic."""
+    """Treatment of statements outside every cluster: assign them to the nearest topic, or leave them without one."""
     reduction: Reduction = "embeddings"
-    """Similarity by which clusters are merged: that of their mean vectors or of their words (c-TF-IDF)."""
+    """Similarity by which clusters are merged: cosine of their mean vectors, or of their words' weights (c-TF-IDF)."""
     neighbours: int = 15
     components: int = 5
-    """Number of dimensions for clustering."""
+    """Number of dimensions to which vectors are reduced for clustering."""
     words: int = 10
-    """Maximum number of words of a topic, unigrams and bigrams."""
+    """Maximum number of words (unigrams and bigrams) that describe a topic."""
     diversity: float = 0.2
-    """Diversity of maximal marginal relevance: 0 prefers the most typical words, 1 the most different ones."""
+    """Diversity of the words in maximal marginal relevance: 0 selects the most typical words, 1 the most diverse."""

@@ -18,15 +18,16 @@ from climassay.reporting.results import write_rows
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence with one of its levels; a sentence with several levels makes a statement for each."""
+    """A sentence with one of its levels of confidence; a sentence with several levels results in several statements."""
 
     __pydantic_config__ = ConfigDict(extra="forbid", strict=False)
     id: str
     """Stable id: the same document and settings give the same ids."""
     text: str
-    """Text without tags, references, section marks and footnote numbers, with acronyms expanded by option."""
+    """Text without tags, references, section marks and footnote numbers; acronyms are expanded if the options say
+    so."""
     tag: Tag | None
-    """Level of confidence; None if the authors gave none."""
+    """Level of confidence; None if the authors state none."""
     report: str
     """Report named by the document, for example ``AR6 WG1``, else the document's title."""
     document_id: str
@@ -40,13 +41,15 @@ class Statement:
     """Sentence as it appears in the report, including tags and references."""
     start: int = 0
     end: int = 0
-    """End of the level's words, ``sentence[start:end]``; empty if the level is not in the sentence."""
+    """Index after the level's last character; its words ``sentence[start:end]`` are empty if it is not in the
+    sentence."""
     divided: bool = False
-    """True if a model assigned this part of the sentence to the level."""
+    """Whether a model has selected the part of the sentence that the level qualifies as the text."""
     is_paragraph_level: bool = False
-    """True if the level follows the last full stop of a paragraph, for all its sentences without a level."""
+    """Whether the level was stated after a paragraph's last full stop, for all sentences without a level of their
+    own."""
     label: str | None = None
-    """Report's number of the paragraph, or of the last numbered one above it, for example ``A.1.3``."""
+    """Number of the paragraph in the report, or of the nearest numbered one above it, for example ``A.1.3``."""
     references: tuple[str, ...] = ()
     """References of the paragraph in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
     page: int | None = None
@@ -56,7 +59,7 @@ class Statement:
     paragraph_id: str | None = None
     chapter: str | None = None
     before: tuple[str, ...] = ()
-    """Up to five cleaned sentences before it in the same section, in order."""
+    """Cleaned sentences before the statement in its section, in order."""
     after: tuple[str, ...] = ()
     part: int = 0
     """Index of the statement among those of its sentence."""
@@ -67,7 +70,7 @@ class Statement:
     working_group: str | None = None
     """``WG1``, ``WG2``, ``WG3``, ``SYR`` or a special report (``SR15`` ...); None if unknown."""
     duplicate_of: str | None = None
-    """Id of an earlier statement of the same words and level, which is counted instead of this one."""
+    """Id of an earlier statement with the same words and level; only that one is counted."""
 
     @property
     def sentence_id(self) -> str:
@@ -76,7 +79,7 @@ class Statement:
 
     @property
     def context(self) -> str:
-        """Statement with the sentences around it."""
+        """Statement with the sentences before and after it."""
         return " ".join((*self.before, self.text, *self.after))
 
     @property
@@ -86,7 +89,7 @@ class Statement:
 
     @property
     def group(self) -> str:
-        """Group that is resampled together: the numbered section of a summary (``A.1``), else the headings."""
+        """Section that the bootstrap resamples as a unit: its number (``A.1``) or, if it has none, its headings."""
         return ".".join(self.label.split(".")[:2]) if self.label else self.section
 
 
@@ -98,10 +101,11 @@ def write_statements(statements: Iterable[Statement], path: Path) -> int:
 
     Args:
         statements: Statements to write.
-        path: ``.csv`` and ``.xlsx`` files cannot be read back; any other name is JSON lines.
+        path: File to write: a table if it ends in ``.csv`` or ``.xlsx``, which cannot be read back, otherwise JSON
+            lines.
 
     Returns:
-        Number of statements.
+        Number of statements written.
 
     Raises:
         InputError: The file cannot be written.

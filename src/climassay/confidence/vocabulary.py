@@ -38,7 +38,7 @@ LIKELIHOOD_RANGES: dict[Likelihood, tuple[float, float]] = {
     "extremely likely": (0.95, 1.0),
     "virtually certain": (0.99, 1.0),
 }
-"""Lower and upper probability of each term."""
+"""Lower and upper probability of each likelihood term."""
 
 EvidenceRating = Literal["limited", "medium", "robust"]
 EVIDENCE: tuple[EvidenceRating, ...] = get_args(EvidenceRating)
@@ -47,5 +47,5 @@ AGREEMENT: tuple[Agreement, ...] = get_args(Agreement)
 
 
 def score(tag: Tag) -> int:
-    """Return -2 (very low) to 2 (very high); Maiya 2024, section 4.3.1."""
+    """Return the score of a level of confidence, from -2 (very low) to 2 (very high); Maiya 2024, section 4.3.1."""
     return TAGS.index(tag) - 2

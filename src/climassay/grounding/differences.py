@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from climassay.grounding.numerals import language_of_figures
 from climassay.grounding.quantities import Quantity, confirms, split_at_quantities
+from climassay.grounding.units import TEMPERATURE_SCALES
 from climassay.metrics.pair_features import OPPOSITES, content_words
 
 
@@ -54,7 +55,7 @@ RIVALS = _groups(
     " refuse refuses refused veto vetoed",
     "angenommen beschlossen verabschiedet gebilligt|abgelehnt verworfen", "adopté approuvé voté|rejeté refusé",
     "aprobó aprobado aprobaron aprovou|rechazó rechazado rechazaron rejeitou",
-    "raise raises raising|lower lowers cut cuts",
+    "raise raises raised raising|lower lowers lowered cut cuts cutting",
     "advance advances advanced advancing|retreat retreats retreated retreating recede recedes receded receding",
     "overestimate overestimates overestimated exaggerate exaggerates|underestimate underestimates underestimated",
     "amplify amplifies amplified reinforce reinforces|dampen dampens dampened damp damps",
@@ -124,8 +125,8 @@ _OVERLAP_WEIGHT = 2.0
 """Weight of the overlap of the words around two figures, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
 """Minimum score difference between a differing figure and a confirming one; from docs/results/check_text.md."""
-_MIN_NEARNESS = 1.15
-"""Minimum nearness of a source sentence whose figures can contradict a figure; see docs/results/check_text.md."""
+MIN_NEARNESS = 1.15
+"""Minimum nearness of a source sentence that can contradict a sentence; see docs/results/check_text.md."""
 _MIN_OVERLAP = 0.2
 """Minimum overlap of the words around a figure in words with those around a figure that contradicts it."""
 _ROUNDING = 0.01
@@ -137,6 +138,8 @@ _SEPARATOR_DISTANCE = 6
 """Distance in words that a punctuation mark, a conjunction or a figure in between adds."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
 _SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus", "und", "et", "y"])
+_RANGE_LINKS = frozenset(["(", "to", "bis", "à", "a"])
+"""Words and signs between two figures of a range, or between an estimate and its range: 20 (15 to 25) cm."""
 _FIRST_YEAR, _LAST_YEAR = 1500, 2300
 
 
@@ -217,7 +220,7 @@ def differing_figures(
     ]
 
     def is_near(index: int) -> bool:
-        return sources[index].nearness >= _MIN_NEARNESS
+        return sources[index].nearness >= MIN_NEARNESS
 
     results = []
     for figure in figures:
@@ -282,10 +285,11 @@ def _read_figures(text: str, context: str) -> list[_StatedFigure]:
             distance = 0
             for index, piece in enumerate(side):
                 if index > 0:
-                    distance += _SEPARATOR_DISTANCE
+                    distance += 0 if _RANGE_LINKS.issuperset(side[index - 1]) else _SEPARATOR_DISTANCE
                     if year := side_years[index - 1]:
                         weights[year] = max(weights.get(year, 0.0), 1 / (1 + distance / _HALVING_DISTANCE))
-                for word in piece:
+                is_last = index + 1 == len(side)
+                for word in piece if is_last or not _RANGE_LINKS.issuperset(piece) else ():
                     if word in _SEPARATORS:
                         distance += _SEPARATOR_DISTANCE
                         continue
@@ -329,9 +333,14 @@ def _is_year(quantity: Quantity) -> bool:
 
 
 def _same_kind(first: Quantity, second: Quantity) -> bool:
-    """Return whether two figures are comparable: of one kind of unit, both years, or both bare numbers."""
+    """Return whether two figures are comparable: of one kind of unit, both years, or both bare numbers.
+
+    A share and percentage points are comparable only if their numbers are equal.
+    """
     if first.unit is None or second.unit is None:
         return first.unit is second.unit and _is_year(first) == _is_year(second)
+    if {first.unit.kind, second.unit.kind} == {"share", "points"}:
+        return first.value == second.value  # 15% is confused with 15 percentage points
     rates = {first.unit.rate, second.unit.rate}
     same_rate = len(rates) == 1 or (rates == {"", "yr"} and first.yearly and second.yearly)
     return second.unit.is_kind_of(first.unit) and same_rate
@@ -339,7 +348,10 @@ def _same_kind(first: Quantity, second: Quantity) -> bool:
 
 def _is_equal_after_rounding(figure: Quantity, second_figure: Quantity) -> bool:
     """Return whether two figures with units may be equal after rounding: 340 and 342."""
-    if figure.unit is None or figure.worded:
+    if figure.unit is None or second_figure.unit is None or figure.worded:
+        return False
+    kinds = {figure.unit.kind, second_figure.unit.kind}
+    if kinds == {"share", "points"} or (len(kinds) == 2 and kinds <= set(TEMPERATURE_SCALES)):
         return False
     first, second = (
         quantity.value * quantity.unit.factor if quantity.unit else 0.0 for quantity in (figure, second_figure)
@@ -490,7 +502,8 @@ def foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
     """
     if language_of_figures(sentence) == "de":
         return ()
-    names = dict.fromkeys(match[0] for match in _NAME.finditer(sentence))
+    pieces, _ = split_at_quantities(sentence)
+    names = dict.fromkeys(match[0] for match in _NAME.finditer(" 0 ".join(pieces)))
     return tuple(name for name in names if name.casefold() not in _NOT_NAMES and not _occurs_in(name, sources))
 
 
@@ -549,8 +562,9 @@ def _tokens(text: str) -> list[str]:
 
 def _is_negated(tokens: Sequence[str], index: int) -> bool:
     """Return whether a negation precedes a word: "did not increase", "no decrease"."""
-    return tokens[index] not in _NOT_NEGATABLE and any(
-        token in _NEGATIONS for token in tokens[max(0, index - 3) : index]
+    return tokens[index] not in _NOT_NEGATABLE and (
+        any(token in _NEGATIONS for token in tokens[max(0, index - _SCOPE) : index])
+        or "nor" in tokens[max(0, index - _REACH) : index]
     )
 
 

@@ -6,7 +6,8 @@
    something similar: false sentences are as similar to their sources as true ones.
 3. Rules find differences (:mod:`climassay.grounding.differences`). A different figure for the same quantity contradicts
    the sentence. Opposite words, negations, other regions and unknown names mark it, as do invalid references
-   (:mod:`climassay.grounding.references`) and overstated certainty, which a function of the caller finds.
+   (:mod:`climassay.grounding.references`) and overstated certainty, which a function of the caller finds. The source
+   sentence that has the other figure, the opposite word or the negation is the first piece of evidence.
 4. A sentence is supported only if a language model that reads it with its passages says so
    (:mod:`climassay.grounding.support_judge`) and quotes words of a passage, and if no figure differs.
 
@@ -31,6 +32,7 @@ from climassay.grounding.absence import (
 )
 from climassay.grounding.citations import CitingSentence, read_citations
 from climassay.grounding.differences import (
+    MIN_NEARNESS,
     Difference,
     SourceSentence,
     differing_figures,
@@ -99,6 +101,15 @@ _MIN_WORDS = 3
 """Minimum number of content words of a sentence without quantities to count as a claim."""
 
 
+Relation = Literal["contradicts", "supports", "nearest"]
+"""Relation of a quotation to the checked sentence.
+
+- ``contradicts``: it has another figure, an opposite word or a negation, or a model says that it contradicts.
+- ``supports``: a model says so.
+- ``nearest``: it is the most similar sentence, and nothing in it was found to differ in figure, direction or negation.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class PassageEvidence:
     """Evidence of one passage for or against a sentence."""
@@ -108,9 +119,10 @@ class PassageEvidence:
     citation: str
     """Location of the passage, for readers."""
     quotation: str
-    """Sentences of the passage that are most similar to the checked sentence."""
+    """Sentences of the passage that contradict or support the checked sentence, or are most similar to it."""
     similarity: float
     """Highest cosine similarity of a sentence of the passage, -1 to 1."""
+    relation: Relation = "nearest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +136,8 @@ class CheckedSentence:
     status: Status
     reason: str
     """Reason for the status, in one sentence."""
-    evidence: PassageEvidence | None = None
-    """Evidence of the best supporting or contradicting passage; None if no passage was found."""
+    evidence: tuple[PassageEvidence, ...] = ()
+    """Quotations of passages, the one that decides first; empty if no passage was found."""
     differing: tuple[Difference, ...] = ()
     """Figures and words that differ from the evidence."""
     overstated: str | None = None
@@ -385,44 +397,74 @@ def _check_by_rules(
         return checked
     similar = [neighbour for neighbour in neighbours if neighbour.is_similar]
     if not similar:
-        evidence = neighbours[0].evidence if neighbours else None
+        evidence = tuple(neighbour.evidence for neighbour in neighbours[:1])
         return replace(checked, status="unsupported", reason="No passage says anything similar.", evidence=evidence)
     sources = [(neighbour, sentence) for neighbour in similar for sentence in neighbour.sentences]
     figures = differing_figures(claim.plain, [sentence for _, sentence in sources], text)
     contradicting = [figure for figure in figures if figure.source]
-    words = _differing_words(claim, similar, text)
+    opposing, words = _differing_words(claim, similar, sources, text)
     missing = _missing_terms(claim, similar, [figure.text for figure in figures if not figure.source], words)
     differing = (
         *(Difference(figure.text, figure.source) for figure in contradicting),
         *words,
         *(Difference(term, "") for term in missing),
     )
-    evidence = similar[0].evidence
+    nearest = similar[0].evidence
     if overstated is not None:
-        checked = replace(checked, overstated=overstated(claim.plain, evidence.quotation))
+        checked = replace(checked, overstated=overstated(claim.plain, nearest.quotation))
     if contradicting:
         status: Status = "contradicted"
         reason = f"The passage says otherwise: {_describe_differences(differing)}."
         neighbour, sentence = sources[contradicting[0].source_index or 0]
-        evidence = replace(neighbour.evidence, quotation=sentence.text)
+        opposing = _contradiction(neighbour, sentence.text)
     elif missing:
         status, reason = "unsupported", f"The passages do not say {', '.join(missing)} of this."
     elif words:
         status, reason = "similar", f"A passage says something similar, but {_describe_differences(words)}."
     else:
         status, reason = "similar", "A passage says something similar: read whether it says the same."
-    return replace(checked, status=status, reason=reason, evidence=evidence, differing=differing)
+    return replace(checked, status=status, reason=reason, evidence=_in_order(opposing, nearest), differing=differing)
 
 
-def _differing_words(claim: _PreparedSentence, similar: Sequence[_Neighbour], text: str) -> tuple[Difference, ...]:
-    """Return opposite words, other places and swapped names in a claim and the best passage's quotation."""
-    quotation = similar[0].evidence.quotation
+def _contradiction(neighbour: _Neighbour, quotation: str) -> PassageEvidence:
+    return replace(neighbour.evidence, quotation=quotation, relation="contradicts")
+
+
+def _in_order(deciding: PassageEvidence | None, nearest: PassageEvidence) -> tuple[PassageEvidence, ...]:
+    """Return the deciding piece of evidence, then the nearest sentence unless it is the same."""
+    if deciding is None:
+        return (nearest,)
+    is_same = deciding.passage == nearest.passage and deciding.quotation in nearest.quotation
+    return (deciding,) if is_same else (deciding, nearest)
+
+
+def _differing_words(
+    claim: _PreparedSentence,
+    similar: Sequence[_Neighbour],
+    sources: Sequence[tuple[_Neighbour, SourceSentence]],
+    text: str,
+) -> tuple[PassageEvidence | None, tuple[Difference, ...]]:
+    """Return the evidence with opposite words or negations, and the words of the claim that differ from its sources.
+
+    Places and names are compared with the most similar sentence. Opposite words and negations are looked up in it
+    first, then in all sentences that say nearly the same, if these do not have the claim's own words as well.
+    """
+    best = similar[0]
+    quotation = best.evidence.quotation
     texts = [text, *(neighbour.passage.text for neighbour in similar)]
-    return (
-        *opposed_words(claim.plain, quotation),
-        *other_places(claim.plain, quotation),
-        *swapped_names(claim.plain, quotation, texts),
+    names = (*other_places(claim.plain, quotation), *swapped_names(claim.plain, quotation, texts))
+    if opposed := opposed_words(claim.plain, quotation):
+        return _contradiction(best, quotation), (*opposed, *names)
+    near = sorted(
+        ((neighbour, sentence) for neighbour, sentence in sources if sentence.nearness >= MIN_NEARNESS),
+        key=lambda source: source[1].nearness,
+        reverse=True,
     )
+    opposed = opposed_words(claim.plain, " ".join([quotation, *(sentence.text for _, sentence in near)]))
+    for neighbour, sentence in near if opposed else ():
+        if differing := tuple(word for word in opposed_words(claim.plain, sentence.text) if word in opposed):
+            return _contradiction(neighbour, sentence.text), (*differing, *names)
+    return None, names
 
 
 def _missing_terms(
@@ -451,13 +493,16 @@ def _apply_judgement(
         (neighbour.evidence for neighbour in neighbours if passage is not None and neighbour.passage.id == passage.id),
         None,
     )
-    if evidence is not None:
-        result = replace(result, evidence=replace(evidence, quotation=judgement.quotation))
     if judgement.relation == "contradicts":
+        if evidence is not None:
+            quoted = replace(evidence, quotation=judgement.quotation, relation="contradicts")
+            result = replace(result, evidence=_in_order(quoted, neighbours[0].evidence))
         return replace(result, status="contradicted", reason=judgement.reason or checked.reason)
     if checked.status == "contradicted":
         doubt = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
-        return replace(result, status="similar", reason=doubt, evidence=checked.evidence)
+        return replace(result, status="similar", reason=doubt)
+    if evidence is not None:
+        result = replace(result, evidence=(replace(evidence, quotation=judgement.quotation, relation="supports"),))
     return replace(result, status="supported", reason=judgement.reason or "The judge finds it supported.")
 
 

@@ -1,7 +1,7 @@
 """Result of checking a text: its sentences with status, reasons and evidence, as tables, rows and a page."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,23 +12,17 @@ from climassay.reporting.results import Result
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from climassay.grounding.text_check import CheckedSentence, PassageEvidence
+    from climassay.grounding.text_check import CheckedSentence, PassageEvidence, Relation
 
 
 UNREAD = (
     "No model has read the text: without one, no sentence is called supported. “Similar” says that a passage speaks"
-    " about the same, and the sentence may still be false."
+    " about the same. A sentence may be false without being marked, and right although it is marked."
 )
 """Note on checks without a judge."""
 
-
-WORTH = (
-    "How reliable marks are: of 38 false sentences that were set aside for testing (contrary words, negations, other"
-    " figures, dates and names), 34 are marked (89%, 95% interval 76 to 96), and so is 1 of 38 right ones (3%, 0 to"
-    " 13). All of them stay close to their sources; a sentence without a mark may still be false."
-)
-"""Measured accuracy of marks without a judge; see docs/results/check_text.md."""
-
+RELATIONS: "Mapping[Relation, str]" = {"contradicts": "Says otherwise", "supports": "Supports it", "nearest": "Nearest"}
+"""Words for readers, by the relation of a quotation to the checked sentence."""
 
 _STYLES = {
     "supported": "green", "contradicted": "bold red", "similar": "default", "unsupported": "yellow", "no claim": "dim",
@@ -85,9 +79,7 @@ class TextCheck(Result):
                 "status": sentence.status,
                 "marked": sentence.marked,
                 "reason": sentence.reason,
-                "passage": sentence.evidence.citation if sentence.evidence else "",
-                "quotation": sentence.evidence.quotation if sentence.evidence else "",
-                "similarity": round(sentence.evidence.similarity, 3) if sentence.evidence else "",
+                **_evidence_cells(sentence),
                 "differing": "; ".join(f"{each.text} / {each.source or 'not there'}" for each in sentence.differing),
                 "overstated": sentence.overstated or "",
                 "references": "; ".join(f"{each.text}: {each.status}" for each in sentence.references),
@@ -109,7 +101,7 @@ class TextCheck(Result):
 
         counts = [(status, str(count)) for status, count in status_counts(self.sentences).items()]
         marks = [
-            (sentence.text, sentence.status, problem, sentence.evidence.citation if sentence.evidence else "-")
+            (sentence.text, sentence.status, problem, *_quotation_cells(sentence))
             for sentence in self.marked
             for problem in problems(sentence)
         ]
@@ -119,10 +111,10 @@ class TextCheck(Result):
             for each in sentence.references
             if each.status != "exists"
         ]
-        columns = (("sentence", "status", "what is the matter", "passage"), ("reference", "status", "why"))
+        columns = (("sentence", "status", "what is the matter", "quotation", "passage"), ("reference", "status", "why"))
         return (
             Table.of("Sentences", ("status", "sentences"), counts),
-            Table.of("To be looked at", columns[0], marks, left=4),
+            Table.of("To be looked at", columns[0], marks, left=5),
             *([Table.of("References that are not at hand", columns[1], references, left=3)] if references else []),
         )
 
@@ -134,7 +126,6 @@ class TextCheck(Result):
         """Yield notes on the reliability of statuses and marks, and on the judge's failures."""
         if not self.judge:
             yield UNREAD
-            yield WORTH
         else:
             yield f"{self.judge} read each sentence with its passages. How often it is right is not measured here."
         if self.judge_failures:
@@ -159,7 +150,29 @@ class TextCheck(Result):
         from climassay.reporting.html import render_page
 
         counts = status_counts(self.sentences)
-        return render_page(template, check=self, counts=counts, problems=problems, evidence_links=evidence_links)
+        return render_page(
+            template, check=self, counts=counts, problems=problems, relations=RELATIONS, evidence_links=evidence_links
+        )
+
+
+def _evidence_cells(sentence: "CheckedSentence") -> dict[str, Any]:
+    """Return the cells of a row for the deciding quotation, and for the nearest sentence if it is another one."""
+    first, *further = sentence.evidence or (None,)
+    return {
+        "relation": first.relation if first else "",
+        "passage": first.citation if first else "",
+        "quotation": first.quotation if first else "",
+        "similarity": round(first.similarity, 3) if first else "",
+        "nearest": "; ".join(f"{evidence.quotation} ({evidence.citation})" for evidence in further),
+    }
+
+
+def _quotation_cells(sentence: "CheckedSentence") -> tuple[str, str]:
+    """Return the deciding quotation, with its relation, and its citation; dashes without evidence."""
+    if not sentence.evidence:
+        return "-", "-"
+    first = sentence.evidence[0]
+    return f"{RELATIONS[first.relation]}: {first.quotation}", first.citation
 
 
 def problems(sentence: "CheckedSentence") -> list[str]:

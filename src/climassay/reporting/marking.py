@@ -119,7 +119,7 @@ def _find_spans(text: str, searched_stems: Collection[str]) -> Iterator[tuple[in
 
 
 def _fold(word: str) -> str:
-    """Return a word in lower case, without accents, and with plain digits for superscripts and subscripts (CO₂: co2)."""
+    """Return a word in lower case, without accents, with plain digits for superscripts and subscripts (CO₂: co2)."""
     lower_case = word.lower()
     if lower_case.isascii():
         return lower_case

@@ -122,6 +122,14 @@ class Verdict(BaseModel):
     sources: list[Citation] = Field(description="Passages that the explanation cites or quotes.")
 
 
+class SentenceEvidence(BaseModel):
+    """Words of a passage beside a sentence of a text."""
+
+    relation: str = Field(description="contradicts, supports or nearest.")
+    quotation: str
+    citation: str
+
+
 class CheckedSentence(BaseModel):
     """Sentence of a text, with a citation of and a quotation from the most similar passage."""
 
@@ -129,15 +137,14 @@ class CheckedSentence(BaseModel):
     status: str = Field(description="supported, contradicted, similar, unsupported or no claim.")
     marked: bool = Field(description="Whether a person should check it.")
     problems: list[str]
-    citation: str | None = None
-    quotation: str | None = None
+    evidence: list[SentenceEvidence] = Field(description="The quotation that decides first, then the nearest one.")
 
 
 class CheckedText(BaseModel):
     """Text that was checked sentence by sentence."""
 
     sentences: list[CheckedSentence]
-    notes: list[str] = Field(description="How reliable the marks are.")
+    notes: list[str] = Field(description="What the marks mean.")
 
 
 class Level(BaseModel):
@@ -301,8 +308,12 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                     status=sentence.status,
                     marked=sentence.marked,
                     problems=problems(sentence),
-                    citation=None if sentence.evidence is None else sentence.evidence.citation,
-                    quotation=None if sentence.evidence is None else sentence.evidence.quotation,
+                    evidence=[
+                        SentenceEvidence(
+                            relation=evidence.relation, quotation=evidence.quotation, citation=evidence.citation
+                        )
+                        for evidence in sentence.evidence
+                    ],
                 )
                 for sentence in result.sentences
             ]

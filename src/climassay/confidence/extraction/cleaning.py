@@ -68,16 +68,17 @@ _LINKS = re.compile(
     r"(?:\bExpand\s+)?(?:\b(?:Figure|Table|Box|Cross-[\w-]+\s+Box)\s+[\w.]+,?\s+)*"
     r"\bLinks\s+to\s+(?:longer\s+report|chapters?|sections?)\b.*$"
 )
-"""Text that web pages of reports append to a paragraph instead of its references."""
+"""Text of links that web pages of reports append to a paragraph instead of its references."""
 _NUMBER_OF_PARAGRAPH = re.compile(
     r"^\s*(?:[A-F](?:\.\d{1,2}){1,4}\.?|(?:TS|ES|SPM)[.-][A-Z]?[\d.]+|\d{1,2}(?:\.\d{1,2}){2,4}|\d{1,3}(?=\s+[A-Z][a-z]*\s)|[•▪◦–—*-]|\(?(?:[ivx]{1,4}|[a-h]|\d{1,2})\))\s+"
 )
 
 
 def clutter_spans(text: str) -> tuple[Span, ...]:
-    """Return spans of references, section marks, footnote numbers and the paragraph's number, sorted and disjoint.
+    """Return the spans of references, section marks, footnote numbers and the paragraph's number, sorted and disjoint.
 
-    If brackets hold more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves ``(NAO)``.
+    If brackets contain more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves
+    ``(NAO)``.
     """
     spans: list[tuple[int, int]] = [*_reference_spans(text)]
     for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):
@@ -91,13 +92,13 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return spans of the brackets that hold only references and section marks; no sentence ends inside them."""
+    """Return the spans of brackets that contain only references and section marks; no sentence ends inside them."""
     links = [match.span() for match in _LINKS.finditer(text)]
     return joined_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 
 
 def references_in(text: str) -> tuple[str, ...]:
-    """Return the references of a paragraph: parts of its curly brackets, else of a web page's links."""
+    """Return the references of a paragraph, from its curly brackets or, if it has none, from a web page's links."""
     parts = [match.group().strip("{} ") for match in _BRACES.finditer(text)]
     parts = parts or [match.group().split("Links to", 1)[1].split(None, 2)[-1] for match in _LINKS.finditer(text)]
     results = (part.strip(" .") for words in parts for part in re.split(r"[;,]", words))
@@ -111,13 +112,13 @@ def paragraph_label(text: str) -> str | None:
 
 
 def is_reference(words: str) -> bool:
-    """Return whether words, for example from a bracket, only cite literature or parts of reports."""
+    """Return whether a text, for example in brackets, only cites literature or parts of reports."""
     parts = [part.strip(" ,.;:") for part in re.split(r"[;]", words)]
     return all(not part or _is_reference(part) for part in parts)
 
 
 def _reference_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of brackets that hold only references; of other brackets, only the parts that are references."""
+    """Yield the spans of brackets that contain only references, and of the references in other brackets."""
     for match in _BRACES.finditer(text):
         yield match.span()
     for match in _BRACKETS.finditer(text):
@@ -163,7 +164,7 @@ def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
 
 
 _MARK = "\ue000"
-"""Placeholder for a calibrated term in running text while the words around it are corrected."""
+"""Placeholder that stands for a calibrated term in running text while the words around it are corrected."""
 _ADVERBS = (
     r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)"
     r"{0,8}"
@@ -210,7 +211,7 @@ _MAX_ROUNDS = 12
 
 
 def clean_sentence(text: str) -> str:
-    """Return the plain words of a sentence or clause, with a capital first letter and a final full stop.
+    """Return a sentence or clause in plain words, with a capital first letter and a final full stop.
 
     Marks of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
     are references, section marks and footnote numbers. Cleaning is idempotent.
@@ -254,7 +255,10 @@ def remove_marks(text: str) -> str:
 
 
 def tidy_sentence(text: str) -> str:
-    """Return one line with a capital first letter, a final full stop, and corrected spaces and punctuation."""
+    """Put a text on one line.
+
+    Correct its spaces and punctuation, and add a capital first letter and a final full stop.
+    """
     text = _EMPTY_BRACKETS.sub(" ", _EDGE_OF_BRACKETS.sub("", text))
     text = _SPACE_AFTER.sub("", _SPACE_BEFORE.sub("", " ".join(text.split())))
     text = _DOUBLED.sub(lambda match: match[1] or ("." if match.group().startswith(".") else ""), text)
@@ -302,11 +306,12 @@ _DEFINITION_BOUNDARY = re.compile(r"[()\[\]{};:]|\.\s|,(?=\s+(?:and|but|which|th
 
 
 def definitions_in(texts: Iterable[str]) -> dict[str, str]:
-    """Return the acronyms that texts define, ``effective radiative forcing (ERF)``, with their singular words.
+    """Return the acronyms that texts define, with their meanings in the singular.
 
-    The letters of the acronym must be found from the right in the words before the brackets, the first of them at the
-    beginning of a word (Schwartz and Hearst 2003, "A simple algorithm for identifying abbreviation definitions in
-    biomedical text"). Of several definitions, the most frequent one is used.
+    A definition has the form ``effective radiative forcing (ERF)``. The letters of the acronym are matched from right
+    to left with those of the words before the brackets; the first letter must begin a word (Schwartz and Hearst 2003,
+    "A simple algorithm for identifying abbreviation definitions in biomedical text"). If there are several definitions,
+    the most frequent one is used.
     """
     counts: dict[str, Counter[str]] = {}
     for text in texts:
@@ -369,13 +374,13 @@ def _plural(words: str) -> str:
 
 @dataclass(frozen=True)
 class AcronymList:
-    """Meanings of acronyms in one report."""
+    """Acronyms used in a report, with their meanings."""
 
     words: Mapping[str, str] = field(default_factory=lambda: dict(KNOWN_ACRONYMS))
 
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> "AcronymList":
-        """Return the list of the field, overridden by the definitions in a report's texts."""
+        """Return the acronyms of climate science, overridden by the definitions in a report's texts."""
         return cls({**KNOWN_ACRONYMS, **definitions_in(texts)})
 
     @cached_property
@@ -388,11 +393,10 @@ class AcronymList:
         )
 
     def expand(self, text: str, mode: Acronyms) -> str:
-        """Expand the acronyms of a text: every time, the first time, or never.
+        """Replace the acronyms in a text by their meanings: every time, only the first time, or never.
 
-        If the text defines an acronym itself, ``effective radiative forcing (ERF)``, the brackets are removed (every),
-        or the
-        words remain unchanged (first).
+        If the text itself defines an acronym, as in ``effective radiative forcing (ERF)``, the brackets are removed
+        (``every``) or the text remains unchanged (``first``).
         """
         if mode == "never" or not any(char.isupper() for char in text):
             return text

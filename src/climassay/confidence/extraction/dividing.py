@@ -22,12 +22,12 @@ _AROUND_WORD = "()[]{},;:.!?*_\"'“”‘’"
 
 
 class SentenceDivider:
-    """Splits a sentence with several confidence levels into the part that each level qualifies, using a language model.
+    """Divides sentences with several confidence levels into the parts that each level qualifies, with a language model.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``sentence`` and ``levels``; the built-in ``divide`` by default.
-        on_progress: Receives 1 for each answered sentence.
+        on_progress: Callback that is called with 1 for each sentence answered.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class SentenceDivider:
         self.unreadable = 0
         """Number of sentences left undivided because the answer is missing or has the wrong number of parts."""
         self.error = ""
-        """Reason of the latest unreadable answer."""
+        """Error message of the latest unreadable answer."""
         self._model = model
         self._prompt = prompt or load_prompt("divide")
         self._on_progress = on_progress
 
     @property
     def summary(self) -> str:
-        """Sentence with the number of divided sentences, and of undivided ones by reason."""
+        """Text that states the number of divided sentences, and of undivided sentences by reason."""
         divided = self.sentences - self.misquoted - self.unreadable
         text = f"{self.name} divided {divided:,} of {counted(self.sentences, 'sentence')} with several levels."
         if self.misquoted:
@@ -63,10 +63,10 @@ class SentenceDivider:
         return {"model": self.name, **counts}
 
     def divide(self, sentences: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, ...] | None]:
-        """Ask the model which words of each sentence each level qualifies.
+        """Ask the model which words of a sentence each of its levels qualifies.
 
         Args:
-            sentences: Sentences, each with the words of its levels ("high confidence"), in order.
+            sentences: Pairs of a sentence and its levels in order, in the sentence's words ("high confidence").
 
         Returns:
             Parts of each sentence in the order of its levels, or None if it remains undivided.
@@ -104,7 +104,7 @@ class SentenceDivider:
 def are_words_of(part: str, sentence: str) -> bool:
     """Return whether a part consists of words of a sentence in their order, without omitting a negation.
 
-    Case and the punctuation around words are ignored; figures and signs must be equal.
+    Case and punctuation around words are ignored; numbers and signs must be equal.
 
     Example:
         >>> are_words_of("Seas fall in the north", "Seas rise (high confidence), but fall in the north.")

@@ -35,11 +35,11 @@ READ_LANGUAGES = ("English", "French", "Spanish")
 _MAX_CHARACTERS = 200_000
 _MIN_WORDS = _MIN_FUNCTION_WORDS = 20
 _LANGUAGE_OF_LEVEL = {"confiance": "fr", "confianza": "es"}
-"""Language by its word for confidence, for texts too short to be identified by common words."""
+"""Languages by their word for confidence, for texts that are too short to be identified by common words."""
 
 
 def language_of(texts: Iterable[str]) -> str | None:
-    """Return the language of texts: an English name, "another script", or None if there is too little text."""
+    """Return the English name of the texts' language, "another script", or None if there is too little text."""
     sample = " ".join(texts)[:_MAX_CHARACTERS]
     hits, n_words = count_function_words(sample)
     if n_words >= _MIN_WORDS and is_in_other_script(sample):
@@ -106,10 +106,11 @@ _FIRST_BLOCKS = 8
 
 
 def identify(document: Document, report: str | None = None, cycle: str | None = None) -> ReportIdentity:
-    """Return cycle and working group of a document, from ``report``, its own report, its title, then its file name.
+    """Return the cycle and working group of a document.
 
-    If none of these names a report, the document's own citation in its first paragraphs is used ("In: Climate Change
-    2021: The
+    The first of these names that identifies a report is used: ``report``, the document's report, title, and file name.
+
+    If none does, the document's citation of itself in its first paragraphs is used ("In: Climate Change 2021: The
     Physical Science Basis ...").
     """
     sources = [report, document.report, document.title, document.source]
@@ -139,10 +140,10 @@ def _cycle_in(name: str) -> str | None:
 
 
 def documents_of_collection(collection: "Collection") -> Iterator[Document]:
-    """Yield the documents of a collection, by title, rebuilt from their passages.
+    """Yield the documents of a collection, rebuilt from their passages, ordered by title.
 
-    Text shared by neighbouring passages occurs once. Pages and sections are less precise than in the original
-    file, because a passage stores only its first page and the headings that all its paragraphs share.
+    Text shared by neighbouring passages occurs once. Pages and sections are less precise than in the original file,
+    because a passage stores only its first page and the headings that all its paragraphs share.
     """
     for stored in collection.documents():
         passages = collection.document_passages(stored.id)
@@ -182,7 +183,7 @@ def _blocks(passages: list[Passage]) -> Iterator[Block]:
 
 
 MIN_UNTAGGED_WORDS = 4
-"""Minimum number of words of a sentence without a level; shorter ones are mostly labels."""
+"""Minimum number of words of a sentence without a level; shorter ones are mostly labels, and are skipped."""
 MAX_SCOPE_WORDS = 14
 _EXPLAINS = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
@@ -195,7 +196,8 @@ _EXPLAINS = re.compile(
 )
 _BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of tags at ends of paragraphs to such tags within them, if end tags apply to complete paragraphs."""
+"""Minimum ratio of tags after the last full stops of paragraphs to those after other full stops, for the former to
+apply to whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
@@ -212,20 +214,18 @@ def extract(
 ) -> list[Statement]:
     """Extract the statements of documents, in reading order (Maiya 2024, C.1).
 
-    A sentence with several levels gives one statement for each, whose text is the complete sentence. A level in
-    brackets after a full stop belongs to the sentence before it; some reports mean earlier sentences too, which are in
-    the context. Footnotes are skipped.
+    A sentence with several levels results in one statement per level, each with the complete sentence as its text. A
+    level in brackets after a full stop belongs to the sentence before it. Footnotes are skipped.
 
     Args:
-        documents: Documents of :func:`climassay.corpus.read_all` or
+        documents: Documents from :func:`climassay.corpus.read_all` or
             :func:`climassay.confidence.extraction.documents_of_collection`.
-        options: Options; the defaults if None.
-        divider: Divides sentences of several levels among them; None divides no sentence.
+        options: Options of the extraction; None uses the defaults.
+        divider: Divider of sentences with several levels; None leaves them undivided.
 
     Returns:
-        Statements with a level of confidence; all sentences if ``options.untagged``. Ids depend only on the
-        document and
-        the options. ``duplicate_of`` is set as by :func:`mark_duplicates`.
+        Statements with a level of confidence; all sentences if ``options.untagged``. Ids depend only on the document
+        and the options. ``duplicate_of`` is set as by :func:`mark_duplicates`.
 
     Raises:
         InputError: The calibrated words of a document's language are unknown.
@@ -239,10 +239,10 @@ def extract(
 
 
 def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Set ``duplicate_of`` of statements that repeat the words and level of an earlier statement.
+    """Return the statements with ``duplicate_of`` set for those that repeat the words and level of an earlier one.
 
-    Case and punctuation are ignored. ``duplicate_of`` is the first such statement of the same report, else of any
-    report.
+    Case and punctuation are ignored. ``duplicate_of`` is the id of the first such statement in the same report or, if
+    there is none, in any report.
     """
     first: dict[tuple[str, Tag | None], str] = {}
     first_of_report: dict[tuple[str, Tag | None, str], str] = {}
@@ -257,17 +257,20 @@ def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def normalised(text: str) -> str:
-    """Return letters and digits of a text in lower case, with single spaces between words."""
+    """Return the letters a to z and the digits of a text, in lower case.
+
+    A single space replaces anything between them.
+    """
     return _NORMAL.sub(" ", text.lower()).strip()
 
 
 def explains_terms(sentence: str) -> bool:
-    """Return whether a sentence explains the calibrated vocabulary or a legend, so that its terms state nothing."""
+    """Return whether a sentence explains the calibrated vocabulary or a legend, so that its terms rate no statement."""
     return _EXPLAINS.search(sentence) is not None
 
 
 def split_report_sentences(text: str) -> list[str]:
-    """Split a paragraph into sentences, with the marks, references and section marks after their full stops."""
+    """Split a paragraph into sentences; marks and references after a full stop belong to the sentence before it."""
     masked = list(text)
     brackets = [mark.outer_span for mark in find_tags(text) if mark.in_brackets]
     for start, end in [*brackets, *bracketed_spans(text)]:
@@ -335,7 +338,7 @@ class _DocumentStatements:
                 yield replace(statement, id=id_, part=part, parts=len(statements), before=before, after=after)
 
     def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
-        """Yield the statements, each with the part that the divider found for its level as text, if it found one."""
+        """Yield the statements; the text of a divided one is the part of the sentence that its level qualifies."""
         statements = list(self)
         groups = [list(group) for _, group in groupby(statements, key=lambda statement: statement.sentence_id)]
         undivided = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
@@ -349,7 +352,7 @@ class _DocumentStatements:
             yield replace(statement, text=text, divided=True) if text else statement
 
     def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
-        """Yield the statements of a sentence without context: one for each level, or the untagged one if included."""
+        """Yield the statements of a sentence, still without context: one per level, or the untagged one if included."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
         levels = [mark for mark in marks if mark.levels and not mark.attributive]
@@ -375,9 +378,8 @@ class _DocumentStatements:
     ) -> Statement:
         """Return a statement without id and context.
 
-        It has the terms of likelihood of the sentence. It also has the sentence's evidence and agreement, or those of
-        the
-        level's own brackets if the sentence has several levels.
+        Its likelihood terms are those of the sentence. Its evidence and agreement are also those of the sentence,
+        unless that has several levels; they are then taken from the brackets of the statement's own level.
         """
         has_several = sum(bool(rating.levels) for rating in marks) > 1
         ratings = [rating for rating in (mark, *(() if has_several else marks)) if rating is not None]
@@ -408,7 +410,7 @@ class _DocumentStatements:
 
 
 def _tag_after_full_stop(words: str) -> TagMark | None:
-    """Return the only tag of a sentence if it is alone after the full stop, else None."""
+    """Return the tag of a sentence if it is the only one and stands alone after the full stop; otherwise None."""
     if _BEHIND_STOP.search(words) is None:
         return None
     marks = [mark for mark in find_tags(words) if mark.levels]
@@ -420,7 +422,10 @@ def _tag_after_full_stop(words: str) -> TagMark | None:
 
 
 def _paragraph_tags_by_sentence(sentences: Sequence[_ExtractedSentence]) -> dict[int, TagMark]:
-    """Return the paragraph's tag for its last sentence and the untagged ones directly before it, by sentence index."""
+    """Map the indices of sentences to the tags that rate their paragraphs.
+
+    Such a tag rates the last sentence and the untagged sentences directly before it.
+    """
     tags: dict[int, TagMark] = {}
     for index, sentence in enumerate(sentences):
         is_last = index + 1 == len(sentences) or sentences[index + 1].block != sentence.block
@@ -440,7 +445,7 @@ def _is_long_enough(text: str) -> bool:
 
 
 def _with_scope(text: str, mark: TagMark | None) -> str:
-    """Append the scope in a level's brackets, its regions or subjects, to the statement."""
+    """Append the scope of a level (the regions or subjects in its brackets) to a statement's text."""
     if mark is None or not mark.scope or not text or is_reference(mark.scope):
         return text
     scope = "; ".join(part.strip() for part in mark.scope.split(";") if not is_reference(part))

@@ -23,20 +23,20 @@ _RANGE = re.compile(r"[\s*_]*(?:ranges?|intervals?)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class CertaintyTerm:
-    """A calibrated term other than a level of confidence, with its place in a report."""
+    """A calibrated term other than a level of confidence, with its location in a report."""
 
     id: str
-    """Stable id of document, paragraph, sentence and term."""
+    """Stable id, composed of document, paragraph, sentence and term."""
     kind: TermKind
     term: str
     names_range: bool
-    """True if the term names an interval: "very likely range"."""
+    """Whether the term describes an interval, as in "very likely range"."""
     report: str
     document: str
     sentence: str
     start: int
     end: int
-    """End of the term's words, ``sentence[start:end]``."""
+    """Index after the term's last character; the term is ``sentence[start:end]``."""
     page: int | None = None
     headings: tuple[str, ...] = ()
     label: str | None = None
@@ -48,7 +48,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
     """Return the terms of documents in reading order, except in footnotes and explanations of the vocabulary.
 
     Args:
-        documents: Documents as for :func:`climassay.confidence.extraction.extract`.
+        documents: Documents to search.
         report: Name of the report, which overrides the documents' own.
     """
     certainty_terms: list[CertaintyTerm] = []
@@ -102,7 +102,7 @@ def term_table(terms: Sequence[CertaintyTerm]) -> Table:
 
 
 def summary_table(statements: Sequence[Statement]) -> Table:
-    """Return the number of statements by report and level, with duplicates in a column of their own."""
+    """Return the number of statements by report and level; duplicates are counted in a separate column."""
     counts = Counter((statement.report, statement.tag) for statement in statements if statement.duplicate_of is None)
     repeated = Counter(statement.report for statement in statements if statement.duplicate_of is not None)
     reports = list(dict.fromkeys(statement.report for statement in statements))

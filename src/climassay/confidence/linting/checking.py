@@ -13,23 +13,23 @@ from climassay.registry import Registry
 from climassay.reporting import counted
 
 MODEL_FINDING = "model-finding"
-"""Name of the rule of :class:`~climassay.confidence.linting.model_rule.ModelReader`."""
+"""Name of the rule that reports the findings of a :class:`~climassay.confidence.linting.model_rule.ModelReader`."""
 
 WORTH = "The rules alone found 30 of 120 planted problems (25%, 95% interval 18 to 33)."
-"""Measured share of problems that the rules find; see docs/results/confidence.md."""
+"""Sentence on the proportion of problems that the rules find; see docs/results/confidence.md."""
 
 RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
-"""Rules that need only the text; a package adds another by ``RULES.add(rule.name, rule)``."""
+"""Registered rules, which need only the text. Other packages can add a rule by ``RULES.add(rule.name, rule)``."""
 for _rule in GUIDANCE_RULES:
     RULES.add(_rule.name, _rule)
 
 
 def chosen_rules(names: str = "") -> tuple[Rule, ...]:
-    """Return the rules of a list such as ``repeated-tag,likelihood-range`` or ``-ambiguous-level``.
+    """Return the rules selected by a list such as ``repeated-tag,likelihood-range`` or ``-ambiguous-level``.
 
     Args:
-        names: Names separated by commas: only these rules; with a minus before each, all rules except these. Empty for
-        all.
+        names: Names of rules, separated by commas; with a minus before each, all other rules are selected. An empty
+            list selects all rules.
 
     Raises:
         InputError: A rule does not exist, or no rule is left.
@@ -57,13 +57,13 @@ class Checked:
 
     @cached_property
     def by_rule(self) -> dict[str, int]:
-        """Number of findings of each rule, including zeros, in the order of the rules."""
+        """Number of findings by rule, in the order of the rules, including rules without findings."""
         counts = Counter(finding.rule for finding in self.findings)
         return {rule.name: counts[rule.name] for rule in self.rules}
 
     @cached_property
     def sentences_with_terms(self) -> int:
-        """Number of sentences with a calibrated term: confidence, likelihood, or evidence and agreement."""
+        """Number of sentences with a calibrated term for confidence, likelihood, evidence or agreement."""
         return sum(
             bool(sentence.likelihoods) or any(not mark.attributive for mark in sentence.marks)
             for sentence in self.draft.sentences
@@ -71,17 +71,17 @@ class Checked:
 
     @cached_property
     def language(self) -> str | None:
-        """English name of the language; None if there is too little text to tell."""
+        """English name of the draft's language; None if there is too little text to tell."""
         return language_of(sentence.text for sentence in self.draft.sentences)
 
     @property
     def is_read(self) -> bool:
-        """True if the rules can read the draft and it has a calibrated term."""
+        """Whether the rules apply: the draft's language is supported, and the draft has a calibrated term."""
         return self.language in (None, "English") and bool(self.findings or self.sentences_with_terms)
 
     @property
     def conclusion(self) -> str:
-        """Sentence on what the findings, or their absence, say about the draft."""
+        """Sentence that explains what the findings, or their absence, mean for the draft."""
         summary = f"{counted(len(self.findings), 'finding')} in {counted(self.draft.words, 'word')}"
         terms = f"{self.sentences_with_terms:,} of {counted(len(self.draft.sentences), 'sentence')}"
         if self.language not in (None, "English"):
@@ -95,14 +95,14 @@ class Checked:
 
 
 def check(draft: Manuscript, rules: Sequence[Rule] | None = None) -> Checked:
-    """Check a draft.
+    """Check a draft against rules.
 
     Args:
-        draft: Draft of :func:`climassay.confidence.linting.read_draft` or
+        draft: Draft, from :func:`climassay.confidence.linting.read_draft` or
             :func:`~climassay.confidence.linting.draft_of`.
-        rules: Rules of :func:`chosen_rules`, perhaps followed by a
-            :class:`~climassay.confidence.linting.model_rule.ModelReader`'s, whose findings are dropped if another rule
-            objects to the same words; None for all rules.
+        rules: Rules from :func:`chosen_rules`; None for all registered rules. The rule of a
+            :class:`~climassay.confidence.linting.model_rule.ModelReader` may follow; its findings are dropped if
+            another rule objects to the same words.
     """
     rules = chosen_rules() if rules is None else tuple(rules)
     findings: list[LintFinding] = []

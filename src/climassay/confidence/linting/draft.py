@@ -24,9 +24,9 @@ class Location:
     """Location of a character in a draft."""
 
     paragraph: int
-    """Number of the paragraph, from 1; on its page if the file has pages."""
+    """Number of the paragraph, from 1; counted on its page if the file has pages."""
     column: int
-    """Number of the character (code point) in its paragraph, from 1."""
+    """Number of the character (code point) in the paragraph, from 1."""
     page: int | None = None
 
     def __str__(self) -> str:
@@ -40,31 +40,31 @@ class ManuscriptSentence:
 
     text: str
     start: int
-    """Offset in the draft's text."""
+    """Offset of the sentence in the draft's text."""
     marks: tuple[TagMark, ...] = field(repr=False)
     likelihoods: tuple[LikelihoodTerm, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Manuscript:
-    """A text to check."""
+    """A draft to check."""
 
     name: str
     blocks: tuple[Block, ...]
 
     @cached_property
     def text(self) -> str:
-        """Paragraphs with an empty line between them."""
+        """All paragraphs, separated by empty lines."""
         return "\n\n".join(block.text for block in self.blocks)
 
     @cached_property
     def paragraphs(self) -> tuple[tuple[int, str], ...]:
-        """Paragraphs, each with its offset in the text."""
+        """Pairs of each paragraph's offset in the text and the paragraph."""
         offsets = accumulate((len(block.text) + 2 for block in self.blocks), initial=0)
         return tuple(zip(offsets, (block.text for block in self.blocks), strict=False))
 
     def location(self, offset: int) -> Location:
-        """Return the page, paragraph and column of the character at an offset of the text."""
+        """Return the location of the character at an offset in the text."""
         index = bisect_right(self.paragraphs, offset, key=lambda paragraph: paragraph[0]) - 1
         page = self.blocks[index].page
         first = next(i for i, block in enumerate(self.blocks) if block.page == page)
@@ -91,18 +91,19 @@ class Manuscript:
 
 
 Severity = Literal["error", "warning", "note"]
-"""An error contradicts the vocabulary's own definition; a warning departs from the guidance; a note deserves a look."""
+"""Severity of a finding: an error contradicts the definition of the vocabulary, a warning departs from the guidance,
+and a note deserves a look."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """Objection of a rule to ``text[start:end]`` of a sentence or draft."""
+    """Objection of a rule to the words ``text[start:end]`` of a sentence or draft."""
 
     start: int
     end: int
     message: str
     suggestion: str = ""
-    """Replacement for the words; empty if only an author can give one."""
+    """Replacement for the words; empty if only the author can find one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,9 @@ class Rule:
 def rule(
     name: str, severity: Severity, summary: str, reason: str, *examples: tuple[str, str]
 ) -> Callable[[Callable[[ManuscriptSentence], Iterable[Remark]]], Rule]:
-    """Return a decorator that turns a check of one sentence into a :class:`Rule` with these fields.
+    """Return a decorator that turns a function that checks one sentence into a :class:`Rule` with these fields.
 
-    Words in quotation marks, and sentences that explain the vocabulary, are skipped.
+    The rule skips words in quotation marks and sentences that explain the vocabulary.
     """
 
     def decorate(check: Callable[[ManuscriptSentence], Iterable[Remark]]) -> Rule:
@@ -162,14 +163,14 @@ class LintFinding:
     location: Location
     start: int
     end: int
-    """End of the words, ``draft.text[start:end]``."""
+    """Index after the last character of the words ``draft.text[start:end]``."""
     words: str
     message: str
     suggestion: str = ""
 
 
 def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Manuscript:
-    """Return a draft of a text.
+    """Create a draft from a text.
 
     Args:
         text: Markdown, plain text or HTML.
@@ -191,10 +192,10 @@ def draft_of(text: str, kind: str = "markdown", name: str = "text") -> Manuscrip
 
 
 def read_draft(path: Path) -> Manuscript:
-    """Read a draft from a file of any kind that collections accept.
+    """Read a draft from a file of any format that collections accept.
 
     Raises:
-        InputError: The file is missing, of another kind, damaged, or has no text.
+        InputError: The file is missing or damaged, its format is not supported, or it has no text.
     """
     from climassay.corpus.readers.file_types import read
 

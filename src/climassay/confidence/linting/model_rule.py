@@ -17,7 +17,7 @@ _CERTAINTY = re.compile(
     r"[(\[]\s*(?:very\s+)?(?:low|medium|high|limited|robust|moderate)\b",
     re.IGNORECASE,
 )
-"""Words of certainty and their misspellings; passages without any are not read."""
+"""Words of certainty and their misspellings; the model does not read passages without any."""
 _SCHEMA = object_schema(
     {
         "reasoning": {"type": "string", "maxLength": 800},
@@ -42,7 +42,7 @@ class ModelReader:
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
         prompt: Template with ``passage``; the built-in ``lint`` by default.
-        on_progress: Receives 1 for each passage read.
+        on_progress: Callback that is called with 1 for each passage read.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ModelReader:
 
     @property
     def rule(self) -> Rule:
-        """Rule of :func:`~climassay.confidence.linting.check` that applies the model."""
+        """Rule that lets the model check a draft, for :func:`~climassay.confidence.linting.check`."""
         return Rule(
             MODEL_FINDING,
             "note",
@@ -77,7 +77,7 @@ class ModelReader:
 
     @property
     def summary(self) -> str:
-        """Number of passages read, and of unusable answers."""
+        """Text that states the number of passages read and of unusable answers."""
         text = f"{self.name} read {counted(self.passages, 'passage')} with words of certainty."
         if self.unreadable:
             text += f" It gave no usable answer on {self.unreadable:,} of them."
@@ -124,7 +124,7 @@ def passages_to_read(draft: Manuscript) -> list[tuple[int, str]]:
 
 
 def _problems(answer: Completion) -> list[tuple[str, str, str]] | None:
-    """Return words, problem and suggestion of each problem; None if the answer breaks the schema."""
+    """Return the words, description and suggestion of each problem; None if the answer violates the schema."""
     if answer.error is not None:
         return None
     try:

@@ -19,7 +19,7 @@ def text_lines(checked: Checked) -> list[str]:
 
 
 def data(checked: Checked) -> dict[str, Any]:
-    """Return file, counts by rule and every finding as JSON values."""
+    """Return file, counts by rule and all findings as JSON-serialisable values."""
     return {
         "file": checked.draft.name,
         "words": checked.draft.words,
@@ -46,7 +46,7 @@ def data(checked: Checked) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a text, with the indices of the findings about it and of those that start at it."""
+    """A part of a draft, with the indices of the findings that concern it and of those that start with it."""
 
     text: str
     findings: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class Piece:
 
 
 def pieces(checked: Checked) -> tuple[Piece, ...]:
-    """Split the text at the start and end of every finding."""
+    """Split a draft's text at the start and end of every finding."""
     text, findings = checked.draft.text, checked.findings
     offsets = sorted({0, len(text), *(offset for finding in findings for offset in (finding.start, finding.end))})
     results, first = [], 0
@@ -73,10 +73,10 @@ def pieces(checked: Checked) -> tuple[Piece, ...]:
 
 
 def lint_page(results: Sequence[Checked], read_by: str = "") -> str:
-    """Return a self-contained page: counts, a list with links, and the texts with their findings marked.
+    """Return a self-contained HTML page with counts, a list of findings, and the texts with the findings highlighted.
 
     Args:
-        results: Results, one per file.
+        results: One checked draft per file.
         read_by: Sentence on what a language model read; empty if none did.
     """
     rules = {rule.name: rule for checked in results for rule in checked.rules}

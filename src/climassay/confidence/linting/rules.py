@@ -131,13 +131,13 @@ _ENGLISH = frozenset(
         *("certainty", "robustly", "uncertain", "vary", "verb", "virtual"),
     }
 )
-"""English words that differ from a word of a term by a letter or two."""
+"""English words that differ from a word of a calibrated term by one or two letters."""
 _MIN_RATIO, _MIN_RATIO_SHORT, _SHORT = 0.75, 0.66, 4
 _WORD = re.compile(r"[^\W\d_]+")
 
 
 def _is_misspelling(word: str, term: str) -> bool:
-    """Return whether a word misspells a term's word: it is not English and has most of its letters in order."""
+    """Return whether ``word`` misspells ``term``: it is not English, but has most letters of ``term`` in order."""
     min_ratio = _MIN_RATIO_SHORT if len(term) <= _SHORT else _MIN_RATIO
     is_similar = (
         word[0] == term[0]
@@ -148,7 +148,7 @@ def _is_misspelling(word: str, term: str) -> bool:
 
 
 def _misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and intended term of each pair of neighbouring words that is a misspelt term."""
+    """Yield the start, end and intended term of each misspelt term of two words."""
     for left, right in pairwise(_WORD.finditer(sentence.text)):
         first, second = left.group().lower(), right.group().lower()
         if second[0] not in "caelu" or not re.fullmatch(r"[\s*_-]{1,4}", sentence.text[left.end() : right.start()]):
@@ -194,7 +194,7 @@ _BEHIND = re.compile(
 )
 _BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
 _MAX_BEFORE = 120
-"""Maximum number of characters of the figures before a term."""
+"""Maximum number of characters before a term that are searched for probabilities."""
 _RANGES = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
 
 
@@ -203,7 +203,7 @@ def _figures_before(text: str, end: int) -> re.Match[str] | None:
 
 
 def _interval(match: re.Match[str]) -> tuple[float, float] | None:
-    """Return the lower and upper probability in a text, from 0 to 1; None if its numbers are not probabilities."""
+    """Return the lower and upper probability of a match, from 0 to 1; None if its numbers are not probabilities."""
     if match["low"]:
         low, high = float(match["low"]) / 100, float(match["high"]) / 100
     elif match["of"]:
@@ -215,7 +215,7 @@ def _interval(match: re.Match[str]) -> tuple[float, float] | None:
 
 
 def _is_probability(match: re.Match[str]) -> bool:
-    """Return whether a figure is called a probability, or introduced as the meaning of the term before it."""
+    """Return whether a number is called a probability, or introduced as the meaning of the term before it."""
     return bool(match["named"] or match["after"] or match["of"]) and not (match["decimal"] and not match["named"])
 
 

@@ -34,26 +34,26 @@ FloatArray = NDArray[np.float64]
 Progress = Callable[[int], None]
 PairMethod = Literal["ppairs", "pointwise"]
 DrawBy = Literal["level", "cycle"]
-"""Property of which training statements have each value equally often."""
+"""Property whose values are equally frequent among the training statements."""
 N_LABELLED = 100
-"""Number of labelled statements in the thesis, for training and comparison."""
+"""Number of labelled statements for training and comparison, as in the thesis (Maiya 2024)."""
 N_ANCHORS = 10
-"""Number of statements per level that a new one is compared with."""
+"""Number of labelled statements per level with which a new statement is compared."""
 _PAIRS_PER_ITEM = 4
-"""Number of comparisons of each training statement with others, in both orders."""
+"""Number of other statements with which each training statement is paired, in both orders."""
 
 
 @dataclass(frozen=True, eq=False)
 class InsertionTagger:
-    """A probe with the labelled statements with which new ones are compared.
+    """Tagger that compares new statements with labelled ones, by a probe, and inserts them at a level.
 
     Attributes:
         trained: Probe with its evaluation.
         anchors: Statements of known level.
         levels: Levels of the anchors.
-        harvester: Reader of the model's states.
-        context: Number of sentences on each side that the model reads with a statement.
-        seed: Seed of the draw of anchors.
+        harvester: Extractor of the model's hidden states.
+        context: Number of context sentences on each side of a statement in the prompt.
+        seed: Seed for sampling anchors.
         mode: Rule that decides when a statement has the level of the anchors, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
     """
@@ -67,7 +67,7 @@ class InsertionTagger:
     mode: InsertMode = "three-way"
 
     def predict_proba(self, items: Sequence[Taggable], *, on_progress: Progress | None = None) -> FloatArray:
-        """Return 1 for the level at which a statement is inserted, 0 for the others; shape [items, levels]."""
+        """Return one-hot predictions, shape [items, levels], with 1 for the level at which a statement is inserted."""
         tags = self.predict(items, on_progress=on_progress)
         return np.eye(len(self.levels))[[self.levels.index(tag) for tag in tags]]
 
@@ -98,20 +98,20 @@ def train_insertion(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> InsertionTagger:
-    """Train a probe on labelled statements, with which new statements are compared by default.
+    """Train a probe on labelled statements, and prepare the statements with which new ones are compared.
 
     Args:
-        labelled: About :data:`N_LABELLED` statements (:func:`balanced_sample`).
-        model: Model whose hidden states are read.
-        method: ``ppairs``: contrast pairs of two statements; ``pointwise``: single statements.
-        layers: Layers whose states are concatenated.
+        labelled: Training statements, about :data:`N_LABELLED` of them (see :func:`balanced_sample`).
+        model: Model whose hidden states the probe uses.
+        method: Kind of probe: ``ppairs`` uses contrast pairs of two statements, ``pointwise`` single statements.
+        layers: Layers whose hidden states are concatenated.
         context: Number of sentences on each side that the model reads with a statement.
-        anchors: Labelled statements with which new ones are compared instead.
+        anchors: Labelled statements with which new ones are compared; None for the training statements.
         mode: Rule that decides when a statement has the level of the anchors, see
             :func:`climassay.judging.anchor_labelling.insert_indices`.
-        store: Cache of the states.
-        seed: Seed of the pairs and of the draw of anchors.
-        on_progress: Receives the number of new requests answered.
+        store: Cache of hidden states.
+        seed: Seed for pairing statements and for sampling anchors.
+        on_progress: Callback that receives the number of requests answered since its last call.
 
     Raises:
         InputError: Fewer than two levels occur among the labelled statements or the anchors.
@@ -138,10 +138,10 @@ def train_insertion(
 def balanced_sample(
     items: Sequence[LabelledItem], count: int = N_LABELLED, *, by: DrawBy = "level", seed: int = 0
 ) -> list[LabelledItem]:
-    """Draw equally many statements of each level or assessment cycle, together ``count`` or fewer if one is rare.
+    """Sample ``count`` statements, equally many of each level or assessment cycle; fewer if one of them is rare.
 
     Raises:
-        InputError: ``by`` is ``cycle``, and no statement names its cycle.
+        InputError: ``by`` is ``cycle``, but no statement has a cycle.
     """
     generator = np.random.default_rng(seed)
     kinds = LEVELS if by == "level" else tuple(sorted({item.cycle for item in items if item.cycle}))
@@ -158,9 +158,10 @@ def balanced_sample(
 def latest_anchors(
     items: Sequence[LabelledItem], training: Sequence[LabelledItem], count: int = N_LABELLED, *, seed: int = 0
 ) -> list[LabelledItem]:
-    """Draw ``count`` statements of the latest assessment cycle at random, or all if there are fewer.
+    """Sample ``count`` statements of the latest assessment cycle; return all if there are fewer.
 
-    Training statements are left out, so that the probe has seen neither side of a comparison (Maiya 2024, C.6).
+    Training statements are excluded, so that the probe was trained on neither statement of a comparison (Maiya 2024,
+    C.6).
     """
     latest, training_texts = max(item.cycle for item in items), {item.item.text for item in training}
     pool = [item for item in items if item.cycle == latest and item.item.text not in training_texts]

@@ -29,7 +29,7 @@ from climassay.learning.features import Text
 LEVELS: tuple[Tag, ...] = TAGS[1:]
 """Four levels of ClimateX, from low to very high; it has no statement of very low confidence."""
 Taggable: TypeAlias = "Statement | TaggingItem | tuple[str, str] | str"
-"""A statement, a text, or a text and its context; tags in them are removed."""
+"""Input of a tagger: a statement, a text, or a text and its context. Tags in it are removed."""
 CLIMATEX_LICENCE = "statements and tags: IPCC AR6; ClimateX (Lacombe, Wu and Dilworth 2023): CC BY 4.0"
 CLIMATEX_CYCLE = "AR6"
 """Assessment cycle of all statements of ClimateX."""
@@ -37,14 +37,14 @@ OWN_LICENCE = "as the reports that the statements were extracted from"
 _REPORTS = {"AR6_WGI": "wg1", "AR6_WGII": "wg2", "AR6_WGIII": "wg3"}
 _COLUMNS = ("report", "page_num", "statement", "confidence")
 _MIN_WORDS = 4
-"""Minimum number of words of a cleaned statement."""
+"""Minimum number of words of a statement after cleaning."""
 _SHINGLE = 4
 """Number of consecutive words of a shingle."""
 _MIN_SHARED_SHINGLES = 0.6
-"""Minimum share of a statement's shingles that a report's sentence contains if the two are the same sentence.
+"""Minimum proportion of a statement's shingles that a sentence of a report must contain to count as the same sentence.
 
-The same sentence with other footnote numbers, blanks inside formulas and hyphens at line ends has more; another
-sentence on the same subject has less.
+Copies of a sentence that differ in footnote numbers, spaces in formulas and hyphens at line ends share more; different
+sentences on one subject share less.
 """
 _CONTEXT = 5
 """Number of context sentences on each side, as in the thesis."""
@@ -53,9 +53,8 @@ _CONTEXT = 5
 def plain_statement(text: str) -> str:
     """Return a statement without confidence tags, evidence and agreement terms, references and section marks.
 
-    The rules are those of extraction, so that a tagger reads the same form in training and use. Words that a line end
-    broke
-    are joined at their hyphen first ("climate- induced").
+    The rules are those of extraction, so that a tagger gets texts of the same form in training and use. Words that a
+    line break has split at a hyphen ("climate- induced") are joined first.
     """
     joined = re.sub(r"(?<=[a-z]-)\s+(?=[a-z])(?!(?:and|or|to)\b)", "", text.replace("\u00ad", ""))
     return clean_sentence(" ".join(joined.split()))
@@ -75,8 +74,8 @@ class TaggingItem:
         """Convert a statement, a text, or a text and its context.
 
         Args:
-            item: Statement; text; or text and context. The context is split at the text; if it does not contain the
-                text, all of it counts as preceding.
+            item: Statement, text, or pair of text and context. The context is split at the text; if it does not contain
+                the text, it counts as preceding context.
         """
         if isinstance(item, TaggingItem):
             return item
@@ -93,13 +92,13 @@ class TaggingItem:
         return cls(plain_statement(text), *map(tuple, context_sides))
 
     def window(self, sentences: int) -> str:
-        """Return the statement with this many sentences on each side."""
+        """Return the statement with up to ``sentences`` context sentences on each side, as one text."""
         if not sentences:
             return self.text
         return " ".join((*self.before[-sentences:], self.text, *self.after[:sentences]))
 
     def read(self, sentences: int = 5) -> Text:
-        """Return the statement with up to this many sentences on each side as its context."""
+        """Return the statement as an input text whose context has up to ``sentences`` sentences on each side."""
         return self.text, " ".join((*self.before[-sentences:], *self.after[:sentences]))
 
 
@@ -113,9 +112,9 @@ class LabelledItem:
     document: str
     """Chapter or summary of a report; documents are held out when taggers are evaluated."""
     section: str
-    """Section; its statements are on the same side of every split."""
+    """Section of the report; the statements of a section are never divided between training and test data."""
     recovered: bool = False
-    """Whether the statement, and with it its context, was found in the report."""
+    """Whether the statement was found in the report, so that its context is known."""
     id: str = ""
     """Id of the extracted statement; empty if the data has none."""
     cycle: str = ""
@@ -131,7 +130,7 @@ class LabelledTable:
     licence: str
     items: tuple[LabelledItem, ...]
     notes: tuple[str, ...]
-    """Sentences on the number of read and removed statements."""
+    """Sentences that state the numbers of statements read and removed."""
 
 
 def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
@@ -139,7 +138,7 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
 
     Args:
         path: ClimateX's table (``.tsv``), or JSON lines of ``climassay confidence extract``.
-        paragraphs: Paragraphs of the reports, for ClimateX's contexts.
+        paragraphs: File with the paragraphs of the reports, from which ClimateX's contexts are recovered.
 
     Raises:
         InputError: The file cannot be read, or has no statement with a tag.
@@ -184,21 +183,21 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
 
 @dataclass(frozen=True, slots=True)
 class ClimateX:
-    """ClimateX's prepared statements with counts of removed rows."""
+    """Statements of ClimateX prepared for tagging, with counts of removed rows."""
 
     items: tuple[LabelledItem, ...]
     rows: int
     same: int
-    """Number of removed rows with the words and tag of an earlier one."""
+    """Number of rows removed because an earlier row has the same words and tag."""
     contradicting: int
-    """Number of removed rows with the words of another row but not its tag."""
+    """Number of rows removed because another row has the same words but a different tag."""
     too_short: int
-    """Number of removed rows with fewer than four words."""
+    """Number of rows removed because they have fewer than four words."""
     recovered: int
 
     @property
     def match_rate(self) -> float:
-        """Share of items whose context was recovered."""
+        """Proportion of items whose context was recovered."""
         return self.recovered / max(len(self.items), 1)
 
 
@@ -213,9 +212,9 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
     """Read ClimateX, remove unusable rows and recover the statements' contexts.
 
     Args:
-        path: Published table, tab-separated.
-        paragraphs: Paragraphs of the reports (:func:`read_sections`); without them items have no context, and pages
-            serve as sections and documents.
+        path: Published table, as tab-separated values.
+        paragraphs: File with the paragraphs of the reports (see :func:`read_sections`). If None, items have no context,
+            and pages serve as sections and documents.
 
     Raises:
         InputError: A file cannot be read, or a tag is not one of ClimateX's four.
@@ -273,16 +272,16 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:
-    """A section of a report as cleaned sentences."""
+    """A section of a report, divided into cleaned sentences."""
 
     name: str
-    """Document and headings."""
+    """Name of the section, composed of document and headings."""
     document: str
     sentences: tuple[str, ...]
 
 
 class SectionIndex:
-    """Index of the sections of one report by the shingles of their sentences."""
+    """Index of the sections of a report by the shingles of their sentences."""
 
     def __init__(self, sections: Sequence[ReportSection]) -> None:
         self._sections = list(sections)
@@ -293,13 +292,13 @@ class SectionIndex:
                     self._locations[shingle].append((section_index, sentence_index))
 
     def find(self, text: str) -> tuple[ReportSection, int] | None:
-        """Return the section and sentence index of the sentence that shares most shingles with a statement.
+        """Return the section and index of the sentence that shares the most shingles with a statement.
 
         Args:
-            text: Cleaned statement; of equally good sentences the first is returned.
+            text: Cleaned statement. In a tie, the first sentence is returned.
 
         Returns:
-            Section and index; None if no sentence shares enough shingles.
+            Section and index of the sentence in it; None if no sentence shares enough shingles.
         """
         shingles = _shingles(text)
         hits = Counter(location for shingle in shingles for location in self._locations.get(shingle, ()))
@@ -318,7 +317,7 @@ def read_sections(path: Path) -> dict[str, list[ReportSection]]:
         path: JSON lines (gzip or plain) with ``report``, ``doc_id``, ``headings``, ``class`` and ``text``.
 
     Returns:
-        Sections by ``report``, in the order of the file, without footnotes and captions.
+        Sections by the value of ``report``, in the order of the file, without footnotes and captions.
 
     Raises:
         InputError: The file cannot be read.

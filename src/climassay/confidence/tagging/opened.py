@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAccuracy:
-    """Share of correct levels on statements that a tagger was not trained on, with its 95% interval."""
+    """Accuracy of a tagger on held-out statements, with its 95% interval."""
 
     value: float
     low: float
@@ -31,28 +31,28 @@ class MeasuredAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class OpenedTagger:
-    """A loaded tagger with its accuracy."""
+    """A loaded tagger with its measured accuracy."""
 
     tagger: "Tagger"
     accuracy: MeasuredAccuracy | None
     """Accuracy stored with the tagger; None if its file has none."""
     equal_accuracy: MeasuredAccuracy | None = None
-    """Accuracy of the tagger's answers if all levels are equally frequent; None if unknown."""
+    """Accuracy on statements among which all levels are equally frequent; None if unknown."""
     shares: Sequence[float] | None = None
-    """Shares of the levels in the training data, for which the probabilities are calibrated."""
+    """Proportions of the levels in the training data, for which the probabilities are calibrated; None if unknown."""
 
 
 def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | None" = None) -> OpenedTagger:
-    """Load a tagger with its accuracy.
+    """Load a tagger with its measured accuracy.
 
     Args:
-        path: File of ``climassay confidence tag train``; None for the bundled one.
-        encoder: Function that returns an encoder by name, for example one already in memory; by default the encoder is
-            loaded when first used.
+        path: File written by ``climassay confidence tag train``; None for the bundled tagger.
+        encoder: Function that returns an encoder by name, for example one that is in memory; by default the encoder is
+            loaded at first use.
 
     Raises:
         InputError: The file is missing or is not a tagger.
-        ModelError: A model that the tagger reads does not exist.
+        ModelError: The encoder or language model that the tagger needs does not exist.
     """
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
 
@@ -81,6 +81,6 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
 
 
 def levels_of(row: Sequence[float], levels: Sequence[Tag]) -> list[tuple[Tag, float]]:
-    """Return the probability of each level, highest level first."""
+    """Return pairs of level and probability for one statement, highest level first."""
     pairs = [(level, float(probability)) for level, probability in zip(levels, row, strict=True)]
     return sorted(pairs, key=lambda pair: -TAGS.index(pair[0]))

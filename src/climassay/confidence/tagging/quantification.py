@@ -33,14 +33,14 @@ _MIN_DOCUMENTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Estimated shares of the levels, lowest level first, with intervals of 95%."""
+    """Estimated proportions of the levels among statements, lowest level first, with confidence intervals."""
 
     values: tuple[float, ...]
-    """Shares of the levels, lowest level first, summing to 1."""
+    """Proportions of the levels, lowest level first, summing to 1."""
     low: tuple[float, ...]
     high: tuple[float, ...]
     score: float
-    """Mean score: the shares weighted by ``scores``."""
+    """Mean score: the sum of the levels' scores, weighted by the proportions."""
     score_low: float
     score_high: float
     n: int
@@ -58,21 +58,24 @@ def estimate_shares(
     seed: int = 0,
     level: float = 0.95,
 ) -> Shares:
-    """Estimate the shares of the true levels among tagged statements.
+    """Estimate the proportions of the true levels among statements that a tagger has labelled.
+
+    There are two methods. With ``residuals``, the mean probabilities are corrected by the mean residuals, and each
+    bootstrap sample adds the residuals of a random document. With ``confusion``, the counts of most probable levels are
+    corrected for the tagger's errors (:func:`adjusted_shares`).
 
     Args:
-        probabilities: Probabilities of the levels, shape [n, k]. By expectation they must be calibrated for the mix of
-            levels of the residuals; adjusted, each statement counts for its most probable level, for the mix of the
-            table.
-        confusion: Counts, shape [k, k], of held-out statements by true level (rows) and most probable level (columns).
-            Every sample draws its rows anew (Dirichlet with counts plus 1/2). Ignored if there are residuals.
-        residuals: Residuals of :func:`share_residuals`, shape [documents, k]: shares are estimated by expectation, and
-            every sample adds the residuals of a random document.
-        scores: Scores of the levels; by default the highest k of -2 to 2 (for four levels -1, 0, 1, 2).
+        probabilities: Probabilities of the levels, shape [n, k], calibrated for the class frequencies in the data from
+            which the residuals or the confusion matrix were computed.
+        confusion: Number of held-out statements by true level (rows) and most probable level (columns), shape [k, k].
+            For each bootstrap sample, error rates are drawn from Dirichlet distributions with these counts plus 1/2.
+            Ignored if residuals are given.
+        residuals: Residuals from :func:`share_residuals`, shape [documents, k].
+        scores: Scores of the levels; by default the highest k numbers of -2 to 2 (for four levels, -1 to 2).
         groups: Paragraph or section of each statement, shape [n]; groups are resampled. None resamples statements.
         samples: Number of bootstrap samples.
         seed: Seed of the bootstrap.
-        level: Level of the intervals.
+        level: Confidence level of the intervals.
 
     Raises:
         InputError: There are no statements, or the shapes do not match.
@@ -138,16 +141,17 @@ def estimate_shares(
 def share_residuals(
     truth: ArrayLike, probabilities: ArrayLike, documents: Sequence[object], *, min_statements: int = 60
 ) -> FloatArray:
-    """Return true shares minus mean probabilities, by document that the tagger was not trained on.
+    """Return the true proportions of the levels minus their mean probabilities, for each held-out document.
 
     Args:
         truth: Indices of the true levels, shape [n].
-        probabilities: Probabilities held out by document, shape [n, k].
+        probabilities: Probabilities from cross-validation over documents, shape [n, k].
         documents: Document of each statement.
-        min_statements: Minimum number of statements of a document; the shares of smaller ones are mostly chance.
+        min_statements: Minimum number of statements of a document; proportions in smaller ones are mostly due to
+            chance.
 
     Returns:
-        Shape [documents, k], rows sum to 0.
+        Residuals of shape [documents, k]; each row sums to 0.
 
     Raises:
         InputError: Fewer than five documents are large enough.
@@ -167,14 +171,14 @@ def share_residuals(
 
 
 def adjusted_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
-    """Return the true shares that maximise the likelihood of the answers.
+    """Return the maximum-likelihood estimate of the true proportions of the levels, given a tagger's answers.
 
     Args:
         counts: Number of answers by level, shape [k].
-        rates: Rates of answers (columns) by true level (rows), shape [k, k], rows sum to 1.
+        rates: Probability of each answer (columns) by true level (rows), shape [k, k]; rows sum to 1.
 
     Returns:
-        Shape [k], not negative, summing to 1.
+        Proportions of shape [k], not negative, summing to 1.
     """
     n_answers, rate_matrix = np.asarray(counts, dtype=np.float64), np.asarray(rates, dtype=np.float64)
     observed = n_answers / n_answers.sum()

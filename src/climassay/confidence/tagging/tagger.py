@@ -56,11 +56,12 @@ CLIMATEX_MIX = (50.0, 100.0, 100.0, 50.0)
 MIXES: Mapping[str, tuple[float, ...] | None] = MappingProxyType({
     "natural": None, "equal": EQUAL, "climatex": CLIMATEX_MIX,
 })  # fmt: skip
-"""Mixes of levels on which taggers are evaluated; natural: the frequencies in the statements at hand."""
+"""Class frequencies for which taggers are evaluated; ``natural`` (None) means those in the evaluated statements."""
 PUBLISHED: Mapping[str, float] = MappingProxyType({
     "constant": 1 / 3, "people who are not experts": 0.363, "GPT-4, zero-shot": 0.443, "GPT-4, few-shot": 0.470,
 })  # fmt: skip
-"""Published accuracy on ClimateX's 300 test statements (Lacombe et al. 2023, table 2), for the mix ``climatex``."""
+"""Published accuracies on ClimateX's 300 test statements (Lacombe et al. 2023, table 2), for the frequencies
+``climatex``."""
 
 ORDINAL = ClassifierSpec("vectors, ordinal", (PartSpec(("vectors",), "ordinal"),))
 IN_CONTEXT = ClassifierSpec(
@@ -73,15 +74,15 @@ STATES = (
     ClassifierSpec("mean states", (PartSpec(("mean states",), regularisation=1.0),)),
     ClassifierSpec("last states", (PartSpec(("last states",), regularisation=1.0),)),
 )
-"""Pointwise probes on a local model's hidden states, which are compared if named."""
+"""Pointwise probes of a local model's hidden states; they are only compared on request."""
 
 
 class Tagger(TextClassifier):
     """Classifier of statements into levels of confidence.
 
-    Figures in :attr:`provenance` are of sections not trained on: those of the natural mix by their names,
-    ``equal_accuracy`` with equal shares of the levels, ``climatex_accuracy`` and ``climatex_ordinal_error`` on the mix
-    of ClimateX's test set, each with ``_low`` and ``_high``.
+    The scores in :attr:`provenance` were measured on held-out sections. ``equal_accuracy`` is for equally frequent
+    levels, ``climatex_accuracy`` and ``climatex_ordinal_error`` are for the class frequencies of ClimateX's test set,
+    and the others for the natural ones. Each has a 95% interval, ``_low`` and ``_high``.
     """
 
     FORMAT = ModelFormat("climassay-confidence-tagger", 1, "confidence tagger", "climassay confidence tag train")
@@ -93,18 +94,20 @@ class Tagger(TextClassifier):
 
     @property
     def confusion(self) -> FloatArray | None:
-        """Counts of held-out statements by true level (rows) and answer (columns) for equal shares; None if unknown.
+        """Confusion matrix of held-out statements by true level (rows) and answer (columns); None if unknown.
 
-        The shape is [levels, levels]. With ``for_mix((1, 1, 1, 1))`` they serve
-        :func:`~climassay.confidence.tagging.quantification.estimate_shares`.
+        The shape is [levels, levels]. The answers are those for equally frequent levels. Use it in
+        :func:`~climassay.confidence.tagging.quantification.estimate_shares` with probabilities of ``for_mix((1, 1, 1,
+        1))``.
         """
         return _float_array(self.provenance.settings.get("confusion"))
 
     @property
     def residuals(self) -> FloatArray | None:
-        """Errors of shares in documents not trained on, shape [documents, levels]; None if unknown.
+        """Errors of the levels' proportions in held-out documents, shape [documents, levels]; None if unknown.
 
-        For :func:`~climassay.confidence.tagging.quantification.estimate_shares`, with probabilities of the natural mix.
+        Use them in :func:`~climassay.confidence.tagging.quantification.estimate_shares` with probabilities for the
+        natural class frequencies.
         """
         return _float_array(self.provenance.settings.get("residuals"))
 
@@ -113,7 +116,8 @@ class Tagger(TextClassifier):
 
         Args:
             texts: Statements, texts, or texts with their contexts.
-            on_progress: Receives the number of new texts read, once for each feature source.
+            on_progress: Callback that receives the number of texts encoded since its last call, once for each feature
+                source.
 
         Raises:
             InputError: A statement has no words.
@@ -122,12 +126,12 @@ class Tagger(TextClassifier):
 
     @classmethod
     def load(cls, path: Path | str = BUNDLED_TAGGER) -> Self:
-        """Load a tagger, the bundled one by default; errors as in :meth:`SavedModel.load`."""
+        """Load a tagger from a file, by default the bundled one; raises the errors of :meth:`SavedModel.load`."""
         return super().load(Path(path))
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Build a tagger from its stored facts and arrays, see :meth:`TextClassifier.build`."""
+        """Restore a tagger from saved metadata and arrays; see :meth:`TextClassifier.build`."""
         tagger = super().build(facts, arrays)
         if [tag for tag in TAGS if tag in tagger.classes] != list(tagger.classes):
             raise ValueError("its levels are others")
@@ -160,13 +164,16 @@ def evaluate_on_mixes(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, HeldOutScores]:
-    """Evaluate probabilities on each of :data:`MIXES` whose levels all occur, reweighted for the mix.
+    """Evaluate probabilities for each of the class frequencies in :data:`MIXES`, for which they are reweighted.
+
+    Only the natural frequencies are evaluated if one of the levels does not occur.
 
     Args:
         truth: Indices of the true levels, shape [statements].
-        probabilities: Held-out probabilities, shape [statements, levels], for the levels' shares in training.
-        groups: Groups of statements, which the bootstrap resamples, shape [statements].
-        shares: Shares of the levels in training; by default those of ``truth``.
+        probabilities: Held-out probabilities, shape [statements, levels], calibrated for the class frequencies in
+            training.
+        groups: Group of each statement, shape [statements]; the bootstrap resamples groups.
+        shares: Proportions of the levels in training; by default those in ``truth``.
         resamples: Number of bootstrap samples.
         seed: Seed of the bootstrap.
     """
@@ -196,19 +203,20 @@ def train_tagger(
 ) -> TrainedClassifier[Tagger]:
     """Select a tagger by held-out log loss over folds that share no section, and fit it on all statements.
 
-    If enough documents have enough statements, the selected tagger is also cross-validated over documents, for the
-    residuals by which shares of levels are estimated.
+    The selected tagger is also cross-validated over documents, if enough of them have enough statements. This yields
+    the residuals with which proportions of levels are estimated.
 
     Args:
         items: Labelled statements.
-        training: Texts of the same items with the models to read (:func:`tagging_texts`); None without models.
+        training: Texts of the same items, with the models that compute features (:func:`tagging_texts`); None if no
+            models are needed.
         specs: Classifiers to compare.
         folds: Number of folds over sections.
         document_folds: Number of folds over documents, by default ``folds``.
         seed: Seed of folds and bootstrap.
         resamples: Number of bootstrap samples.
         provenance: Origin of the training data.
-        on_fit: Called after every fit.
+        on_fit: Callback that is called after every fit.
 
     Raises:
         InputError: There are too few statements or sections, or a feature source lacks its model.

@@ -6,9 +6,9 @@ Vectors represent a statement with its context, words the statement alone: neigh
 context, whose words would be counted many times.
 
 References:
-    Grootendorst 2022, BERTopic (arXiv 2203.05794); McInnes, Healy and Melville 2018, UMAP (arXiv 1802.03426);
-    Campello, Moulavi and Sander 2013, HDBSCAN; Carbonell and Goldstein 1998, maximal marginal relevance;
-    Maiya 2024, appendix C.2 (206 topics of 10,065 statements, joined to 49).
+    Grootendorst 2022, BERTopic (arXiv 2203.05794); McInnes, Healy and Melville 2018, UMAP (arXiv 1802.03426); Campello,
+    Moulavi and Sander 2013, HDBSCAN; Carbonell and Goldstein 1998, maximal marginal relevance; Maiya 2024, appendix C.2
+    (206 topics of 10,065 statements, joined to 49).
 """
 
 import warnings
@@ -47,39 +47,39 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 MIN_STATEMENTS = 20
-"""Minimum number of statements to cluster; fewer have no meaningful neighbourhoods."""
+"""Minimum number of statements for clustering; fewer have no meaningful neighbourhoods."""
 _MAX_CLUSTER_SHARE = 0.5
-"""Maximum share of all statements in one cluster; a larger cluster is split into smaller ones."""
+"""Maximum proportion of all statements in one cluster; a larger cluster is split."""
 _N_CANDIDATE_WORDS = 30
-"""Number of words among which maximal marginal relevance chooses."""
+"""Number of candidate words from which maximal marginal relevance selects."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Number of statements from which on a word must occur three times to describe a topic."""
+"""Minimum number of statements for which words that occur fewer than three times are ignored."""
 _BLOCK = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Statements in numbered groups, the largest first."""
+    """Assignment of statements to groups, which are numbered by decreasing size."""
 
     groups: IntArray
-    """Shape [n]: group of each statement, -1 for none."""
+    """Group of each statement, shape [n]; -1 means none."""
     outliers: NDArray[np.bool_]
-    """True for statements outside every cluster, shape [n]."""
+    """Mask of the statements outside every cluster, shape [n]."""
     words: tuple[tuple[str, ...], ...]
     joined: tuple[int, ...]
-    """Number of clusters that were joined to each group."""
+    """Number of clusters that were merged into each group."""
     centres: FloatArray
-    """Normalised mean vectors of each group's statements inside clusters, shape [groups, width]."""
+    """Unit vectors of each group's centre, the mean of its statements inside clusters, shape [groups, width]."""
 
 
 def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder, settings: TopicSettings) -> Grouping:
     """Cluster statements into groups.
 
     Args:
-        texts: Texts of n statements.
-        vectors: Unit vectors of statements with context, shape [n, width].
-        encoder: Encoder of the groups' words.
-        settings: Settings; the same settings and data give the same groups.
+        texts: Texts of the statements.
+        vectors: Unit vectors of the statements with context, shape [n, width].
+        encoder: Encoder of the words that may describe groups.
+        settings: Settings of the clustering; the same settings and data give the same groups.
 
     Raises:
         InputError: There are fewer than 20 statements, or they have no clusters.
@@ -116,7 +116,7 @@ def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder
 
 
 def map_of(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
-    """Return coordinates of vectors on a plane, shape [n, 2], by UMAP with cosine distance.
+    """Project vectors onto a plane by UMAP with cosine distance, and return their coordinates, shape [n, 2].
 
     Raises:
         MissingExtraError: The extra ``topics`` is not installed.
@@ -127,7 +127,10 @@ def map_of(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
 
 
 def cluster_centres(vectors: FloatArray, clusters: IntArray) -> FloatArray:
-    """Return the normalised mean of each cluster's vectors, shape [clusters, width], without cluster -1."""
+    """Return the normalised mean of each cluster's vectors, shape [clusters, width].
+
+    Vectors of cluster -1 are ignored.
+    """
     count = int(clusters.max()) + 1
     sums = np.zeros((count, vectors.shape[1]))
     inside = clusters >= 0
@@ -141,7 +144,7 @@ def nearest(vectors: FloatArray, centres: FloatArray) -> IntArray:
 
 
 def join_clusters(similarities: FloatArray, max_groups: int) -> IntArray:
-    """Join clusters to groups by Ward's method.
+    """Merge clusters into groups by Ward's method.
 
     Args:
         similarities: Cosines between clusters, shape [clusters, clusters].
@@ -164,7 +167,7 @@ def join_clusters(similarities: FloatArray, max_groups: int) -> IntArray:
 
 
 def _fine_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
-    """Return each statement's cluster, -1 for none."""
+    """Return the cluster of each statement, shape [n]; -1 means none."""
     hdbscan = _import("hdbscan")
     min_size = min(settings.min_cluster_size, max(3, len(vectors) // 10))
     # HDBSCAN's excess of mass may put nearly everything into one cluster, sometimes depending on a processor's
@@ -178,9 +181,9 @@ def _fine_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
 
 
 def _term_counts(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
-    """Return the counts of words and word pairs, shape [texts, terms], and the terms.
+    """Return the counts of words and word pairs, shape [texts, terms], and the list of these terms.
 
-    Stop words are left out, and rare words if there are many statements.
+    Stop words are excluded, and so are rare words if there are many statements.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -196,11 +199,12 @@ def class_weights(counts: "csr_matrix", groups: IntArray) -> "csr_matrix":
     """Return class-based TF-IDF (Grootendorst 2022, section 3.3) with square roots of the groups' term frequencies.
 
     Args:
-        counts: Terms of each text, shape [texts, terms]; each term occurs.
-        groups: Group of each text, shape [texts]; group -1 counts for the inverse frequencies, but is not returned.
+        counts: Number of occurrences of each term in each text, shape [texts, terms]; every term must occur.
+        groups: Group of each text, shape [texts]; texts of group -1 count for the inverse frequencies, but have no
+            weights.
 
     Returns:
-        Shape [groups, terms].
+        Weights of the terms in each group, shape [groups, terms].
     """
     from scipy.sparse import csr_matrix, diags
     from sklearn.preprocessing import normalize
@@ -216,7 +220,7 @@ def class_weights(counts: "csr_matrix", groups: IntArray) -> "csr_matrix":
 def _typical_words(
     weights: NDArray[np.float64], words: Sequence[str], encoder: Encoder, settings: TopicSettings
 ) -> tuple[tuple[str, ...], ...]:
-    """Select words of each group by maximal marginal relevance among those with the highest weights [groups, terms]."""
+    """Select words of each group by maximal marginal relevance; ``weights`` has the shape [groups, terms]."""
     order = np.argsort(-weights, axis=1, kind="stable")[:, :_N_CANDIDATE_WORDS]
     candidates = [[words[term] for term in ranked if row[term] > 0] for row, ranked in zip(weights, order, strict=True)]
     distinct = list(dict.fromkeys(word for group in candidates for word in group))
@@ -240,7 +244,10 @@ def _typical_words(
 
 
 def _largest_first(groups: IntArray) -> tuple[IntArray, list[int]]:
-    """Renumber groups by size, ties in order of first occurrence; return groups and the old number of each."""
+    """Renumber groups by decreasing size, ties by first occurrence.
+
+    Return each statement's group and each old number.
+    """
     numbers, first, counts = np.unique(groups[groups >= 0], return_index=True, return_counts=True)
     order = [int(numbers[index]) for index in sorted(range(len(numbers)), key=lambda p: (-counts[p], first[p]))]
     renumbered = np.full(int(numbers.max()) + 2, OUTSIDE)
@@ -251,7 +258,7 @@ def _largest_first(groups: IntArray) -> tuple[IntArray, list[int]]:
 def nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     """Return each vector's nearest neighbours by cosine, itself first, and their distances, both [n, count].
 
-    The search is exact: compiling an approximate one takes longer than comparing a hundred thousand vectors.
+    The search is exact: compiling an approximate search takes longer than comparing a hundred thousand vectors.
     """
     results = np.zeros((len(vectors), count), dtype=np.int64)
     distances = np.zeros((len(vectors), count), dtype=np.float32)
@@ -291,21 +298,21 @@ def _import(name: str) -> Any:
 
 N_EXAMPLES = 8
 _STATEMENT_WEIGHT = 2
-"""Weight of the statement relative to the sentences around it."""
+"""Weight of a statement relative to the sentences around it."""
 ONE_REPORT_SHARE = 0.9
-"""Minimum share of a topic's statements from one report at which the topic is attributed to that report.
+"""Minimum proportion of a topic's statements in one report for the topic to be attributed to that report.
 
-Applies only if there are several reports.
+Topics are only attributed if there are several reports.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FittedTopics:
-    """Topics with names from their words, and their centres."""
+    """Topics named by their words, with the vectors of their centres and statements."""
 
     model: TopicModel
     centres: NDArray[np.float32]
-    """Unit vectors, shape [topics, width]."""
+    """Unit vectors of the topics' centres, shape [topics, width]."""
     members: tuple[NDArray[np.float32], ...]
     """Vectors of each topic's tagged statements, shape [size, width] each."""
 
@@ -317,9 +324,9 @@ class NamedTopics:
     model: TopicModel
     named: tuple[NamedTopic, ...]
     unused: tuple[NamedTopic, ...]
-    """Topics named by hand in an earlier run and not found again."""
+    """Topics that were named by hand in an earlier run and not found again."""
     proposals: tuple[NameProposal | None, ...]
-    """Model's proposal for each topic; None without a model."""
+    """Name that a model proposed for each topic; None if no model was used."""
 
 
 def fit_topics(
@@ -333,11 +340,12 @@ def fit_topics(
     """Find topics among tagged statements.
 
     Args:
-        statements: Statements in any order; duplicates are left out.
-        encoder: Encoder of sentences, whose vectors are cached.
+        statements: Statements in any order; duplicates are ignored.
+        encoder: Encoder of the sentences; their vectors are cached.
         settings: Settings; the same statements, encoder and settings give the same topics.
-        assign_untagged: True also assigns untagged statements to the nearest topic; False leaves them out.
-        on_progress: Receives the number of newly encoded sentences, of those of :func:`context_sentences`.
+        assign_untagged: Whether to assign untagged statements to the nearest topic, too; otherwise they are omitted.
+        on_progress: Callback that receives the number of sentences of :func:`context_sentences` encoded since its last
+            call.
 
     Raises:
         InputError: Too few statements are tagged, two have the same id, or no clusters are found.
@@ -390,7 +398,7 @@ def context_vectors(
     """Return unit vectors of statements with context, shape [statements, width].
 
     A vector is the mean of the sentences' vectors, weighted by length; the statement itself counts twice. Neighbouring
-    statements share most of their sentences, so that each is encoded once and cached.
+    statements share most sentences, so each distinct sentence is encoded once and cached.
     """
     from scipy.sparse import csr_matrix
 
@@ -421,15 +429,15 @@ def name_topics(
     generator: Generator | None = None,
     prompts: Path | None = None,
 ) -> NamedTopics:
-    """Name topics: as in an earlier run if they are the same, else by a model, else by their words.
+    """Name topics as in an earlier run if it had the same topics, else by a model, else by their words.
 
     Args:
-        fitted: Topics.
+        fitted: Topics to name.
         statements: Statements of the topics.
-        encoder: Encoder of the topics, which judges a model's names.
+        encoder: Encoder with which the topics were fitted; it is used to judge a model's names.
         earlier: Names of an earlier run, including those given by hand.
-        generator: Model that proposes names; None for names of words.
-        prompts: Folder of the user's own prompts.
+        generator: Model that proposes names; None names topics by their words.
+        prompts: Folder of templates that replace the bundled ones.
     """
     model, topics = fitted.model, fitted.model.topics
     texts: list[list[str]] = [[] for _ in topics]

@@ -39,7 +39,7 @@ _CALIBRATED = (
     "confidence likely unlikely virtually certain likelihood evidence agreement robust limited medium high low very "
     "extremely exceptionally"
 )
-"""Words of certainty, which are not terms of a subject."""
+"""Words of certainty, which do not describe a subject."""
 _PAPER = "et al figure fig table section chapter box cross faq doi annex spm ts"
 _TIME = "year years decade decades century centuries per percent cent percentage"
 _SPLIT_FORMULA = re.compile(
@@ -73,15 +73,15 @@ _GENERAL = (
     "example examples use uses end large larger small smaller high higher low lower new long short term terms total "
     "mean average median percentile percentiles chance assessed benefit benefits urgency uncertainty uncertainties"
 )
-"""Words that fit every topic, so that a name must have further words."""
+"""Words that fit every topic; a name must contain others, too."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
 """Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are excepted."""
 _MIN_NEIGHBOUR_SHARE = 0.5
-"""Minimum share of a phrase's occurrences next to the same word, if that word extends the phrase."""
+"""Minimum proportion of a phrase's occurrences that must be next to one word for that word to extend the phrase."""
 _MIN_END_SHARE = 0.2
-"""Minimum share of a noun phrase's occurrences at the end of a phrase."""
+"""Minimum proportion of a term's occurrences that must end a phrase for the term to be a noun phrase."""
 _MIN_FORM_SHARE = 0.2
-"""Minimum frequency of a form with fewer capitals, relative to the most frequent form, to be preferred."""
+"""Minimum frequency of a form with fewer capitals, relative to the most frequent form, for it to be preferred."""
 _MAX_PHRASE_WORDS = 5
 _STEM_LETTERS = 5
 _MAX_PIECES = 3
@@ -100,12 +100,12 @@ class _Word(NamedTuple):
 
 
 def normalise_formulas(text: str) -> str:
-    """Return a text with formulas' subscripts joined to their elements, and with NFKC normalisation."""
+    """Normalise a text by NFKC, and remove spaces before the subscripts of chemical formulas."""
     return _SPLIT_FORMULA.sub(lambda m: m[1] + m[2] + (m[3] or ""), unicodedata.normalize("NFKC", text))
 
 
 def terms(text: str) -> Iterator[str]:
-    """Yield words and pairs of neighbouring words in lower case, for the vectoriser of topics."""
+    """Yield the words and pairs of neighbouring words of a text in lower case; this is the topics' tokeniser."""
     previous = ""
     for word in _split_words(text):
         if not _is_term(word):
@@ -118,19 +118,20 @@ def terms(text: str) -> Iterator[str]:
 
 
 def stem(word: str) -> str:
-    """Return the first letters of a word without its plural: coast and coastal, cyclone and cyclones are equal."""
+    """Return the first letters of a word without plural ending; they are the same for coast, coasts and coastal."""
     return _without_plural(word.casefold())[:_STEM_LETTERS]
 
 
 def noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the noun phrases of terms, as the texts write them.
+    """Extend terms to noun phrases, spelled as in the texts.
 
     Args:
-        words: Terms in lower case, most typical first.
+        words: Terms of a topic in lower case, most typical first.
         texts: Statements of the topic.
 
     Returns:
-        Distinct phrases of the terms that are, or begin, a noun phrase of the texts, in the order of the terms.
+        Distinct noun phrases, in the order of the terms; terms that are not, or do not begin, a noun phrase are
+        omitted.
     """
     read = [_split_words(text) for text in texts]
     results = (_phrase(tuple(word.split()), read) for word in words)
@@ -138,7 +139,7 @@ def noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def spell_terms(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
-    """Return terms in the case in which the texts write them, acronyms and formulas in their own."""
+    """Return terms capitalised as in the texts; acronyms and formulas keep their own case."""
     return _spell_terms(words, [_split_words(text) for text in texts])
 
 
@@ -154,7 +155,7 @@ def _spell_terms(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tupl
 
 
 def _plainest_form(forms: Counter[str]) -> str:
-    """Return the form with the fewest capitals that is not rare: "the ice sheet", not that of "Greenland Ice Sheet"."""
+    """Return the form with the fewest capitals that is not rare: "ice sheet" rather than "Ice Sheet" of Greenland."""
     max_count = max(forms.values())
     return min(
         forms,
@@ -163,7 +164,7 @@ def _plainest_form(forms: Counter[str]) -> str:
 
 
 def joined_name(pieces: Sequence[str]) -> str:
-    """Join the first phrases with new words to a name: ``Emissions, CO2 and greenhouse gases``."""
+    """Join the first phrases that add new words to a name such as ``Emissions, CO2 and greenhouse gases``."""
     selected: list[str] = []
     used_stems: set[str] = set()
     for piece in pieces:
@@ -184,7 +185,7 @@ def joined_name(pieces: Sequence[str]) -> str:
 
 
 def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
-    """Return the noun phrase of a term; empty if there is none."""
+    """Return the noun phrase that extends a term; empty if there is none."""
     spans = [(text, start, start + len(term)) for text in texts for start in _occurrences(term, text)]
     if not spans:
         return ""
@@ -219,7 +220,7 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
 
 
 def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
-    """Extend spans by the neighbour that most of them share, on the right if there is one, else on the left."""
+    """Extend spans by the neighbouring word that most of them share; try the right side before the left."""
     right: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     left: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     for text, start, end in spans:
@@ -235,24 +236,24 @@ def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tup
 
 
 def _is_verb_form(word: str) -> bool:
-    """Return whether a general word in -s is probably a verb before a noun: ``increases crop yield``."""
+    """Return whether a general word in -s is probably a verb, as in ``increases crop yield``."""
     return word.endswith("s") and word in _word_set(_GENERAL)
 
 
 def _is_phrase_end(text: Sequence[_Word], start: int, end: int) -> bool:
-    """Return whether a phrase ends here and is not part of a predicate."""
+    """Return whether ``text[start:end]`` is a complete phrase that is not part of a predicate."""
     is_at_boundary = end == len(text) or not text[end].joined or text[end].lower in _word_set(_AFTER_PHRASE)
     is_predicate = start > 0 and text[start].joined and text[start - 1].lower in _word_set(_BEFORE_PREDICATE)
     return is_at_boundary and not is_predicate
 
 
 def _has_number(text: Sequence[_Word], end: int) -> bool:
-    """Return whether a number follows, without which the phrase is incomplete."""
+    """Return whether a number follows ``text[:end]``, so that a phrase that ends there is incomplete."""
     return end < len(text) and text[end].joined and text[end].lower.isdigit()
 
 
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
-    """Return whether a word in -ed is a form of another word of the texts or general words: ``emissions increased``.
+    """Return whether a word in -ed is a form of another word of the texts or of a general word (``increased``).
 
     Also return True for a word that is mostly followed by ``with`` or ``by``: ``risks associated``.
     """
@@ -266,7 +267,7 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
 
 
 def _occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
-    """Yield the starts of a term in a text, its last word in singular or plural."""
+    """Yield the start index of each occurrence of a term in a text; its last word may be singular or plural."""
     *head, last = term
     last = _without_plural(last)
     for start in range(len(text) - len(term) + 1):
@@ -282,7 +283,7 @@ def _occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
 
 @cache
 def _without_plural(word: str) -> str:
-    """Return a word without its plural ending, to compare forms of a word."""
+    """Remove the plural ending of a word, so that its forms can be compared."""
     for end, singular in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("gases", "gas")):
         if word.endswith(end) and (len(word) > len(end) + 1 or word == end):
             return word[: -len(end)] + singular
@@ -290,7 +291,7 @@ def _without_plural(word: str) -> str:
 
 
 def _is_name(word: str) -> bool:
-    """Return whether a word is an acronym, a formula or a name in mixed case, which keeps its case (CO2, pH, IPCC)."""
+    """Return whether a word must keep its case because it is an acronym, a formula or in mixed case (CO2, pH, IPCC)."""
     return any(char.isupper() for char in word[1:])
 
 
@@ -330,11 +331,12 @@ def _stop_words() -> frozenset[str]:
 
 
 NEAREST = 2
-"""Maximum rank of the topic if topics are sorted by their similarity to its name, the most similar first."""
+"""Maximum rank of a topic among all topics sorted by decreasing similarity to its proposed name."""
 MIN_SUPPORT = 0.5
-"""Minimum share of a topic's statements that support its name."""
+"""Minimum proportion of a topic's statements that must support its name."""
 _SUPPORT_QUANTILE = 0.9
-"""Quantile of other topics' similarities to a name that a statement must exceed to support the name."""
+"""Quantile of the similarities between a name and other topics' statements that a statement must exceed to support
+it."""
 MAX_NAME_CHARACTERS = 48
 """Maximum number of characters of a proposed name."""
 _MAX_NAME_WORDS = 6
@@ -356,10 +358,10 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class NameProposal:
-    """A model's name for a topic."""
+    """Name that a model proposed for a topic."""
 
     name: str
-    """Proposed name, without surrounding punctuation; empty without an answer."""
+    """Proposed name, without surrounding punctuation; empty if there is no usable answer."""
     fault: str = ""
     """Reason why the name is not used; empty if it is used."""
     support: float | None = None
@@ -374,18 +376,18 @@ def propose_names(
     seed: int = 0,
     prompts: Path | None = None,
 ) -> list[str]:
-    """Ask a model for the names of topics.
+    """Let a model propose names for topics.
 
     Args:
-        word_names: Name of each topic from its statements' phrases; prompts show those of other topics.
-        words: Words of each topic.
+        word_names: Name of each topic composed of its phrases; a prompt shows those of the other topics.
+        words: Typical words of each topic.
         examples: Typical statements of each topic.
-        model: Recorded model, asked once per topic under a schema.
-        seed: Seed of the sampling, which is greedy.
-        prompts: Folder of the user's own prompts.
+        model: Model, called once per topic with a JSON schema; use a recorded one to store its answers.
+        seed: Seed sent with the requests, although sampling is greedy.
+        prompts: Folder of templates that replace the bundled ones.
 
     Returns:
-        One name per topic, without surrounding punctuation; empty if the answer cannot be read.
+        One name per topic, without surrounding punctuation; empty if the answer is unusable.
     """
     prompt = load_prompt("topic_name", prompts)
     requests = []
@@ -412,14 +414,15 @@ def judge_names(
     *,
     members: Sequence[NDArray[np.float32]] = (),
 ) -> list[NameProposal]:
-    """Judge whether names distinguish their topics and are supported by most of their statements.
+    """Judge whether each name distinguishes its topic and is supported by most of the topic's statements.
 
     Args:
-        names: One name per topic.
-        centres: Centre of each topic, unit vectors, shape [topics, width].
+        names: Proposed name of each topic.
+        centres: Unit vectors of the topics' centres, shape [topics, width].
         encoder: Encoder of the vectors.
-        used_names: Names in use, for example those given by hand.
-        members: Vectors of each topic's statements, shape [size, width] each; without them support is not computed.
+        used_names: Names that are already in use, for example those given by hand.
+        members: Vectors of each topic's statements, shape [size, width] each; if empty, support by statements is not
+            required.
     """
     encoded = encoder.encode([name or "-" for name in names], role="query")
     similarities = encoded @ centres.T
@@ -473,7 +476,7 @@ def _parse_name(text: str) -> str:
 
 SKETCH_SIZE = 200
 MIN_OVERLAP = 0.5
-"""Minimum Dice coefficient of the statements of two topics that count as the same."""
+"""Minimum Dice coefficient of the statements of two topics for them to count as the same."""
 _HEAD = """\
 # Names of topics. Change a name between the quotes: the next run keeps it for the topic that has most of the same
 # statements. The program recognises topics by the tables from [proposed] on; do not change them.
@@ -483,23 +486,23 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class NamedTopic:
-    """A name with the sketch that recognises its topic."""
+    """Name of a topic, with a sketch by which the topic is recognised in later runs."""
 
     name: str
     proposed: str
     """Name that the program proposed before a person edited it."""
     size: int
     sketch: tuple[str, ...]
-    """Smallest hashes of its statements, ascending, at most :data:`SKETCH_SIZE`."""
+    """Smallest hashes of the topic's statements in ascending order, at most :data:`SKETCH_SIZE`."""
 
     @property
     def by_hand(self) -> bool:
-        """True if a person gave the name."""
+        """Whether a person gave the name."""
         return self.name != self.proposed
 
 
 def statement_hash(text: str) -> str:
-    """Return the hash of a statement's words, without case and spacing: ten hexadecimal digits."""
+    """Return a hash of a statement's words, ignoring case and spacing: ten hexadecimal digits."""
     return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:10]
 
 
@@ -513,10 +516,10 @@ def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) ->
 
     Args:
         named: Topics of an earlier run.
-        topics: Statements' texts of each new topic.
+        topics: Texts of the statements of each new topic.
 
     Returns:
-        Index in ``named`` by number of the new topic, for pairs of enough overlap.
+        Index in ``named`` by number of the new topic, for pairs with enough overlap.
     """
     if not named or not topics:
         return {}
@@ -529,9 +532,9 @@ def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) ->
 
 
 def topic_overlaps(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-    """Return the estimated Dice coefficients of named and new topics, shape [named, topics], 0 to 1.
+    """Return the estimated Dice coefficients of named and new topics, shape [named, topics].
 
-    Statements of a sketch that no new topic has are ignored: a run over other reports has other statements.
+    Statements in a sketch that occur in no new topic are ignored, because the new run may be on other reports.
     """
     hashes = [{statement_hash(text) for text in texts} for texts in topics]
     all_hashes = set().union(*hashes)
@@ -548,7 +551,7 @@ def topic_overlaps(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]])
 
 
 def read_names(path: Path) -> tuple[NamedTopic, ...]:
-    """Read the names of an earlier run; return none if the file is missing.
+    """Read the names of an earlier run; return an empty tuple if the file is missing.
 
     Raises:
         InputError: The file is damaged.
@@ -560,7 +563,7 @@ def read_names(path: Path) -> tuple[NamedTopic, ...]:
 
 
 def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedTopic] = ()) -> None:
-    """Write names by number, and names given by hand to topics that are no longer found.
+    """Write the names of topics, and the unused names that were given by hand.
 
     Raises:
         InputError: The file cannot be written.

@@ -16,7 +16,7 @@ from climassay.io import read_text, write_file
 from climassay.reporting import Table
 
 OUTSIDE = -1
-"""Topic number of statements that are outliers without a topic."""
+"""Topic number of outliers, which have no topic."""
 NameSource = Literal["hand", "model", "words", "earlier"]
 
 
@@ -25,22 +25,22 @@ class Topic:
     """A group of statements on one subject."""
 
     number: int
-    """Number from 0, the largest topic first."""
+    """Number of the topic, from 0 for the largest."""
     name: str
     words: tuple[str, ...]
-    """Words, most typical first."""
+    """Words that describe the topic, most typical first."""
     size: int
-    """Number of its tagged statements."""
+    """Number of tagged statements."""
     outliers: int
-    """Number of its tagged statements that were outside every cluster."""
+    """Number of tagged statements assigned to the topic although they are outside every cluster."""
     clusters: int
     examples: tuple[str, ...]
-    """Ids of the statements nearest to its centre."""
+    """Ids of the statements nearest to the topic's centre."""
     named_by: NameSource = "words"
-    """Source of the name; ``earlier``: a proposal of an earlier run that still fits."""
+    """Source of the name; ``earlier`` is a proposal of an earlier run that still fits."""
     report: str | None = None
-    """Report with at least nine in ten of its statements, if there are several reports; its subject may be that
-    report's wording."""
+    """Report that contains at least 90% of the topic's statements, if there are several reports; the topic may then
+    reflect that report's wording rather than a subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +49,23 @@ class AssignedStatement:
 
     id: str
     topic: int
-    """Number of its topic, or :data:`OUTSIDE`."""
+    """Number of the statement's topic, or :data:`OUTSIDE`."""
     outlier: bool = False
     x: float | None = None
-    """Coordinate on the map of all tagged statements; None for statements that were assigned afterwards."""
+    """Coordinate on the map of all tagged statements; None for untagged statements, which are not on it."""
     y: float | None = None
 
 
 @dataclass(frozen=True)
 class TopicModel:
-    """Topics of a file of statements."""
+    """Topics and the statements assigned to them."""
 
     topics: tuple[Topic, ...]
     statements: tuple[AssignedStatement, ...]
-    """Tagged statements that are not duplicates, and untagged ones, with their topics."""
+    """Statements with their topics: all tagged ones except duplicates, and possibly untagged ones."""
     clusters: int
     outliers: int
-    """Number of tagged statements outside every cluster, assigned or not."""
+    """Number of tagged statements outside every cluster, whether or not they were assigned to a topic."""
     encoder: str
     """Fingerprint of the encoder."""
     settings: TopicSettings = field(default_factory=TopicSettings)
@@ -85,7 +85,7 @@ class TopicModel:
         return "no topic" if number == OUTSIDE else self.topics[number].name
 
     def counts(self, statements: Iterable[str]) -> Counter[int]:
-        """Return the number of statements of each topic; statements that the model does not know are ignored."""
+        """Count statements by topic, from their ids; unknown ids are ignored."""
         return Counter(
             assigned.topic for statement in statements if (assigned := self.by_id.get(statement)) is not None
         )
@@ -104,10 +104,10 @@ def write_topics(model: TopicModel, path: Path) -> None:
 
 
 def read_topics(path: Path) -> TopicModel:
-    """Read a file of :func:`write_topics`.
+    """Read topics from a file that :func:`write_topics` wrote.
 
     Raises:
-        InputError: The file is missing or damaged, or is another file.
+        InputError: The file is missing or damaged, or has other contents.
     """
     try:
         model = _MODEL.validate_json(read_text(path))
@@ -178,7 +178,7 @@ def report_table(model: TopicModel, statements: Sequence[Statement]) -> Table:
 def counts_by_report(
     model: TopicModel, statements: Sequence[Statement]
 ) -> tuple[tuple[str, ...], Counter[tuple[int, str]]]:
-    """Return sorted reports, and the number of tagged statements by topic and report."""
+    """Return the sorted names of the reports, and the number of tagged statements by pair of topic and report."""
     counts: Counter[tuple[int, str]] = Counter()
     for statement in statements:
         topic = model.topic_of(statement.id) if statement.tag is not None else None

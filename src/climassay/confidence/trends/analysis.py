@@ -39,9 +39,9 @@ from climassay.statistics import Estimate, proportion
 
 FloatArray = NDArray[np.float64]
 MIN_UNTAGGED = 20
-"""Minimum number of untagged statements of a topic in a column for an estimate."""
+"""Minimum number of untagged statements of a topic in a column for their score to be estimated."""
 N_SAMPLES = 300
-"""Number of bootstrap samples of each estimate, which is fitted iteratively."""
+"""Number of bootstrap samples of each estimate; small, because the estimate is fitted iteratively."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,16 +51,16 @@ class Predictions:
     levels: tuple[Tag, ...]
     """Levels, lowest first."""
     probabilities: Mapping[str, FloatArray]
-    """Probabilities by the statement's id, shape [levels] each."""
+    """Probabilities of the levels by statement id, shape [levels] each."""
     errors: FloatArray | None = None
-    """Held-out statements by true (rows) and predicted level, shape [levels, levels]; None to count them from tagged
-    statements with a prediction."""
+    """Confusion matrix of held-out statements, true levels in rows, shape [levels, levels]; None to compute it from the
+    tagged statements with predictions."""
     residuals: FloatArray | None = None
-    """True shares minus mean probabilities in documents not trained on, shape [documents, levels]; preferred to
-    ``errors``, and then probabilities are for the natural mix."""
+    """True proportions minus mean probabilities in held-out documents, shape [documents, levels]. If given, they are
+    used instead of ``errors``, and probabilities must be for the natural class frequencies."""
 
     def for_cases(self, cases: Sequence[TrendStatement]) -> FloatArray:
-        """Return the predictions of statements, shape [cases, levels]."""
+        """Return the probabilities of statements, shape [cases, levels]."""
         return np.stack([self.probabilities[case.id] for case in cases])
 
 
@@ -71,37 +71,38 @@ class TopicAccuracy:
     topic: int | None
     """Number of the topic; None for all topics."""
     accuracy: Estimate
-    """Accuracy with Wilson's interval; n counts statements."""
+    """Accuracy with Wilson's interval; ``n`` is the number of statements."""
     error: float
-    """Mean number of levels between prediction and tag."""
+    """Mean absolute distance between prediction and tag, in levels."""
     constant: float
     """Accuracy of always predicting the most frequent level over all topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntaggedScore:
-    """Estimated score of a topic's untagged statements, and of all its statements."""
+    """Estimated mean score of a topic's untagged statements, and of all its statements."""
 
     topic: int | None
     column: str
     shares: Shares
-    """Shares of levels among the untagged statements; intervals include sampling and the tagger's error."""
+    """Proportions of levels among the untagged statements; the intervals account for sampling and the tagger's
+    errors."""
     untagged: int
-    """Number of untagged statements; ``shares.n`` of them, drawn at random, have predictions."""
+    """Number of untagged statements; ``shares.n`` of them, a random sample, have predictions."""
     tagged: int
     """Number of tagged statements."""
     together: float
-    """Score of tagged and untagged statements together."""
+    """Mean score of tagged and untagged statements together."""
     low: float
     high: float
-    """Upper end of the 95% interval of ``together``: both parts' errors, added in quadrature."""
+    """Upper end of the 95% interval of ``together``, for which the errors of both parts are added in quadrature."""
 
 
 def read_predictions(path: Path) -> Predictions:
-    """Read a CSV or JSON-lines file of predictions.
+    """Read predictions from a CSV or JSON-lines file.
 
     Raises:
-        InputError: The file cannot be read, has no levels, or a row has no probabilities that sum to 1.
+        InputError: The file cannot be read, has no columns of levels, or the probabilities of a row do not sum to 1.
     """
     # Files of tag apply have a field "probabilities", in CSV a prefix of each level's column.
     rows = []
@@ -129,12 +130,12 @@ def read_predictions(path: Path) -> Predictions:
 
 
 def held_out(cases: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
-    """Return the tagged statements with a prediction whose tag is one of the tagger's levels."""
+    """Return the tagged statements that have a prediction and whose tag is one of the tagger's levels."""
     return [case for case in cases.tagged if case.tag in predictions.levels and case.id in predictions.probabilities]
 
 
 def confusion(cases: Sequence[TrendStatement], predictions: Predictions) -> FloatArray:
-    """Return counts of held-out statements by true (rows) and most probable level, shape [levels, levels]."""
+    """Return the confusion matrix of held-out statements, true levels in rows, shape [levels, levels]."""
     table = np.zeros((len(predictions.levels),) * 2)
     for case, predicted in zip(cases, predictions.for_cases(cases).argmax(axis=1), strict=True):
         assert case.tag is not None
@@ -143,7 +144,7 @@ def confusion(cases: Sequence[TrendStatement], predictions: Predictions) -> Floa
 
 
 def topic_accuracies(cases: Sequence[TrendStatement], predictions: Predictions, topics: int) -> list[TopicAccuracy]:
-    """Return the accuracy over all held-out statements, then by topic with any."""
+    """Return the accuracy on all held-out statements, followed by the accuracy for each topic with such statements."""
     if not cases:
         return []
     most_frequent = Counter(case.tag for case in cases).most_common(1)[0][0]
@@ -162,10 +163,10 @@ def topic_accuracies(cases: Sequence[TrendStatement], predictions: Predictions, 
 def untagged_scores(
     cases: TrendStatements, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
 ) -> list[UntaggedScore]:
-    """Return scores of untagged statements by column over all topics, then by topic and column, if there are enough.
+    """Estimate the scores of untagged statements in each column: of all topics, then of each topic with enough of them.
 
     Raises:
-        InputError: No held-out statements measure the tagger's error.
+        InputError: The tagger's error is unknown, and there are no held-out statements to measure it.
     """
     errors = predictions.errors
     if errors is None and predictions.residuals is None:
@@ -198,7 +199,7 @@ def untagged_scores(
 
 
 def _mean_by_section(cases: Sequence[TrendStatement]) -> tuple[float, float]:
-    """Return the mean score and its standard error over sections (linearised ratio); 0, 0 without statements."""
+    """Return the mean score and its standard error over sections (linearised ratio); both are 0 without statements."""
     if not cases:
         return 0.0, 0.0
     mean = sum(case.score for case in cases) / len(cases)
@@ -212,29 +213,30 @@ def _mean_by_section(cases: Sequence[TrendStatement]) -> tuple[float, float]:
 
 
 TagUse = Literal["tags", "hardly", "unknown"]
-"""Use of levels of confidence.
+"""Use of levels of confidence in a document.
 
-``tags``: uses levels. ``hardly``: almost no sentence has one. ``unknown``: the file has tagged statements only.
+``tags``: sentences have levels. ``hardly``: almost no sentence has one. ``unknown``: the data has tagged statements
+only, or few sentences.
 """
 MIN_TAGGED_SHARE = 0.01
-"""Minimum share of tagged sentences of a document that uses levels of confidence.
+"""Minimum proportion of tagged sentences for a document to count as using levels of confidence.
 
 The median of AR6's chapters and summaries is 12%, and six chapters of its WG3 have less than 1%.
 """
 _MIN_SENTENCES = 50
-"""Minimum number of sentences of a document whose use of levels can be judged."""
+"""Minimum number of sentences for a document's use of levels to be judged."""
 UNTAGGED_REPORTS: Mapping[tuple[str, str], str] = {
     ("AR3", "WG1"): "stated likelihood instead of confidence",
     ("AR3", "WG3"): "did not use calibrated language",
     ("AR4", "WG1"): "stated likelihood first, and confidence in few places",
     ("AR4", "WG3"): "stated agreement and evidence instead of confidence",
 }
-"""Practice used instead of tags, by cycle and working group, for reports known not to tag their statements."""
+"""Practice of reports that are known not to tag their statements, by cycle and working group."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentCoverage:
-    """Tagged and untagged statements of a document."""
+    """Numbers of tagged and untagged statements in a document."""
 
     report: str
     document: str
@@ -244,7 +246,7 @@ class DocumentCoverage:
 
     @property
     def share(self) -> float | None:
-        """Share of tagged statements; None if only tagged ones are in the data."""
+        """Proportion of tagged statements; None if the data has tagged statements only."""
         return self.tagged / (self.tagged + self.untagged) if self.untagged else None
 
 
@@ -255,13 +257,13 @@ class UntaggedReport:
     cycle: str
     working_group: str
     reason: str
-    """Practice that the report used instead of tags, or the number of its tagged sentences."""
+    """Practice of the report, or the number of its tagged sentences."""
     known: bool
-    """True if known from the literature, False if found in the data."""
+    """Whether the lack of tags is known from the literature; otherwise it was found in the data."""
 
 
 def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
-    """Return the coverage of every document, by report and document, duplicates included."""
+    """Count the tagged and untagged statements of every document, including duplicates; sort by report and document."""
     tagged: Counter[tuple[str, str]] = Counter()
     untagged: Counter[tuple[str, str]] = Counter()
     for statement in statements:
@@ -280,7 +282,7 @@ def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]
 
 
 def untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
-    """Return the cycles' reports that did not tag their statements: known ones, and those found in the data."""
+    """Return the reports of the statements' cycles that are known, or found in the data, not to tag statements."""
     cycles = {statement.cycle for statement in statements if statement.cycle}
     reports = {key: UntaggedReport(*key, why, True) for key, why in UNTAGGED_REPORTS.items() if key[0] in cycles}
     tagged: Counter[tuple[str, str]] = Counter()
@@ -297,17 +299,16 @@ def untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
 
 
 def gap_reason(cycle: str, groups: Mapping[str, int], untagged: Sequence[UntaggedReport]) -> tuple[UntaggedReport, ...]:
-    """Return the reports that may explain a topic's gap in a cycle.
+    """Return the reports that may explain why a topic has no tagged statements in a cycle.
 
     Args:
         cycle: Cycle in which the topic has no tagged statement.
         groups: Number of the topic's tagged statements by working group, in all cycles.
-        untagged: Reports that did not tag.
+        untagged: Reports that did not tag their statements.
 
     Returns:
-        Untagged reports of the cycle by working groups with statements of the topic in other cycles. If there are
-        any, the
-        gap does not show how much the topic was discussed.
+        Untagged reports of the cycle whose working groups have statements on the topic in other cycles. If there are
+        any, the gap says nothing about how much the topic was discussed.
     """
     return tuple(report for report in untagged if report.cycle == cycle and groups.get(report.working_group))
 
@@ -343,17 +344,17 @@ def analyse_trends(
     predictions: Predictions | None = None,
     seed: int = 0,
 ) -> TrendAnalysis:
-    """Analyse confidence by topic.
+    """Analyse levels of confidence by topic, and by cycle, working group or report.
 
     Args:
         statements: Statements of reports, including untagged ones if there are any.
         model: Topics of the same statements.
         by: Columns to compare; see :func:`~climassay.confidence.trends.scores.cases_of`.
-        predictions: A tagger's predictions, held out for tagged statements.
+        predictions: Predictions of a tagger; those for tagged statements must be held-out predictions.
         seed: Seed of every bootstrap.
 
     Raises:
-        InputError: The topics are of other statements, or predictions lack tagged statements.
+        InputError: The topics belong to other statements, or the predictions lack tagged statements.
     """
     cases = cases_of(statements, model, by)
     topics = len(model.topics)

@@ -31,16 +31,17 @@ from climassay.reporting.tables import split_columns
 from climassay.statistics import Interval
 
 MAX_POINTS = 20_000
-"""Maximum number of points on a map, some 14 bytes each; of more, every k-th by id is drawn, with a note."""
+"""Maximum number of points on a map, of about 14 bytes each. If there are more, every k-th by id is drawn, and a note
+says so."""
 _SIGNIFICANT = 0.05
 _SIGNIFICANCE = ("clear after Holm's correction", "not clear")
 _MAX_COLUMNS = 5
-"""Number of colours, the maximum number of columns in a figure."""
+"""Maximum number of columns in a figure, which is the number of colours."""
 _TAG_POSITIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def score_plot(analysis: TrendAnalysis) -> DotPlot:
-    """Return a plot of topics from the most to the least confident, over all columns."""
+    """Return a plot of the topics' scores over all columns, from the most to the least confident."""
     scores = [score for score in analysis.scores.by_topic if score.interval is not None]
     overall = analysis.scores.overall.value
     dots = [
@@ -52,7 +53,7 @@ def score_plot(analysis: TrendAnalysis) -> DotPlot:
 
 
 def column_plot(analysis: TrendAnalysis) -> DotPlot:
-    """Return a plot of topics in each column, side by side."""
+    """Return a plot of the topics' scores in each column, side by side."""
     cells, sizes = analysis.scores.cells, {score.column: score.n for score in analysis.scores.by_column}
     largest = sorted(analysis.cases.columns, key=lambda column: -sizes[column])[:_MAX_COLUMNS]
     columns = tuple(column for column in analysis.cases.columns if column in largest)
@@ -71,14 +72,14 @@ def column_plot(analysis: TrendAnalysis) -> DotPlot:
 
 
 def tag_bars(analysis: TrendAnalysis) -> StackedBars:
-    """Return stacked bars with the share of each tag, a bar per column."""
+    """Return stacked bars of the proportion of each tag, one bar per column."""
     bars = [StackedBar(str(score.column), score.counts) for score in analysis.scores.by_column]
     bars.append(StackedBar("all", analysis.scores.overall.counts))
     return StackedBars(f"Tags by {analysis.cases.kind}", _categories(), tuple(bars))
 
 
 def topic_bars(analysis: TrendAnalysis) -> StackedBars:
-    """Return stacked bars with the share of each tag, a bar per topic, the most confident topic first."""
+    """Return stacked bars of the proportion of each tag, one bar per topic, most confident topic first."""
     order = sorted(analysis.scores.by_topic, key=lambda score: -score.value)
     bars = tuple(StackedBar(analysis.model.name(score.topic or 0), score.counts) for score in order)
     return StackedBars("Tags by topic", _categories(), bars)
@@ -95,7 +96,7 @@ def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
 
 
 def change_plots(analysis: TrendAnalysis) -> list[DotPlot]:
-    """Return the changes of topics, a plot for each two successive cycles."""
+    """Return one plot of the topics' changes for each pair of consecutive cycles."""
     pairs = dict.fromkeys((change.before, change.after) for change in analysis.changes)
     return [
         _dot_plot(
@@ -118,7 +119,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
 
     Args:
         analysis: Analysis of the statements.
-        column: Column of the statements; None for all.
+        column: Column whose statements are shown; None for all.
     """
     tag_by_id = {case.id: case.tag for case in analysis.cases.tagged if column in (None, case.column)}
     mapped = [
@@ -207,7 +208,7 @@ def _dot_plot(
 
 
 def _axis_without_ticks(label: str, values: list[float]) -> Axis:
-    """Return an axis without ticks, a little longer than its values."""
+    """Return an axis without ticks that extends a little beyond its values."""
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     margin = 0.03 * (high - low) or 1.0
     return Axis(label, low - margin, high + margin, ())
@@ -252,7 +253,7 @@ def score_table(analysis: TrendAnalysis) -> Table:
 
 
 def score_rows(analysis: TrendAnalysis) -> Table:
-    """Return the scores as numbers for spreadsheets, a row per topic and column; empty means all."""
+    """Return the scores as numbers for spreadsheets, one row per topic and column; an empty cell means all."""
     results = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
     rows = [
         (
@@ -272,7 +273,7 @@ def score_rows(analysis: TrendAnalysis) -> Table:
 
 
 def share_table(analysis: TrendAnalysis) -> Table:
-    """Return the share of each tag, by topic and by column."""
+    """Return the proportion of each tag, by topic and by column."""
     scores = analysis.scores
     named = [(analysis.model.name(score.topic or 0), score) for score in scores.by_topic]
     named += [(str(score.column), score) for score in scores.by_column]
@@ -286,7 +287,7 @@ def share_table(analysis: TrendAnalysis) -> Table:
 
 
 def deviation_table(analysis: TrendAnalysis) -> Table:
-    """Return the topics that sound most and least confident relative to others of the same columns."""
+    """Return the topics that are most and least confident relative to other statements in the same columns."""
     deviations = analysis.scores.deviations
     selected = (
         deviations
@@ -316,7 +317,7 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
 
 
 def change_table(analysis: TrendAnalysis) -> Table:
-    """Return the topics' differences in confidence between a cycle and the one before."""
+    """Return the topics' changes in confidence between consecutive cycles."""
     rows = [
         (
             f"{change.before} to {change.after}",
@@ -341,7 +342,7 @@ def change_table(analysis: TrendAnalysis) -> Table:
 
 
 def coverage_table(analysis: TrendAnalysis) -> Table:
-    """Return the number and share of tagged statements of each document."""
+    """Return the number and proportion of tagged statements in each document."""
     tag_use = {"tags": "yes", "hardly": "no", "unknown": "unknown"}
     rows = [
         (
@@ -455,27 +456,27 @@ def signed(value: float) -> str:
 
 
 def format_p_value(p: float) -> str:
-    """Format a p-value, very small ones as a bound."""
+    """Format a p-value; a very small one is given as an upper bound."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def significant_deviations(
     deviations: Sequence[TopicDeviation],
 ) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
-    """Return the topics above and below the mean with a corrected p below 0.05, the most extreme first."""
+    """Return the topics above and those below the mean with a corrected p-value below 0.05, most extreme first."""
     significant = [deviation for deviation in deviations if deviation.p_holm < 0.05]
     above = [deviation for deviation in significant if deviation.shrunken.value > 0]
     return above, [deviation for deviation in reversed(significant) if deviation.shrunken.value < 0]
 
 
 _TABLE_COLUMNS = 3
-"""Number of columns of scores with intervals that fit on a page."""
+"""Maximum number of columns for which a table of scores with intervals fits on a page."""
 _MAX_MAPS = 4
-"""Maximum number of columns with a map of their own."""
+"""Maximum number of columns for which each gets a map of its own."""
 
 
 def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:
-    """Return all tables by their names in files, without empty ones."""
+    """Return all tables that have rows, by the names used for their files."""
     tables = {
         "scores": score_table(analysis),
         "shares": share_table(analysis),
@@ -497,7 +498,7 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
     Args:
         analysis: Analysis to show.
         source: Name of the file of statements.
-        facts: Facts at the end of the page, for example the run's id.
+        facts: Names and values listed at the end of the page, for example the run's id.
     """
     tables = trend_tables(analysis)
     kind = analysis.cases.kind
@@ -587,7 +588,7 @@ def summary(analysis: TrendAnalysis) -> list[str]:
 
 
 def trend_data(analysis: TrendAnalysis) -> dict[str, Any]:
-    """Return all numbers as JSON values."""
+    """Return all results of the analysis as JSON-serialisable values."""
     scores, model = analysis.scores, analysis.model
     return {
         "by": analysis.cases.kind,

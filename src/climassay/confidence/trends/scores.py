@@ -28,25 +28,25 @@ from climassay.errors import InputError
 from climassay.statistics import Estimate, Interval, holm
 
 ColumnKind = Literal["cycle", "working group", "report"]
-"""Property between whose values scores are compared."""
+"""Property by whose values statements are divided into columns, which are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrendStatement:
-    """A statement with the properties that trends need."""
+    """A statement with the properties that the analysis of trends needs."""
 
     id: str
     topic: int
-    """Number of its topic; -1 for none."""
+    """Number of the statement's topic; -1 if it has none."""
     column: str
     """Cycle, working group or report of the statement."""
     section: tuple[str, str]
-    """Document and section: statements of one section are not independent."""
+    """Document and section; statements of one section are not independent."""
     tag: Tag | None
 
     @property
     def score(self) -> int:
-        """Score from -2 to 2, of tagged statements only."""
+        """Score from -2 to 2; only defined for tagged statements."""
         assert self.tag is not None
         return score(self.tag)
 
@@ -57,23 +57,23 @@ class TrendStatements:
 
     kind: ColumnKind
     columns: tuple[str, ...]
-    """Columns in their order."""
+    """Names of the columns, in the order in which they are shown."""
     tagged: tuple[TrendStatement, ...]
     untagged: tuple[TrendStatement, ...]
     unknown: int
-    """Number of tagged statements left out because the topic model does not contain them."""
+    """Number of tagged statements omitted because the topic model does not contain them."""
 
 
 def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> TrendStatements:
-    """Return the statements for trends.
+    """Select the statements to compare and assign them to topics and columns.
 
     Args:
-        statements: Statements; duplicates and those without a topic in ``model`` are left out.
+        statements: Statements; duplicates and those that ``model`` does not contain are omitted.
         model: Topics of the same statements.
         by: Columns to compare; by default cycles if there are several, else working groups, else reports.
 
     Raises:
-        InputError: No tagged statement has a topic: the files do not belong together.
+        InputError: No tagged statement is in the model, so the files do not belong together.
     """
     unique = [statement for statement in statements if statement.duplicate_of is None]
     has_cycles = len({statement.cycle for statement in unique if statement.cycle}) > 1
@@ -124,7 +124,7 @@ class TopicScore:
     """Column; None for all columns."""
     value: float
     interval: Interval | None
-    """95% interval; None for fewer than five sections."""
+    """95% interval; None if there are fewer than five sections."""
     sections: int
     counts: tuple[int, ...]
     """Number of statements with each tag, lowest first."""
@@ -137,36 +137,37 @@ class TopicScore:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeviation:
-    """Difference in confidence between a topic and other statements of the same columns."""
+    """Difference in mean score between a topic and all statements of the same columns."""
 
     topic: int
     raw: Estimate
-    """Mean difference of its statements from the mean of their column; n counts sections."""
+    """Mean difference between the topic's statements and the means of their columns; ``n`` is the number of
+    sections."""
     shrunken: Estimate
-    """Difference shrunken towards 0, the more the fewer statements the topic has."""
+    """Difference shrunk towards 0, the more the greater its standard error."""
     p: float
-    """Two-sided p-value of no difference."""
+    """Two-sided p-value for the null hypothesis of no difference."""
     p_holm: float
-    """P-value corrected for all compared topics (Holm)."""
+    """P-value, corrected for the number of topics compared (Holm)."""
 
 
 @dataclass(frozen=True)
 class TrendScores:
-    """Scores of topics, columns and cells."""
+    """Scores by topic, by column, and by topic and column (``cells``)."""
 
     by_topic: tuple[TopicScore, ...]
     by_column: tuple[TopicScore, ...]
     cells: dict[tuple[int, str], TopicScore]
     overall: TopicScore
     deviations: tuple[TopicDeviation, ...]
-    """Deviations of topics with enough sections, most confident first."""
+    """Deviations of the topics with enough sections, most confident topic first."""
 
 
 def trend_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
     """Compute the scores of topics.
 
     Args:
-        cases: Statements; those without a topic count for their column only.
+        cases: Statements; those without a topic only count for their column.
         topics: Number of topics.
         resamples: Number of bootstrap samples of sections.
         seed: Seed of the bootstrap.
@@ -184,7 +185,7 @@ def trend_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RESA
 
 
 class _SectionSums:
-    """Sums of scores and counts by section, topic and column, and the weights of sections in bootstrap samples."""
+    """Sums of scores and counts by section, topic and column, with the weights of sections in bootstrap samples."""
 
     def __init__(self, cases: TrendStatements, topics: int, resamples: int, seed: int) -> None:
         sections = {name: index for index, name in enumerate(sorted({case.section for case in cases.tagged}))}
@@ -205,7 +206,7 @@ class _SectionSums:
         """Shape [resamples, sections]."""
 
     def score(self, topic: int | None, column: str | None) -> TopicScore:
-        """Return the score of a topic in a column, with the percentile interval of resampled sections; None for all."""
+        """Return the score of a topic (None: all) in a column (None: all), with a percentile bootstrap interval."""
         column_indices = [index for index, name in enumerate(self.columns) if column in (None, name)]
         topics = slice(None) if topic is None else slice(topic, topic + 1)
         sums, counts = (table[:, topics][:, :, column_indices].sum(axis=(1, 2)) for table in (self.sums, self.counts))
@@ -230,7 +231,7 @@ class _SectionSums:
         )
 
     def deviations(self, by_topic: Sequence[TopicScore]) -> tuple[TopicDeviation, ...]:
-        """Return topics' differences from the scores expected from their mix of columns, most confident first."""
+        """Return the topics' differences from the scores expected for their columns, most confident topic first."""
         compared = [s.topic for s in by_topic if s.topic is not None and s.sections >= MIN_SECTIONS]
         if len(compared) < 2:
             return ()
@@ -255,15 +256,15 @@ class _SectionSums:
 
 
 def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Shrink differences towards 0 by their precision (normal empirical Bayes).
+    """Shrink differences towards 0 according to their precision (normal empirical Bayes).
 
     Args:
         values: Differences, shape [k].
-        errors: Their standard errors, shape [k].
+        errors: Standard errors of the differences, shape [k].
 
     Returns:
-        Factors ``t² / (t² + error²)``, with the variance t² between topics by DerSimonian and Laird's moments about 0,
-        and the differences multiplied by them.
+        The shrinkage factors ``t² / (t² + error²)`` and the shrunk differences, shape [k] each. The variance t² between
+        topics is DerSimonian and Laird's moment estimate about 0.
     """
     precisions = 1 / np.maximum(errors, 1e-9) ** 2
     spread = float((precisions * values**2).sum()) - len(values)
@@ -273,9 +274,10 @@ def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArr
 
 
 def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
-    """Return each topic's mean score minus the one expected from its mix of columns.
+    """Return each topic's mean score minus the one expected for its statements' columns, shape [samples, topics].
 
-    From shapes [samples, topics + 1, columns] to [samples, topics]; NaN if a topic has no statements in a sample.
+    ``sums`` and ``counts`` have the shape [samples, topics + 1, columns]. A value is NaN if a topic has no statements
+    in a sample.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
@@ -285,16 +287,16 @@ def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
 
 N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
-"""Stream of the permutations, independent of other draws with the same seed."""
+"""Key of the permutations' random stream, which makes them independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
-"""Number of permutations before a clearly unchanged topic is stopped."""
+"""Number of permutations after which the test of a clearly unchanged topic stops."""
 _MAX_FIRST_P = 0.1
-"""P-value of the first permutations above which no more are drawn."""
+"""Maximum p-value after the first permutations for which further ones are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """Difference of a topic's confidence between two columns."""
+    """Change of a topic's mean score from one column to another."""
 
     topic: int | None
     """Number of the topic; None for all topics together."""
@@ -305,11 +307,12 @@ class TopicChange:
     statements: tuple[int, int]
     sections: tuple[int, int]
     interval: Interval
-    """95% interval of the difference, from the standard errors over sections and Welch's t distribution."""
+    """95% interval of the difference, from standard errors over sections and Welch's t distribution."""
     p: float
-    """Two-sided p-value of no difference, by permutation."""
+    """Two-sided p-value of a permutation test for no difference."""
     p_holm: float
-    """P-value corrected for all topics compared between the two columns; for all topics together equal to ``p``."""
+    """P-value, corrected for the number of topics compared between the columns; equal to ``p`` for all topics
+    together."""
 
     @property
     def value(self) -> float:
@@ -318,15 +321,16 @@ class TopicChange:
 
 
 def topic_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
-    """Return changes between successive cycles, or between two reports.
+    """Return the changes between consecutive cycles, or between two reports.
 
     Args:
-        cases: Statements.
+        cases: Statements to compare.
         topics: Number of topics.
         seed: Seed of the permutations.
 
     Returns:
-        Per pair of columns all topics together, then each topic with at least five sections in both, by size of change.
+        For each pair of columns, the change of all topics together, then those of the topics with at least five
+        sections in both columns, from the greatest increase to the greatest decrease.
     """
     if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
         return ()
@@ -350,7 +354,7 @@ def topic_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tupl
 def _change(
     topic: int | None, cases: Sequence[TrendStatement], before: str, after: str, seed: int
 ) -> TopicChange | None:
-    """Return the change of one topic; None with too few sections on a side."""
+    """Return the change of one topic; None if either column has too few sections."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import.
 
     sections: dict[tuple[str, tuple[str, str]], list[int]] = {}
@@ -406,13 +410,12 @@ def _mean_differences(
     """Return differences of mean scores, their standard errors over sections, and the errors' degrees of freedom.
 
     Args:
-        is_later: True for sections assigned to the later column, shape [permutations, sections].
+        is_later: Mask of the sections assigned to the later column, shape [permutations, sections].
         sums: Sum of scores by section, shape [sections].
         counts: Number of statements by section, shape [sections].
 
     Returns:
-        Three arrays of shape [permutations]. The error is by linearisation of the ratio, its degrees of freedom are
-        Welch
+        Three arrays of shape [permutations]. Standard errors are from linearised ratios; degrees of freedom are Welch
         and Satterthwaite's.
     """
     means, variances, shares = [], [], []
