@@ -355,9 +355,9 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
 
 def _link_base_address(accounts: "AccountStore", address: str) -> str:
     """Return the address with which links begin: ``address``, or if empty, that of the workspace's latest server."""
-    from climassay.records.database import announced_address
+    from climassay.records.database import read_server_address
 
-    return ServerSettings(address=address or announced_address(accounts.database) or "").root
+    return ServerSettings(address=address or read_server_address(accounts.database) or "").root
 
 
 def _print_link(name: str, link: str, purpose: str, as_json: bool) -> None:

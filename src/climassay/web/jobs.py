@@ -30,7 +30,7 @@ import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 
 from climassay.errors import ClimassayError, InputError, LostDatabaseError, RecordsError
-from climassay.records.database import Database, record_of
+from climassay.records.database import Database, build_record
 
 Lane = Literal["checks", "questions", "training", "corpus"]
 """Name of a queue; jobs in different lanes do not wait for each other."""
@@ -346,7 +346,7 @@ class Jobs:
 
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
         return [
-            record_of(
+            build_record(
                 Job, row, payload=json.loads(row.payload), result=None if row.result is None else json.loads(row.result)
             )
             for row in self.database.rows(query)
@@ -387,7 +387,7 @@ class Jobs:
         """Return at most ``limit`` events of a job with numbers above ``after``, in order."""
         query = sa.select(job_events).where(job_events.c.job == job, job_events.c.number > after)
         rows = self.database.rows(query.order_by(job_events.c.number).limit(limit))
-        return [record_of(JobEvent, row, body=json.loads(row.body)) for row in rows]
+        return [build_record(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
         """Wait until any job has news, but at most the given number of seconds."""
