@@ -91,7 +91,7 @@ def options_for(
 
 
 def _option_type(field_type: Any) -> Any:
-    """Return the type of an option for the type of a settings field: without None, and with a list for a tuple."""
+    """Return the type of an option for the type of a settings field: None is removed, and tuples become lists."""
     if get_origin(field_type) in (Union, UnionType):
         field_type = next(member for member in get_args(field_type) if member is not type(None))
     return GenericAlias(list, get_args(field_type)[:1]) if get_origin(field_type) is tuple else field_type
