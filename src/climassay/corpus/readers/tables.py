@@ -63,14 +63,11 @@ def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> Tab
     used_columns = {name for name in fields.values() if name}
     for field, usual_names in _USUAL_NAMES.items():
         if fields[field] is None:
-            unused_names = (
-                names_by_key[key]
-                for key in usual_names
-                if key in names_by_key and names_by_key[key] not in used_columns
-            )
-            fields[field] = next(unused_names, None)
-            if fields[field] is not None:
-                used_columns.add(fields[field])
+            candidates = (names_by_key[key] for key in usual_names if key in names_by_key)
+            column = next((name for name in candidates if name not in used_columns), None)
+            if column is not None:
+                fields[field] = column
+                used_columns.add(column)
     if fields["text"] is None:
         raise DocumentError(
             f"{source} has no column that looks like text; choose one of its columns: {listed_columns}."
