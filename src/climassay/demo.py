@@ -315,7 +315,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     # One layer, two thirds up, to take seconds; the command chooses among four layers by cross-validation.
     settings = BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2]))
     done = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
-    scores = done.done.results[0].scores
+    scores = done.benchmark.results[0].scores
     right, longer = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
     sentences = (
         f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
