@@ -335,7 +335,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
             f'"the longer text": {_percent(baseline.value)}; a constant answer: 50.0%',
             sentences,
         ),
-        (Prose(sentences), benchmark.tables()[0]),
+        (Prose(sentences), result.tables()[0]),
         {"judge": {"accuracy": accuracy, "longer": baseline, "labels": LABELS}},
         f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
         f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '
