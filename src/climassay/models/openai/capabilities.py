@@ -11,7 +11,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -56,7 +56,25 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 """Spellings of parameters in error replies, by parameter."""
 _TURN_FLAGS = ("continue_final_message", "add_generation_prompt")
 """Parameters with which vLLM and SGLang continue the assistant's message."""
-_DROPPABLE = ("seed", "temperature", "top_p", "stop", "reasoning_effort", "stream", "stream_options", *_TURN_FLAGS)
+SYSTEM_ROLE = "system_role"
+"""Name of the role of the first message among the parameters that a server may reject."""
+_SYSTEM_ROLE_REFUSAL = re.compile(
+    r"\bsystem['\"]?\s+(?:role|messages?|prompts?|instructions?)\b|\bdeveloper (?:instruction|role)"
+    r"|roles must alternate|only user and assistant roles|\brole.{0,20} not support ['\"]?system",
+    re.IGNORECASE,
+)
+"""Words of an error about a chat template that has no system role, as those of Gemma and early Mistral models."""
+_DROPPABLE = (
+    SYSTEM_ROLE,
+    "seed",
+    "temperature",
+    "top_p",
+    "stop",
+    "reasoning_effort",
+    "stream",
+    "stream_options",
+    *_TURN_FLAGS,
+)
 """Parameters that can be omitted."""
 _REFUSAL = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|extra|only the default|"
@@ -180,6 +198,8 @@ class LearnedCapabilities:
         """
         capabilities = self.capabilities
         omitted = {*capabilities.dropped, *without, "max_tokens"}
+        if SYSTEM_ROLE in omitted:
+            payload = {**payload, "messages": _without_system_role(payload["messages"])}
         if capabilities.is_reasoning_model:
             omitted.add("stop")  # Servers stop thoughts, too; answers are cut here.
         if "stream" in omitted:
@@ -239,6 +259,8 @@ class LearnedCapabilities:
                 self._update(reasoning_budget=reasoning_budget)
                 return True
         new = (names & {*_DROPPABLE, limit_name} & sent.keys()) - tried
+        if sent["messages"][0]["role"] == "system" and _SYSTEM_ROLE_REFUSAL.search(refusal.message):
+            new = {SYSTEM_ROLE}
         if not new.isdisjoint(_TURN_FLAGS):
             new |= sent.keys() & set(_TURN_FLAGS)  # neither makes sense without the other
         tried |= new
@@ -266,6 +288,9 @@ class LearnedCapabilities:
         if dropped := {name for name in omitted if self._confirm(name, name in capabilities.accepted)}:
             for name in sorted(dropped - set(_TURN_FLAGS)):
                 self.fallbacks[name] += 1
+                if name == SYSTEM_ROLE:
+                    log.warning("The model has no system role; instructions are sent in the user's message.")
+                    continue
                 log.warning("The server does not accept the parameter %s; it is left out from now on.", name)
             changes["dropped"] = tuple(sorted({*capabilities.dropped, *dropped}))
         accepted = {*capabilities.accepted, *(name for name in (*_DROPPABLE, *_LIMITS) if name in sent)} - dropped
@@ -405,6 +430,16 @@ class LearnedCapabilities:
                 del models[self._model]
             stored = {url: entries for url, entries in stored.items() if entries}
             write_file(self._file, json.dumps(stored, indent=1, sort_keys=True, ensure_ascii=False).encode())
+
+
+def _without_system_role(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return messages with the system's message put before the text of the user's message that follows it."""
+    first, *others = [dict(message) for message in messages]
+    if first["role"] != "system":
+        return [first, *others]
+    if not others or others[0]["role"] != "user":
+        return [{"role": "user", "content": first["content"]}, *others]
+    return [{"role": "user", "content": f"{first['content']}\n\n{others[0]['content']}"}, *others[1:]]
 
 
 def rejected_parameters(sent: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:

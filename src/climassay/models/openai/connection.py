@@ -374,13 +374,12 @@ class Connection:
                     options=self._options,
                     stream=show is not None,
                 )
-                if show is None:
-                    content = response.content
-                elif not response.headers.get("content-type", "").startswith("text/event-stream"):
-                    content = await response.aread()
-                else:
+                # Some servers stream whether or not they are asked to.
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
                     stream = StreamedReply()
-                    content = await self._read_stream(response, stream, show)
+                    content = await self._read_stream(response, stream, show or (lambda _: None))
+                else:
+                    content = await response.aread()
             redacted = without_key(content, self._server.key)
             reply = parse_reply(redacted) if stream is None else stream.to_reply()
         except TimeoutError:
