@@ -265,7 +265,7 @@ class CapabilityLearner:
                 return True
         new_omissions = (names & {*_DROPPABLE, limit_name} & payload.keys()) - omitted_parameters
         if payload["messages"][0]["role"] == "system" and _SYSTEM_ROLE_REFUSAL.search(refusal.message):
-            new_omissions = {SYSTEM_ROLE}
+            new_omissions = frozenset({SYSTEM_ROLE}) - omitted_parameters
         if not new_omissions.isdisjoint(_TURN_FLAGS):
             new_omissions |= payload.keys() & set(_TURN_FLAGS)  # neither makes sense without the other
         omitted_parameters |= new_omissions
