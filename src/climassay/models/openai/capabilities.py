@@ -174,7 +174,7 @@ class CapabilityLearner:
         self._file = None if folder is None else folder / FILE_NAME
         self.capabilities = Capabilities()
         entry: Any = None if self._file is None else self._find_entry(_load_stored(self._file))
-        names = {one.name for one in fields(Capabilities)}
+        names = {field.name for field in fields(Capabilities)}
         # What does not fit, as a newer version may have written, is learnt again.
         with suppress(InputError, TypeError):
             self.capabilities = parse_table(
@@ -453,12 +453,12 @@ class CapabilityLearner:
 
 def _without_system_role(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return messages with the system's message put before the text of the user's message that follows it."""
-    first, *others = [dict(message) for message in messages]
+    first, *rest = [dict(message) for message in messages]
     if first["role"] != "system":
-        return [first, *others]
-    if not others or others[0]["role"] != "user":
-        return [{"role": "user", "content": first["content"]}, *others]
-    return [{"role": "user", "content": f"{first['content']}\n\n{others[0]['content']}"}, *others[1:]]
+        return [first, *rest]
+    if not rest or rest[0]["role"] != "user":
+        return [{"role": "user", "content": first["content"]}, *rest]
+    return [{"role": "user", "content": f"{first['content']}\n\n{rest[0]['content']}"}, *rest[1:]]
 
 
 def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:
