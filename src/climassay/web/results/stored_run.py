@@ -56,7 +56,7 @@ def answered_questions(experiment: Experiment | None) -> dict[tuple[str, str], Q
 
 
 class StoredRun:
-    """A run with its stored results; values derived from them are computed once and cached."""
+    """Run with its stored results; values that are computed from them are cached."""
 
     def __init__(self, details: RunDetails) -> None:
         self.details = details
