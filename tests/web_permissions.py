@@ -107,6 +107,8 @@ ANNOTATOR = {
     "GET /library/{collection}/documents/{document_id}/original",
 }
 ADJUDICATOR = {
+    "DELETE /api/v1/checks/{check}",
+    "PATCH /api/v1/checks/{check}",
     "POST /checks/{check}/delete",
     "POST /checks/{check}/visibility",
     "GET /api/v1/annotate/datasets/{dataset}/export",

@@ -81,8 +81,8 @@ def options_for(
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
                 option = Parameter.combine(_option_of(name, info, show_defaults), parameters.get(name, Parameter()))
-                kind = _option_type(info.annotation) | None
-                group.__annotations__[name] = Annotated[kind, option, settings]
+                # The type lacks None, so that "none" is refused as a value rather than taken for an option not given.
+                group.__annotations__[name] = Annotated[_option_type(info.annotation), option, settings]
                 setattr(group, name, None)
         return group
 
