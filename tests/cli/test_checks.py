@@ -82,9 +82,3 @@ def test_an_opinion_that_reviewers_cannot_hold_is_refused(climassay):
     code, out, err = climassay("list", "--review", "liked")
     assert (code, out) == (2, "")
     assert 'Choose from: "agreed"' in err
-
-
-@pytest.mark.parametrize("option", ["--split", "--rounds", "--scale", "--seed"])
-def test_none_is_no_value_of_an_option(climassay, option):
-    said = refused(climassay("check", SUN, "--plain", option, "none"))
-    assert option in said or "none" in said

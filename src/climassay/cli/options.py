@@ -12,7 +12,7 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cyclopts import Parameter, Token
+from cyclopts import Parameter, Token, convert
 
 from climassay.cli.output import check_output_files, emit, print_note, progress_bars
 from climassay.errors import InputError, ModelError, NoAnswerError
@@ -81,8 +81,10 @@ def options_for(
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
                 option = Parameter.combine(_option_of(name, info, show_defaults), parameters.get(name, Parameter()))
-                # The type lacks None, so that "none" is refused as a value rather than taken for an option not given.
-                group.__annotations__[name] = Annotated[_option_type(info.annotation), option, settings]
+                kind = _option_type(info.annotation)
+                if kind is not bool and get_origin(kind) is not list:
+                    option = Parameter.combine(option, Parameter(converter=_converter(kind)))
+                group.__annotations__[name] = Annotated[kind | None, option, settings]
                 setattr(group, name, None)
         return group
 
@@ -94,6 +96,11 @@ def _option_type(kind: Any) -> Any:
     if get_origin(kind) in (Union, UnionType):
         kind = next(member for member in get_args(kind) if member is not type(None))
     return GenericAlias(list, get_args(kind)[:1]) if get_origin(kind) is tuple else kind
+
+
+def _converter(kind: Any) -> Callable[[Any, Sequence[Token]], Any]:
+    """Return a converter to a type that refuses "none", which would count as an option not given."""
+    return lambda _, tokens: convert(kind, tokens)
 
 
 def _option_of(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
