@@ -21,8 +21,8 @@ from climassay.web.access import (
 )
 from climassay.web.accounts import ROLES, Link, Purpose, Role, TooManyAttempts, User
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.store import KIND, find_check
-from climassay.web.failures import Missing, Refused, missing
+from climassay.web.checks.store import CHECK_KIND, find_check
+from climassay.web.failures import Missing, Refused, missing_if_invalid
 from climassay.web.jobs import Job
 from climassay.web.limits import visitor_address
 from climassay.web.pages import page, redirect_to, safe_next, set_private_cookie
@@ -242,9 +242,9 @@ def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
         Missing: There is no such job, or the user may not read its check.
         Refused: The user may not see the job.
     """
-    with missing():
+    with missing_if_invalid():
         job = app.jobs.get(job_id)
-    if job.kind == KIND and user is not None:
+    if job.kind == CHECK_KIND and user is not None:
         find_check(app, job.payload["check"], user)
     is_own = user is not None and (job.by == user.name or user.may("follow others' work"))
     is_open = job.kind == "ask" or (job.kind == "check" and user is not None)
