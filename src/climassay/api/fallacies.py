@@ -123,7 +123,7 @@ def evaluate_fallacies(
     indices = [
         index
         for index, item in enumerate(texts)
-        if index not in alike and (include_trained or not loaded.provenance.knows(item))
+        if index not in alike and (include_trained or not loaded.provenance.was_trained_on(item))
     ]
     if not indices:
         raise InputError(f"{labels} has no text that the classifier was not trained on.")

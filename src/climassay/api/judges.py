@@ -294,7 +294,7 @@ def evaluate_judge(
 
     judge, table = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
     known = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
-    fresh = [item for item in table.items if known is None or not known.knows(item.text)]
+    fresh = [item for item in table.items if known is None or not known.was_trained_on(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as at:
         if not fresh:
             name = probe if isinstance(probe, (str, Path)) else "The judge"

@@ -130,7 +130,7 @@ def tag_statements(
     Raises:
         InputError: There is no statement, a file cannot be read, the tagger does not exist, or the mix is invalid.
     """
-    from climassay.learning import reweighted
+    from climassay.learning import reweight
 
     statements = _read_statements(text, context, column, context_column)
     texts = [row.item for row in statements]
@@ -148,8 +148,8 @@ def tag_statements(
         session.progress_of(len(texts)).task("Tagging", total) as task,
     ):
         natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
-    equal = reweighted(natural, loaded.shares)
-    result = natural if mixed_tagger.mix is None else reweighted(natural, loaded.shares, mixed_tagger.mix)
+    equal = reweight(natural, loaded.shares)
+    result = natural if mixed_tagger.mix is None else reweight(natural, loaded.shares, mixed_tagger.mix)
 
     def answer(row: Any) -> dict[str, Any]:
         shares = row.tolist()
@@ -281,7 +281,7 @@ def evaluate_tagger(
 
     from climassay.confidence.tagging import LEVELS, evaluate_on_mixes, read_labelled
     from climassay.learning import sample
-    from climassay.learning.text_classifier import class_places, compare_classifiers
+    from climassay.learning.text_classifier import class_indices, compare_classifiers
 
     labels = Path(labels)
     paragraphs = None if paragraphs is None else Path(paragraphs)
@@ -294,13 +294,13 @@ def evaluate_tagger(
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
         source = loaded.provenance
         if not include_trained:
-            items = tuple(item for item in items if not source.knows(item.item.text))
+            items = tuple(item for item in items if not source.was_trained_on(item.item.text))
         left_out = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
         best = loaded.predict_proba([item.item for item in items])
-        truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
+        truth, sections = class_indices([item.tag for item in items], LEVELS), [item.section for item in items]
         scores = [(Path(tagger).name, evaluate_on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
     else:
         items = sample(items, limit, seed)

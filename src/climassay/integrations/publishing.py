@@ -268,8 +268,8 @@ def letter_pattern(options: int) -> str:
     """Return a regular expression that finds the letter of plain answers; ignore the case.
 
     It reads an answer that is a letter, one that begins with a label ("c) ..."), and one that ends with "answer is" or
-    "answer:" and a letter. Where it reads a letter, :func:`.multiple_choice.answers.chosen_option` reads the same one;
-    that function reads many more forms, which no regular expression could.
+    "answer:" and a letter. Where it reads a letter, :func:`.multiple_choice.answers.find_chosen_option` reads the same
+    one; that function reads many more forms, which no regular expression could.
 
     Args:
         options: Number of options, lettered from ``a``.

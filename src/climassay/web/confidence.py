@@ -10,7 +10,7 @@ from climassay.confidence.linting import RULES, Checked, check, draft_of
 from climassay.confidence.linting.presentation import pieces
 from climassay.confidence.tagging.opened import OpenedTagger, levels_of, open_tagger
 from climassay.errors import ClimassayError, InputError
-from climassay.learning import reweighted
+from climassay.learning import reweight
 from climassay.web.access import Asker, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import TooLarge
@@ -75,7 +75,7 @@ def tag_statement(
         return _page(request, app, fields=fields, statement_error=str(error), status=status)
     mixes = [("An IPCC report would most probably say", NATURAL, row, opened.accuracy)]
     if opened.shares is not None:
-        even = reweighted(row, opened.shares)
+        even = reweight(row, opened.shares)
         mixes.append(("If all levels were equally frequent", EQUAL, even, opened.equal_accuracy))
     estimates = []
     for words, when, probabilities, accuracy in mixes:

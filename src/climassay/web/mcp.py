@@ -27,7 +27,7 @@ from climassay.factcheck.results.page import notices
 from climassay.factcheck.transcript import cited_numbers
 from climassay.grounding.citations import AnswerSentence
 from climassay.grounding.text_check_result import problems
-from climassay.learning import reweighted
+from climassay.learning import reweight
 from climassay.models.contract import Generator
 from climassay.models.provider import is_served
 from climassay.session import Session
@@ -324,7 +324,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
             opened = open_bundled_tagger()
             tagger, shares = opened.tagger, opened.tagger.shares
             row = tagger.predict_proba([(statement, surrounding_text)])[0]
-            even = dict(levels_of(reweighted(row, shares).tolist(), tagger.levels))
+            even = dict(levels_of(reweight(row, shares).tolist(), tagger.levels))
             return Levels(
                 levels=[
                     Level(level=level, as_in_reports=share, equally_frequent=even[level])
