@@ -69,7 +69,7 @@ class HeldOutScores:
     groups: int
     """Number of groups that are resampled for the intervals."""
     failed: int
-    """Number of items without a prediction. They count as wrong in accuracy, F1 and recall; other scores exclude them."""
+    """Number of items without a prediction, which are wrong in accuracy, F1 and recall, and excluded elsewhere."""
     constant: Estimate
     """Accuracy of always predicting the most frequent class."""
     constant_macro_f1: float
