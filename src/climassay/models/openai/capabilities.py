@@ -111,6 +111,8 @@ class Capabilities:
     """Digests of schemas that were rejected for their content."""
     limits_items: bool = False
     """True if the model was seen to repeat the items of a list without end, and the server accepts ``maxItems``."""
+    repeats_itself: bool = False
+    """True if an answer was seen to repeat itself up to its token limit."""
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Name of the parameter that limits the answer."""
     accepted: tuple[str, ...] = ()
@@ -364,6 +366,11 @@ class LearnedCapabilities:
         """Store whether schemas are sent with the maximum number of items of their lists."""
         if are_accepted != self.capabilities.limits_items:
             self._update(limits_items=are_accepted)
+
+    def note_loop(self) -> None:
+        """Store that the model repeats itself up to its token limit."""
+        if not self.capabilities.repeats_itself:
+            self._update(repeats_itself=True)
 
     def note_window(self, window: int | None) -> None:
         """Store the context window that the server states."""

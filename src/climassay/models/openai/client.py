@@ -211,6 +211,8 @@ MAX_SCHEMA_ATTEMPTS = 3
 _LOOP = "The answer repeats itself until the token limit cuts it off."
 DEFAULT_MAX_TOKENS = 4096
 """Token limit of an answer if the request sets none, as a safeguard against endless text."""
+MAX_TOKENS_AFTER_LOOP = 1024
+"""Token limit, before it is raised for an answer that needs more, once the model has repeated itself without end."""
 _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt": False}
 """Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
 _SEQUENCE_PROMPT = "Write the numbers from one to nine in words."
@@ -290,11 +292,14 @@ class Conversation:
         """Answer a request with a schema, by constrained decoding or by instructions in the prompt.
 
         Every answer is validated. A truncated or invalid answer is requested again with its faults in the prompt. An
-        answer that repeats itself until it is truncated is requested once more, with limits for lists.
+        answer that repeats itself until it is truncated is requested once more, with limits for lists and at most
+        :data:`MAX_TOKENS_AFTER_LOOP` tokens, with which later requests without a limit of their own begin.
         """
         learned = self._learned
         usage = Usage()
         sampling = request.sampling
+        if sampling.max_tokens is None and learned.capabilities.repeats_itself:
+            sampling = replace(sampling, max_tokens=MAX_TOKENS_AFTER_LOOP)
         problem = ""
         refusal: ErrorReply | None = None
         n_attempts = 0
@@ -335,10 +340,13 @@ class Conversation:
                     return Completion.failed(reply.withheld, usage)
                 n_attempts += int(is_stated or reply.finish_reason == "length")
                 if reply.finish_reason == "length" and ends_in_loop(reply.text):
+                    learned.note_loop()
                     if has_looped:
                         return Completion.failed(_LOOP, usage)
-                    # Twice the room would be filled in the same way.
+                    # More room would be filled in the same way, which takes minutes on a laptop.
                     problem, has_looped = "It repeated itself until the token limit: write every item once.", True
+                    limit = min(sampling.max_tokens or DEFAULT_MAX_TOKENS, MAX_TOKENS_AFTER_LOOP)
+                    sampling = replace(sampling, max_tokens=limit)
                     continue
                 if reply.finish_reason == "length":
                     problem = "The token limit cut it off before its JSON was complete: write shorter texts."
