@@ -128,7 +128,7 @@ class FeatureModels:
         """Return the encoder.
 
         Raises:
-            InputError: There is none.
+            InputError: There is no encoder.
         """
         if self.encoder is None:
             raise InputError("This model reads an encoder's vectors: give it the encoder it was trained with.")
@@ -138,7 +138,7 @@ class FeatureModels:
         """Return the language model.
 
         Raises:
-            InputError: There is none, or it does not expose its hidden states.
+            InputError: There is no model, or it does not expose its hidden states.
         """
         if not isinstance(self.model, OpenWeights):
             raise InputError(

@@ -382,7 +382,8 @@ def _multiply(blocks: Sequence[Block], weights: FloatArray) -> FloatArray:
             " another version of climassay; train it again."
         )
     block_weights = np.split(weights, np.cumsum(widths)[:-1])
-    return np.sum([np.asarray(block @ part) for block, part in zip(blocks, block_weights, strict=True)], axis=0)
+    products = [np.asarray(block @ part) for block, part in zip(blocks, block_weights, strict=True)]
+    return np.asarray(np.sum(products, axis=0))
 
 
 def _exceedance_probabilities(scores: FloatArray, bias: FloatArray) -> FloatArray:

@@ -39,7 +39,7 @@ from climassay.errors import InputError
 from climassay.io import Row, column_key, parse_json, parse_rows, read_bytes
 from climassay.io.decoding import decode_text
 from climassay.questions.hub import HUB, TABLE_PATTERNS, fetch_questions
-from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, option_letter
+from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, kinds_where, option_letter
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice.keys import (
     LabelledOptions,
@@ -313,14 +313,14 @@ def _convert_row(row: Row, number: int) -> Question:
 
 def _infer_kind(row: Row, question_field: str, options: LabelledOptions) -> Kind:
     if options.texts:
-        return "mcq"
+        return kinds_where(lambda question_type: question_type.has_options and not question_type.fixed_options)[0]
     if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, *_OPTION_FIELDS} & set(row):
-        return "longform"
+        return kinds_where(lambda question_type: question_type.is_judged)[0]
     if GAPS.search(_get_text(row, question_field)):
-        return "cloze"
+        return kinds_where(lambda question_type: question_type.has_gap)[0]
     if question_field in _STATEMENT_COLUMNS:
-        return next(kind for kind in KINDS if TYPES[kind].is_statement and TYPES[kind].fixed_options)
-    return "freeform"
+        return kinds_where(lambda question_type: question_type.is_statement and bool(question_type.fixed_options))[0]
+    return kinds_where(lambda question_type: question_type.is_prose and not question_type.is_judged)[0]
 
 
 def _find_options(row: Row) -> tuple[str, LabelledOptions]:

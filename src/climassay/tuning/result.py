@@ -249,7 +249,7 @@ class TuningResult(Result):
         return next(evaluation for evaluation in self.evaluations if evaluation.step == self.best_step)
 
 
-def fingerprint_of(*parts: object) -> str:
+def compute_fingerprint(*parts: object) -> str:
     """Return the SHA-256 of JSON-serialisable values and of the format version."""
     return hashlib.sha256(json.dumps([FORMAT, *parts], sort_keys=True).encode()).hexdigest()
 

@@ -19,7 +19,7 @@ from climassay.tuning.result import (
     RESULT_FILE,
     Trial,
     TuningResult,
-    fingerprint_of,
+    compute_fingerprint,
     lock_folder,
     read_result,
     replace_file,
@@ -105,7 +105,7 @@ def training_fingerprint(
     """Return the SHA-256 of everything that determines the adapter: model, data and settings."""
     settings = asdict(replace(config, dtype=base.dtype))
     del settings["gradient_checkpointing"]
-    return fingerprint_of(base.fingerprint, train_data.sha256, validation_data.sha256, settings)
+    return compute_fingerprint(base.fingerprint, train_data.sha256, validation_data.sha256, settings)
 
 
 def _finished_training(folder: Path, fingerprint: str, replace_other: bool) -> TuningResult | None:

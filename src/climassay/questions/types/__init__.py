@@ -260,6 +260,11 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 """Levels of difficulty, the easiest first."""
 
 
+def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]:
+    """Return the kinds whose question type meets a condition, in the order of :data:`KINDS`."""
+    return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Benchmark question with its reference answer and source."""

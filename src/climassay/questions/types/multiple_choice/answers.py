@@ -50,7 +50,7 @@ _PLURAL_PHRASES = frozenset(
 )
 """Pairs of words after which a letter is only one of several answers."""
 _VOWELS = frozenset("aeiouy")
-"""Letters that are words in some language ("a", Italian "e" and "i", Portuguese "o", Spanish "y")."""
+"""Letters that may be words ("a", Italian "e" and "i", Portuguese "o", Spanish "y") rather than name an option."""
 
 
 class Token(NamedTuple):
@@ -211,7 +211,7 @@ class _AnswerReader:
             yield Token(word, word_class, letter, match.start(), match.end())
 
     def _group_letters(self) -> Iterator[Mention]:
-        """Yield all mentions; letters joined by "and", "or", a comma or a slash are one mention."""
+        """Yield all mentions of options; letters joined by "and", "or", a comma or a slash form one mention."""
         position = 0
         while position < len(self.tokens):
             if self.tokens[position].letter is None or self._is_word(position):
@@ -568,7 +568,7 @@ class _AnswerReader:
         return False
 
     def _heads_section(self, mention: Mention) -> bool:
-        """Return whether "Option A:" begins a line within a longer answer."""
+        """Return whether a letter is part of a heading such as "Option A:" within a longer answer."""
         option = mention.first - 1
         while option >= 0 and self._text_at(option) in _OPENING:
             option -= 1
