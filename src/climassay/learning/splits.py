@@ -70,7 +70,7 @@ class NearDuplicates:
         return len(np.unique(np.sort(self._pairs, axis=1), axis=0))
 
     def of(self, indices: IntArray) -> IntArray:
-        """Return the indices of all near duplicates of the texts with the given indices, in ascending order."""
+        """Return the indices [near duplicates] of all near duplicates of the given texts, in ascending order."""
         both_orders = np.concatenate([self._pairs, self._pairs[:, ::-1]])
         return np.unique(both_orders[np.isin(both_orders[:, 0], indices), 1])
 
