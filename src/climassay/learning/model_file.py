@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError
-from climassay.io import first_problem, parse_json, write_file
+from climassay.io import describe_first_problem, parse_json, write_file
 from climassay.models.contract import Encoder, Generator, OpenWeights
 
 T = TypeVar("T")
@@ -184,7 +184,7 @@ class ModelFormat:
             ValueError,
         ) as error:
             raise InputError(
-                f"The {self.display_name} {path} is damaged ({first_problem(error)}); train it again."
+                f"The {self.display_name} {path} is damaged ({describe_first_problem(error)}); train it again."
             ) from error
 
 

@@ -19,7 +19,7 @@ from climassay.questions import Kind, Level, Question, option_letter
 from climassay.records.queries import list_run_entries
 from climassay.records.recorded_answers import (
     RecordedAnswer,
-    answers_about,
+    search_answers,
 )
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
@@ -95,7 +95,7 @@ class GridQuery:
 
 
 class GridCell(NamedTuple):
-    """An answer in the grid."""
+    """Answer in the grid of questions."""
 
     number: int
     """Number of the answer among the run's answers to the question, from 1."""
@@ -103,7 +103,7 @@ class GridCell(NamedTuple):
 
 
 class GridRow(NamedTuple):
-    """A question with one answer per column; None if a column has no answer to it."""
+    """Question with one answer per column; None for a column without an answer to it."""
 
     key: tuple[str, str]
     """Benchmark and id of the question."""
@@ -112,7 +112,7 @@ class GridRow(NamedTuple):
 
 
 class PromptMessage(NamedTuple):
-    """A message of a prompt."""
+    """Message of a recorded prompt."""
 
     role: str
     """``system``, ``user`` or ``assistant``; ``prompt`` for a text whose messages cannot be separated."""
@@ -120,7 +120,7 @@ class PromptMessage(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A recorded request: its messages, and the experiment's answers that may have come from it."""
+    """Recorded request, with its messages and the experiment's answers that may have come from it."""
 
     messages: Sequence[PromptMessage]
     outcomes: "Sequence[tuple[Outcome, AnswerMark]]"
@@ -331,7 +331,7 @@ def show_requests(
     [(key, content)] = stored.questions.items()
     # Prompts contain a line in place of the mask of a cloze statement, so its longest unmasked part is searched for.
     text = max(content.question.split("<MASK>"), key=len).strip()
-    answers = answers_about(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
+    answers = search_answers(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
     exchanges = [(answer, make_exchange(answer, stored, key)) for answer in answers[:REQUESTS_PER_PAGE]]
     address = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
