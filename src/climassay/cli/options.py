@@ -12,7 +12,7 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cyclopts import Parameter, Token
+from cyclopts import Group, Parameter, Token
 
 from climassay.cli.output import check_output_files, emit, print_note, progress_bars
 from climassay.errors import InputError, ModelError, NoAnswerError
@@ -155,6 +155,7 @@ _BASE_URL = Parameter(
 _REACH_FIELDS = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
 
 
+@Parameter(group=Group("Models and servers", sort_key=1))
 @dataclass(frozen=True, kw_only=True)
 class ModelGroup:
     """Base class of groups of options for models."""
@@ -217,6 +218,7 @@ class RequestOptions(ModelGroup):
     """Options for requests to models that are listed in a file."""
 
 
+@Parameter(group=Group("Ray cluster", sort_key=2))
 @dataclass(frozen=True)
 class RayOptions:
     """Options for a Ray cluster in which local models and encoders run."""
