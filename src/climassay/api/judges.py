@@ -95,7 +95,7 @@ def insert(
     token_budget: int | None = None,
     workspace: Place = None,
     seed: int = 0,
-) -> "judging.Inserted":
+) -> "judging.InsertionResult":
     """Assign new items a label on an ordered scale by comparing them with labelled anchors.
 
     Args:
@@ -218,14 +218,14 @@ class JudgeSpec:
         Raises:
             InputError: Neither a quality nor a probe is given.
         """
-        from climassay.judging.training import quality_of
+        from climassay.judging.training import load_quality
 
         if self.quality is None:
             if self.loaded_probe is None:
                 raise InputError(
                     'Say which quality to rank by: quality="relevance", or a probe that was trained for one.'
                 )
-            return quality_of(self.loaded_probe.provenance)
+            return load_quality(self.loaded_probe.provenance)
         return _find_quality(self.quality)
 
     @property
@@ -318,7 +318,7 @@ def evaluate_judge(
 
     judge, table = JudgeSpec(quality, probe, method, model, token_budget), _as_item_table(items)
     provenance = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
-    unseen_items = [item for item in table.items if provenance is None or not provenance.knows(item.text)]
+    unseen_items = [item for item in table.items if provenance is None or not provenance.was_trained_on(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as comparer:
         if not unseen_items:
             name = probe if isinstance(probe, (str, Path)) else "The judge"
