@@ -281,9 +281,9 @@ def labelled_statements() -> list[dict[str, Any]]:
 
     Final punctuation is removed. Thus neither length nor punctuation predicts the label.
     """
-    from climassay.factcheck.claims import examples
+    from climassay.factcheck.claims import load_examples
 
-    texts = [example for example in examples() if example.topic == "climate"]
+    texts = [example for example in load_examples() if example.topic == "climate"]
     left = [text for text in texts if text.kind == "checkable"]
     rows = []
     for text in texts:

@@ -15,7 +15,7 @@ from climassay.api.claims import check_claims, claim_table, estimate_debates, sa
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP, MEDIATOR, round_outcome, verdict_of
-from climassay.factcheck.results.scoring import RowScores, VerdictFigures, score_verdicts
+from climassay.factcheck.results.scoring import RowScores, VerdictMetrics, score_verdicts
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, Scale
 from climassay.factcheck.transcript import Transcript
 from climassay.io import parse_rows, read_bytes
@@ -327,7 +327,7 @@ class CliminatorRecipe:
             }
             for word in ("without", "with"):
                 group = f"{classes} classes, {word} NEI"
-                constant: VerdictFigures | None = None
+                constant: VerdictMetrics | None = None
                 for system, row_scores in scores.items():
                     figures = row_scores.without_nei if word == "without" else row_scores.figures
                     if figures is not None:
@@ -425,12 +425,12 @@ def _label(model: Generator | str) -> str:
     return name.partition(":")[2] or name
 
 
-def _percentages(figures: VerdictFigures) -> dict[str, Estimate]:
+def _percentages(figures: VerdictMetrics) -> dict[str, Estimate]:
     estimates = (figures.precision, figures.recall, figures.f1, figures.accuracy)
     return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scaled, estimates), strict=True))
 
 
-def _constant_percentages(figures: VerdictFigures) -> dict[str, Estimate]:
+def _constant_percentages(figures: VerdictMetrics) -> dict[str, Estimate]:
     estimates = (
         figures.constant_precision, figures.constant_recall, figures.constant_f1, figures.constant_accuracy,
     )  # fmt: skip

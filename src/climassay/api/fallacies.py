@@ -41,7 +41,7 @@ def name_fallacies(
     Raises:
         InputError: The classifier does not exist, or the table or a column cannot be used.
     """
-    from climassay.factcheck.fallacies import find_fallacies, load_fallacies, score_fallacies
+    from climassay.factcheck.fallacies import find_fallacies, load_fallacy_classifier, score_fallacies
 
     labels: list[str] = []
     if isinstance(texts, (str, Path)):
@@ -54,7 +54,7 @@ def name_fallacies(
             texts = [str(texts)]
     elif not texts:
         raise InputError("There is no text to name the fallacy of.")
-    loaded = load_fallacies(classifier)
+    loaded = load_fallacy_classifier(classifier)
     with Session.opened(workspace) as session, session.progress_of(len(texts)).task("Reading texts") as task:
         predictions = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
     rows = [{"text": text, **asdict(fallacy)} for text, fallacy in zip(texts, predictions, strict=True)]
@@ -108,11 +108,11 @@ def evaluate_fallacies(
     """
     import numpy as np
 
-    from climassay.factcheck.fallacies import load_fallacies, score_fallacies
+    from climassay.factcheck.fallacies import load_fallacy_classifier, score_fallacies
     from climassay.learning import NearDuplicates
 
     labels = Path(labels)
-    loaded = load_fallacies(classifier)
+    loaded = load_fallacy_classifier(classifier)
     texts, classes = _read_table(labels, text, truth or loaded.subject.column)
     excluded = [item for file in exclude for item, *_ in text_rows(Path(file), text)]
     alike: set[int] = set()

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, computed_field
 from climassay.claim_identity import claim_id
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.factcheck.certainty import Levels, takes_side
+from climassay.factcheck.certainty import Levels, fits_verdict
 from climassay.factcheck.configuration import DEFAULT_MODEL
 from climassay.factcheck.scales import Scale
 from climassay.grounding.citations import AnswerSentence
@@ -560,4 +560,4 @@ def _remove_inconsistent_likelihood(levels: Levels | None, label: str | None, sc
     """Return the levels without a likelihood that contradicts the verdict."""
     if levels is None or levels.likelihood is None or label is None or label == scale.nei:
         return levels
-    return levels if takes_side(levels.likelihood, scale.is_correct(label)) else replace(levels, likelihood=None)
+    return levels if fits_verdict(levels.likelihood, scale.is_correct(label)) else replace(levels, likelihood=None)

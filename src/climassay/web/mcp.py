@@ -23,7 +23,7 @@ from climassay.confidence.tagging.opened import levels_of, open_tagger
 from climassay.corpus.collection import survey_collections
 from climassay.corpus.documents import Passage
 from climassay.errors import ClimassayError, InputError
-from climassay.factcheck.results.page import notices
+from climassay.factcheck.results.page import list_notices
 from climassay.factcheck.transcript import cited_numbers
 from climassay.grounding.citations import AnswerSentence
 from climassay.grounding.text_check_result import problems
@@ -271,7 +271,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                     Opinion(advocate=opinion.advocate, verdict=opinion.verdict)
                     for opinion in (result.rounds[-1].opinions if result.rounds else ())
                 ],
-                warnings=list(notices(result)),
+                warnings=list(list_notices(result)),
                 sources=[Citation.of(entry.passage, entry.number) for entry in result.sources if entry.number in cited],
             )
 

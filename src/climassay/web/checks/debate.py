@@ -11,8 +11,8 @@ from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
 from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.steps import Ask, AskEntailment, AskOptions, AskPassages, AskText
-from climassay.factcheck.fallacies import contrarian_claim
+from climassay.factcheck.debate.steps import EntailmentRequest, Request, ScoringRequest, SearchRequest, TextRequest
+from climassay.factcheck.fallacies import find_contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
     EVENT_KINDS,
@@ -38,11 +38,11 @@ Region = Literal["statements", "debate", "passages", "verdict"]
 _REGIONS: dict[EventKind, Region] = {"subclaims": "statements", "passages": "passages", "verdict": "verdict"}
 MIN_PAST_DEBATES = 3
 """Minimum number of past debates to estimate the duration of another one."""
-_DOING: Mapping[type[Ask], str] = {
-    AskPassages: "searching the documents",
-    AskOptions: "weighing answers",
-    AskText: "writing",
-    AskEntailment: "comparing sentences with passages",
+_DOING: Mapping[type[Request], str] = {
+    SearchRequest: "searching the documents",
+    ScoringRequest: "weighing answers",
+    TextRequest: "writing",
+    EntailmentRequest: "comparing sentences with passages",
 }
 
 
@@ -69,7 +69,7 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
             name,
             transcript,
             run=run,
-            topic=contrarian_claim(transcript, scale, app.encoder(BUNDLED_ENCODER)),
+            topic=find_contrarian_claim(transcript, scale, app.encoder(BUNDLED_ENCODER)),
             seconds=seconds_spent(app.jobs, report.job, time.time()),
         )
     about = checks.get(name).about
@@ -80,7 +80,7 @@ def _debate(app: AppState, stored: StoredCheck, report: JobReport) -> tuple[Tran
     """Return the transcript and the id of the run."""
     progress = DebateProgress(stored.settings)
 
-    def on_requests(asks: Sequence[Ask]) -> None:
+    def on_requests(asks: Sequence[Request]) -> None:
         counts = Counter(type(ask) for ask in asks)
         doing = ", ".join(_DOING[kind] for kind, _ in counts.most_common())
         with interrupting():
