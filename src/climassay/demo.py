@@ -130,14 +130,14 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     """Find statements with a level of confidence, and words outside the IPCC's vocabulary, in two books by rules."""
     from climassay.confidence.extraction import extract
     from climassay.confidence.linting import check, read_draft
-    from climassay.confidence.linting.presentation import text_lines
+    from climassay.confidence.linting.presentation import format_findings
     from climassay.corpus import read
 
     books = [primer.book_path(name) for name in primer.SOURCE_BOOKS]
     statements = extract([document for book in books for document in read(book).documents])
     drafts = [replace(read_draft(book), name=book.name) for book in books]
     checked = [check(draft) for draft in drafts]
-    findings = [line for draft in checked for line in text_lines(draft)]
+    findings = [line for draft in checked for line in format_findings(draft)]
     results = [
         f"{statement.tag} confidence: {statement.sentence} [{statement.document}, {statement.headings[-1]}]"
         for statement in statements

@@ -127,9 +127,9 @@ def lint_confidence(
         >>> [finding.rule for finding in found.drafts[0].findings]
         ['likelihood-low-confidence']
     """
-    from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
+    from climassay.confidence.linting import check, draft_of, read_draft, select_rules
 
-    chosen = chosen_rules(rules)
+    chosen = select_rules(rules)
     # All files are opened before any is checked, so that a wrong name is reported at once.
     read = [
         draft_of(draft_file)
@@ -139,12 +139,12 @@ def lint_confidence(
     ]
     if model is None:
         return LintedDrafts(tuple(check(draft, chosen) for draft in read))
-    from climassay.confidence.linting.model_rule import ModelReader, passages_to_read
+    from climassay.confidence.linting.model_rule import ModelReader, select_passages
 
     with Session.opened(workspace) as session:
         loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
         config = {"files": [document.name for document in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
-        total = sum(len(passages_to_read(draft)) for draft in read)
+        total = sum(len(select_passages(draft)) for draft in read)
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
             reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
             checked = tuple(check(draft, (*chosen, reader.rule)) for draft in read)

@@ -448,7 +448,7 @@ def check_text(
         InputError: The text is empty or too long, or a collection does not exist.
         ModelError: The model cannot be loaded.
     """
-    from climassay.confidence.overstatement import overstatement
+    from climassay.confidence.overstatement import describe_overstatement
     from climassay.grounding.references import address_answers
     from climassay.grounding.support_judge import SupportJudge
     from climassay.grounding.text_check import MAX_TEXT_LENGTH, check_sentences, sentence_data
@@ -479,7 +479,7 @@ def check_text(
                 words,
                 group,
                 judge=support,
-                overstated=overstatement,
+                overstated=describe_overstatement,
                 ask=address_answers if network else None,
                 k=passages,
                 on_progress=task.advance,

@@ -253,13 +253,13 @@ class PpairsRecipe:
             InputError: The file cannot be read, or names no assessment cycle.
         """
         from climassay.confidence.tagging import read_labelled
-        from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors
+        from climassay.confidence.tagging.insertion import sample_balanced, sample_latest_anchors
         from climassay.learning import sample
 
         table = read_labelled(Path(self.statements), Path(self.paragraphs) if self.paragraphs else None)
         labelled = table.items
-        training = balanced_sample(labelled, N_TRAINING, by="cycle", seed=self.seed)
-        anchors = latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
+        training = sample_balanced(labelled, N_TRAINING, by="cycle", seed=self.seed)
+        anchors = sample_latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
         known = {item.item.text for item in (*training, *anchors)}
         limit = min(N_PER_CYCLE, self.limit or N_PER_CYCLE)
         tested: list[LabelledItem] = []

@@ -391,7 +391,7 @@ def insert_statements(
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.tagging import read_labelled
-    from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors, train_insertion
+    from climassay.confidence.tagging.insertion import sample_balanced, sample_latest_anchors, train_insertion
     from climassay.learning import sample
 
     labelled = Path(labelled)
@@ -403,8 +403,8 @@ def insert_statements(
     truth = require_column("The table", names, truth, "--truth") if truth else None
     by = require_column("The table", names, by, "--by") if by else None
     table = read_labelled(labelled, paragraphs)
-    training = balanced_sample(table.items, train_items, by=train_by, seed=seed)
-    anchors = latest_anchors(table.items, training, train_items, seed=seed) if train_by == "cycle" else training
+    training = sample_balanced(table.items, train_items, by=train_by, seed=seed)
+    anchors = sample_latest_anchors(table.items, training, train_items, seed=seed) if train_by == "cycle" else training
     notes = list(table.notes)
     if truth is not None:
         statements, note = _unseen_labelled(statements, truth, (*training, *anchors))
@@ -548,7 +548,7 @@ def _training(
     session: Session, table: "LabelledTable", specs: "tuple[ClassifierSpec, ...]", name: str, layer: int
 ) -> "Iterator[tuple[TrainingTexts, Callable[[], None]]]":
     """Yield the training data with loaded models, and a callback to call after each fitted tagger."""
-    from climassay.confidence.tagging.tagger import tagging_texts
+    from climassay.confidence.tagging.tagger import make_training_texts
     from climassay.learning.features import FeatureModels, needs_model
     from climassay.models.encoders import load_encoder
 
@@ -558,7 +558,7 @@ def _training(
         session.progress.task("Trying taggers", len(specs)) as fitting,
     ):
         models = FeatureModels(load_encoder(), model, layer)
-        yield tagging_texts(table.items, models, on_progress=reading.advance), fitting.advance
+        yield make_training_texts(table.items, models, on_progress=reading.advance), fitting.advance
 
 
 def _card(loaded: "Tagger") -> dict[str, Any]:

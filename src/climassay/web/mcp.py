@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field
 
 from climassay import __version__
 from climassay.api import claims, documents
-from climassay.confidence.tagging.opened import levels_of, open_tagger
+from climassay.confidence.tagging.opened import open_tagger, rank_levels
 from climassay.corpus.collection import survey_collections
 from climassay.corpus.documents import Passage
 from climassay.errors import ClimassayError, InputError
@@ -324,11 +324,11 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
             opened = open_bundled_tagger()
             tagger, shares = opened.tagger, opened.tagger.shares
             row = tagger.predict_proba([(statement, surrounding_text)])[0]
-            even = dict(levels_of(reweighted(row, shares).tolist(), tagger.levels))
+            even = dict(rank_levels(reweighted(row, shares).tolist(), tagger.levels))
             return Levels(
                 levels=[
                     Level(level=level, as_in_reports=share, equally_frequent=even[level])
-                    for level, share in levels_of(row.tolist(), tagger.levels)
+                    for level, share in rank_levels(row.tolist(), tagger.levels)
                 ],
                 accuracy=f"As in reports: {opened.accuracy}. Equally frequent: {opened.equal_accuracy}.",
             )
