@@ -63,7 +63,7 @@ class CutEncoder(BertEncoder):
         super().__init__("cut", folder, encoder_fingerprint(folder, {}), precision, threads=1)
         self.most = most
 
-    def _vector(self, session: Any, ids: Sequence[int]) -> Any:
+    def _encode_tokens(self, session: Any, ids: Sequence[int]) -> Any:
         start, end = self._special_tokens
         cut = [start, *ids[: self.most - 2], end]
         return session.run(None, {"ids": np.array([cut], dtype=np.int32)})[0][0]

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from climassay.generation import Draft, Origin, SourcePassage, Wording
-from climassay.generation.screening import REPLACED, Verification, passage_fault, screen
+from climassay.generation.screening import REPLACED_CHECKS, Verification, passage_fault, screen
 from climassay.models.contract import Completion, GenerationRequest
 from climassay.models.encoders import load_encoder
 from climassay.reporting import Table, as_markdown
@@ -75,7 +75,7 @@ def prompt_hash(request: GenerationRequest) -> str:
 
 def refused(drafts: Sequence[Draft], *, by_model: bool) -> dict[str, str]:
     """What a line refuses: passages that are not seed, the checks (with its encoder), and what a strong model says."""
-    screened = screen(drafts, encoder=load_encoder(), without=REPLACED if by_model else ())
+    screened = screen(drafts, encoder=load_encoder(), without=REPLACED_CHECKS if by_model else ())
     if by_model:
         screened = Verification(AnsweredByHand()).check(screened)  # type: ignore[arg-type]
     found = {}

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from climassay.generation.publishing import as_json_lines
+from climassay.generation.publishing import to_json_lines
 from climassay.models import Completion, Usage
 from climassay.primer import gold_questions
 from climassay.questions import Kind, Question, question_row
@@ -24,7 +24,7 @@ def sample() -> list[Question]:
 def write_sample(folder: Path) -> Path:
     """The sample as a question file."""
     file = folder / "sample.jsonl"
-    file.write_text(as_json_lines(question_row(question) for question in sample()), encoding="utf-8")
+    file.write_text(to_json_lines(question_row(question) for question in sample()), encoding="utf-8")
     return file
 
 

@@ -40,7 +40,7 @@ from climassay.generation.validation.readers import (
     validation_prompt,
     validation_request,
 )
-from climassay.generation.validation.training import cross_validated, train_validator
+from climassay.generation.validation.training import cross_validate, train_validator
 from climassay.learning import ActivationStore, harvest
 from climassay.models import OpenWeights, load_model
 from climassay.models.contract import PLACEHOLDERS, calibrate, content_free_correction
@@ -95,7 +95,7 @@ def zero_shot(model: OpenWeights, labels: LabelSet, store: ActivationStore) -> n
 
 def probe_scores(blocks: tuple[np.ndarray, ...], valid: np.ndarray, groups: np.ndarray) -> ValidatorScores:
     """As training the probe gives them, from states that have been read already."""
-    probabilities, folds = cross_validated(blocks, valid, groups)
+    probabilities, folds = cross_validate(blocks, valid, groups)
     return score_validator(valid, probabilities, groups, folds=folds)
 
 

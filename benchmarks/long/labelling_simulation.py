@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
-from climassay.generation.screening.catalogue import format_share
+from climassay.generation.screening.catalogue import format_proportion
 from climassay.generation.validation.active_learning import STRATEGIES, Acquisition, choose_next
 from climassay.generation.validation.labels import (
     RESAMPLES,
@@ -407,7 +407,7 @@ def simulation_tables(summary: SimulationSummary, settings: SimulationSettings) 
 
 def _row(name: str, labels: str, point: CurvePoint) -> tuple[str, ...]:
     area = f"{point.auroc.value:.3f} ({point.auroc.interval.low:.3f} to {point.auroc.interval.high:.3f})"
-    shares = format_share(point.precision), f"{point.kept.value:.0%}", format_share(point.precision_at_share)
+    shares = format_proportion(point.precision), f"{point.kept.value:.0%}", format_proportion(point.precision_at_share)
     return (name, labels, *shares, area)
 
 

@@ -126,7 +126,7 @@ def test_a_bundled_model_with_another_hash_is_broken(tmp_path, monkeypatch):
 
     other = tmp_path / "model.bin"
     other.write_bytes(b"not the weights")
-    monkeypatch.setattr(bundled, "_locate", lambda model, inside: other)
+    monkeypatch.setattr(bundled, "_locate_file", lambda model, inside: other)
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path / "cache"))
     found = by_name(examine_installation())
     for name in ("local:smollm2", "local:minilm"):
@@ -142,7 +142,7 @@ def test_a_bundled_model_that_is_not_installed_is_missing(monkeypatch):
     def locate(model, inside):
         raise ModelError("gone")
 
-    monkeypatch.setattr(bundled, "_locate", locate)
+    monkeypatch.setattr(bundled, "_locate_file", locate)
     found = by_name(examine_installation())["local:minilm"]
     assert (found.level, found.advice) == ("missing", "climassay models install")
 

@@ -230,13 +230,13 @@ def test_a_damaged_encoder_graph_is_made_anew(how, tmp_path, monkeypatch):
         return b"a graph, as far as its place is concerned" * 40
 
     monkeypatch.setattr(room, "build_graph", build)
-    graph = load_encoder("local:minilm")._graph_file()
+    graph = load_encoder("local:minilm")._find_graph_file()
     whole = graph.read_bytes()
     damage(graph, how)
-    assert load_encoder("local:minilm")._graph_file() == graph
+    assert load_encoder("local:minilm")._find_graph_file() == graph
     assert graph.read_bytes() == whole
     assert len(made) == 2
-    load_encoder("local:minilm")._graph_file()
+    load_encoder("local:minilm")._find_graph_file()
     assert len(made) == 2, "a graph in order is not made again"
 
 

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.generation.publishing import as_json_lines
+from climassay.generation.publishing import to_json_lines
 from climassay.integrations import open_benchmark, publish_benchmark
 from climassay.integrations.benchmark import read_prompt_rows
 from climassay.integrations.publishing import letter_pattern
@@ -122,7 +122,7 @@ def test_the_fingerprint_follows_questions_and_prompts(tmp_path):
 def test_what_cannot_be_published_is_said(tmp_path, options, word):
     file = tmp_path / "one.jsonl"
     cloze = [question for question in sample() if question.kind == "cloze"]
-    file.write_text(as_json_lines(map(question_row, cloze)), encoding="utf-8")
+    file.write_text(to_json_lines(map(question_row, cloze)), encoding="utf-8")
     with pytest.raises(InputError, match=word):
         publish_benchmark(file, tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()

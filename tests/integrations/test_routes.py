@@ -4,7 +4,7 @@ import pytest
 
 from climassay.evaluation import Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.evaluation.tasks import ask_written
-from climassay.generation.publishing import as_json_lines
+from climassay.generation.publishing import to_json_lines
 from climassay.integrations import publish_benchmark
 from climassay.models.bundled import bundled_path
 from climassay.primer import gold_questions
@@ -178,7 +178,7 @@ def test_worked_examples_are_the_same_on_all_routes(tmp_path, monkeypatch, harne
 
     pool = tmp_path / "pool.jsonl"
     outside = [question for question in gold_questions().of_kind("mcq") if question not in sample()]
-    pool.write_text(as_json_lines(map(question_row, outside)), encoding="utf-8")
+    pool.write_text(to_json_lines(map(question_row, outside)), encoding="utf-8")
     few = parse_setting(f"few-shot:{pool}", Sources(retriever=None, pool=open_pool), examples=2, seed=3)
     listener = Listener()
     ask_mcq(of_kind("mcq"), listener, [few], TaskPrompts.load(), scorings=("letter",))

@@ -29,7 +29,7 @@ SMOLLM2 = BUNDLED["smollm2"]
 
 
 def gguf() -> Path:
-    return bundled._locate(SMOLLM2, SMOLLM2.path)
+    return bundled._locate_file(SMOLLM2, SMOLLM2.path)
 
 
 def test_the_requirements_shipped_are_those_of_the_project() -> None:
@@ -65,7 +65,7 @@ def test_a_file_that_was_changed_after_it_was_verified_is_caught(
     monkeypatch.setattr("climassay.models.bundled._SETTLED_SECONDS", -1000.0)
     copy = tmp_path / "site"
     shutil.copytree(bundled_path("minilm"), copy / BUNDLED["minilm"].path)
-    monkeypatch.setattr(bundled, "_locate", lambda model, inside: copy / inside)
+    monkeypatch.setattr(bundled, "_locate_file", lambda model, inside: copy / inside)
     assert not bundled_status("minilm").verified
     assert bundled_path("minilm") == copy / BUNDLED["minilm"].path
     assert bundled_status("minilm").verified

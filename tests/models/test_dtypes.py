@@ -119,7 +119,7 @@ def test_models_are_loaded_and_tuned_in_the_format_decided_for(wanted, tmp_path:
 
 @pytest.mark.parametrize("fastest", ["float32", "bfloat16"])
 def test_bfloat16_on_a_processor_without_it_warns(tmp_path, monkeypatch, fastest):
-    monkeypatch.setattr(dtypes, "_dtype_seconds", lambda: (1.0, 7.0 if fastest == "float32" else 0.5))
+    monkeypatch.setattr(dtypes, "_measure_dtypes", lambda: (1.0, 7.0 if fastest == "float32" else 0.5))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert load_local(str(save_tiny(tmp_path / "model")), device="cpu", dtype="bfloat16").dtype == "bfloat16"

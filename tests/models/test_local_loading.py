@@ -139,7 +139,7 @@ def test_the_fastest_number_of_threads_is_chosen_once(
         return seconds[tried[-1]]
 
     monkeypatch.setattr("climassay.models.local.cpu_settings.usable_cores", lambda: 6)
-    monkeypatch.setattr("climassay.models.local.cpu_settings._mean_seconds", measured)
+    monkeypatch.setattr("climassay.models.local.cpu_settings._measure_mean_seconds", measured)
     assert choose_threads(lambda: None) == best == torch.get_num_threads()
     assert tried == [1, 2, 4, 6][: len(tried)]
     count = len(tried)

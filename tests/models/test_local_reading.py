@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.local.generation import PlainRows, SharedRows, rows_for
+from climassay.models.local.generation import PlainRows, SharedRows, create_rows
 from climassay.models.local.model import OptionReadings, TokenisedOptions, read_options
 from climassay.models.local.network import Network
 from climassay.models.local.prefix_tree import ForwardStep, PrefixTree, common_length
@@ -89,7 +89,7 @@ def test_a_model_without_attention_is_computed_plainly_and_right() -> None:
 
 
 def test_a_wrong_mask_is_noticed_by_the_check_before_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("climassay.models.local.network._same_branch", lambda segments: torch.tensor(True))
+    monkeypatch.setattr("climassay.models.local.network._create_branch_mask", lambda segments: torch.tensor(True))
     assert not SequenceReader(Network(tiny("llama"))).shares
 
 
@@ -157,7 +157,7 @@ def test_rows_keep_what_they_begin_with_once_and_continue_like_plain_sequences(a
 @pytest.mark.parametrize("architecture", ["llama", "gemma2-sliding-softcap", "recurrent"])
 def test_a_model_shares_the_beginnings_of_rows_where_that_has_been_tried(architecture: str) -> None:
     network = Network(tiny_recurrent() if architecture == "recurrent" else tiny(architecture))
-    rows = rows_for(network, SequenceReader(network))
+    rows = create_rows(network, SequenceReader(network))
     assert len(list(rows.admit([[*range(2, 200), last] for last in (5, 6, 7)]))) == 3
     assert (rows.tokens() < 3 * 199) == (architecture == "llama")
 
@@ -166,7 +166,7 @@ def test_a_model_shares_the_beginnings_of_rows_where_that_has_been_tried(archite
 def test_rows_continue_like_plain_sequences_while_others_come_and_go(architecture: str) -> None:
     model = tiny_recurrent() if architecture == "recurrent" else tiny(architecture)
     network = Network(model)
-    rows = rows_for(network, SequenceReader(network, pack=32))
+    rows = create_rows(network, SequenceReader(network, pack=32))
     assert isinstance(rows, PlainRows if architecture == "recurrent" else SharedRows)
     chance = random.Random(0)
     texts: list[list[int]] = []
@@ -196,7 +196,7 @@ tokens = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
     # 1 2 3 is common to all; 4 is common to two of them.
     sequences = [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6, 7], [1, 2, 3, 8]]
-    (step,) = PrefixTree(sequences).steps(pack=100, max_run=100)
+    (step,) = PrefixTree(sequences).steps(max_pack=100, max_run=100)
     assert step.n_cached == 0
     assert step.size == 8
     runs = {segment.tokens: segment for segment in step.segments}
@@ -209,7 +209,7 @@ def test_shared_beginnings_of_a_worked_example_are_computed_once() -> None:
 
 def test_a_chain_of_a_thousand_nested_sequences_needs_no_recursion() -> None:
     sequences = [list(range(length)) for length in range(1, 1500)]
-    steps = list(PrefixTree(sequences).steps(pack=10_000, max_run=10_000))
+    steps = list(PrefixTree(sequences).steps(max_pack=10_000, max_run=10_000))
     assert sum(step.size for step in steps) == 1499
 
 
@@ -220,7 +220,7 @@ def test_every_position_is_computed_once_after_the_right_tokens(
     tree = PrefixTree(sequences, cached=held)
     path = held
     seen: dict[tuple[int, int], int] = {}
-    for step in tree.steps(pack=pack, max_run=longest):
+    for step in tree.steps(max_pack=pack, max_run=longest):
         path = path[: step.n_cached]
         assert len(path) == step.n_cached
         assert len(step.segments) == 1 or step.size <= pack
@@ -241,7 +241,7 @@ def test_every_position_is_computed_once_after_the_right_tokens(
 
 @given(st.lists(tokens, min_size=1, max_size=12), st.integers(1, 20))
 def test_as_many_tokens_are_computed_as_there_are_different_beginnings(sequences: list[list[int]], pack: int) -> None:
-    steps = PrefixTree(sequences).steps(pack=pack, max_run=1000)
+    steps = PrefixTree(sequences).steps(max_pack=pack, max_run=1000)
     beginnings = {tuple(row[:length]) for row in sequences for length in range(1, len(row) + 1)}
     assert sum(step.size for step in steps) == len(beginnings)
 

@@ -283,7 +283,7 @@ def test_a_plain_layer_is_given_up_before_the_next_one_is_packed(packed, monkeyp
 
 
 def test_a_torch_that_cannot_pack_computes_plainly(folder, monkeypatch):
-    monkeypatch.setattr("climassay.models.local.network._operators", lambda: object())
+    monkeypatch.setattr("climassay.models.local.network._get_operators", lambda: object())
     model = load_local(str(folder), device="cpu", dtype="bfloat16").model
     assert pack_linear_layers(model) == 0
 

@@ -8,7 +8,7 @@ import pytest
 from api_server import ApiServer, Behaviour, Reply, by_hash
 from climassay.errors import ModelError
 from climassay.models import GenerationRequest, Message, OptionRequest, Sampling
-from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, LearnedCapabilities, rejected_parameters
+from climassay.models.openai.capabilities import CONTRADICTIONS, FILE_NAME, CapabilityLearner, rejected_parameters
 from climassay.models.openai.client import OpenAIModel
 from climassay.models.openai.pacing import RetryPolicy
 from climassay.models.openai.replies import parse_error_reply, parse_window
@@ -203,15 +203,15 @@ def test_one_odd_answer_does_not_undo_what_earlier_ones_have_shown(odd, tmp_path
 
 
 def test_several_writers_keep_what_each_has_learnt(tmp_path):
-    known = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
-    other = LearnedCapabilities("http://host/v1", "model 0", tmp_path)
+    known = [CapabilityLearner("http://host/v1", f"model {number}", tmp_path) for number in range(8)]
+    other = CapabilityLearner("http://host/v1", "model 0", tmp_path)
     jobs = [threading.Thread(target=one.note_window, args=(number + 1000,)) for number, one in enumerate(known)]
     jobs.append(threading.Thread(target=other.note_logprobs, args=("given",)))
     for job in jobs:
         job.start()
     for job in jobs:
         job.join()
-    read = [LearnedCapabilities("http://host/v1", f"model {number}", tmp_path).capabilities for number in range(8)]
+    read = [CapabilityLearner("http://host/v1", f"model {number}", tmp_path).capabilities for number in range(8)]
     assert [one.window for one in read] == [1000 + number for number in range(8)]
     assert read[0].logprobs == "given"
 
@@ -222,10 +222,10 @@ def test_several_writers_keep_what_each_has_learnt(tmp_path):
 )
 def test_a_file_that_does_not_fit_is_nothing_known(tmp_path, text):
     (tmp_path / FILE_NAME).write_text(text)
-    knowledge = LearnedCapabilities("http://host/v1", "m", tmp_path)
+    knowledge = CapabilityLearner("http://host/v1", "m", tmp_path)
     assert knowledge.capabilities.schema_support is None
     knowledge.note_schema("strict", SCHEMA)
-    assert LearnedCapabilities("http://host/v1", "m", tmp_path).capabilities.schema_support == "strict"
+    assert CapabilityLearner("http://host/v1", "m", tmp_path).capabilities.schema_support == "strict"
 
 
 def test_a_window_that_the_answer_does_not_fit_into_is_learnt_and_kept_to(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.models.openai.pacing import START, AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
+from climassay.models.openai.pacing import INITIAL_LIMIT, AdaptiveLimit, Clock, RetryPolicy, parse_retry_after
 from patience import PATIENCE
 
 NOW = 1_700_000_000.0
@@ -77,15 +77,15 @@ async def taken(limit, count):
 
 def succeed(limit, slots):
     for slot in slots:
-        limit.release(slot, succeeded=True, overloaded=False)
+        limit.release(slot, has_succeeded=True, is_overloaded=False)
 
 
 async def test_it_starts_low_and_doubles_each_round_trip_up_to_the_ceiling():
     limit = limit_of(100)
-    assert limit.limit == START
-    succeed(limit, await taken(limit, START))
-    assert limit.limit == 2 * START
-    succeed(limit, await taken(limit, 2 * START))
+    assert limit.limit == INITIAL_LIMIT
+    succeed(limit, await taken(limit, INITIAL_LIMIT))
+    assert limit.limit == 2 * INITIAL_LIMIT
+    succeed(limit, await taken(limit, 2 * INITIAL_LIMIT))
     assert limit.limit == 100
 
 
@@ -93,16 +93,16 @@ async def test_one_overload_halves_it_once_however_many_requests_were_under_way(
     limit = limit_of(32)
     slots = await taken(limit, 32)
     for slot in slots:
-        limit.release(slot, succeeded=False, overloaded=True)
+        limit.release(slot, has_succeeded=False, is_overloaded=True)
     assert limit.limit == 16
     later = await limit.acquire()
-    limit.release(later, succeeded=False, overloaded=True)
+    limit.release(later, has_succeeded=False, is_overloaded=True)
     assert limit.limit == 8
 
 
 async def test_after_an_overload_it_grows_by_one_each_round_trip():
     limit = limit_of(32)
-    limit.release(await limit.acquire(), succeeded=False, overloaded=True)
+    limit.release(await limit.acquire(), has_succeeded=False, is_overloaded=True)
     assert limit.limit == 16
     succeed(limit, await taken(limit, 16))
     assert 16.9 < limit.limit <= 17

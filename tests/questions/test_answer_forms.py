@@ -44,6 +44,18 @@ def test_the_field_cases_are_read():
         ("B. It absorbs most.", 1),
         ("helium", None),
         ("carbon", None),
+        ("I would go with carbon dioxide.", 1),
+        ("The answer is carbon dioxide (CO2).", 1),
+        ("Argon is a bad answer; carbon dioxide is right.", 1),
+        ("Argon and neon are noble gases.", None),
+        ("It is not argon.", None),
+        ("The passage speaks of argon.", None),
+        ("A) ✗\nB) ✓\nC) ✗\nD) ✗", 1),
+        ("Answer: **B**\n\nA) ✗\nB) ✓\nC) ✗\nD) ✗", 1),
+        ("Answer: **C**\n\nA) ✗\nB) ✓\nC) ✗\nD) ✗", None),
+        ("A - incorrect\nB - correct\nC - incorrect\nD - incorrect", 1),
+        ("A: True\nB: True\nC: False\nD: False", None),
+        ("Wait, actually it's D. No — B. Yes, B.", None),
     ],
 )
 def test_the_texts_of_options_are_read_and_contradictions_choose_nothing(text, expected):

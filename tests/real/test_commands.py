@@ -206,8 +206,68 @@ def _summaries(folder):
 
 def test_a_draft_is_read_for_certainty(command, tmp_path):
     file = tmp_path / "draft.md"
-    file.write_text("# Ice\n\nIt is likely (90%) that the glacier melts (high confidence).\n", encoding="utf-8")
-    assert command("confidence lint", file, code=1)["findings"]
+    file.write_text("# Ice\n\nIt is likely (90%) that the glacier melts (hihg confidence).\n", encoding="utf-8")
+    (checked,) = command("confidence lint", file, code=1)["files"]
+    # The rules find the misspelt level, whatever the model finds.
+    assert checked["by_rule"]["misspelt-term"] == 1
+
+
+def test_topics_are_named(command, tmp_path):
+    subjects = ("sea level", "ice sheet", "glacier", "drought", "rainfall", "heatwave", "forest", "crop yield")
+    lines = [
+        f"The {subject} of region {n} will change by {n} per cent (high confidence)."
+        for subject in subjects
+        for n in range(6)
+    ]
+    file, statements, topics = (tmp_path / name for name in ("report.md", "statements.jsonl", "topics.json"))
+    file.write_text("# Changes\n\n" + "\n\n".join(lines) + "\n", encoding="utf-8")
+    command("confidence extract", file, "--output", statements, option=None)
+    named = ("--topics", "3", "--min-cluster-size", "4", "--output", topics)
+    assert command("confidence topics", statements, *named)
+
+
+def test_questions_are_judged_valid_or_not(command, tmp_path):
+    file = tmp_path / "questions.csv"
+    file.write_text(
+        "question,answer,context,valid\n"
+        "What melts in summer?,The glacier,The glacier melts in summer.,1\n"
+        "What rises?,Bread,The sea level rises.,0\n",
+        encoding="utf-8",
+    )
+    judged = command("generate validate evaluate", f"prompted:{MODEL}", file, *SERVER, option=None)
+    assert judged
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The primer as tasks of lm-evaluation-harness and Inspect."""
+    from climassay.integrations import publish_benchmark
+
+    folder = tmp_path_factory.mktemp("published") / "primer"
+    publish_benchmark("primer", folder)
+    return folder
+
+
+def test_a_task_of_the_harness_is_run(command, published):
+    task = ("climassay_primer_mcq_letter_base", "--include-path", published / "lm_eval", "--chat-template")
+    assert command("evaluate lm-eval", *task, "--limit", "2")
+
+
+def test_a_task_of_inspect_is_run(command, published):
+    assert command("evaluate inspect", f"{published / 'inspect_tasks.py'}@mcq", "--limit", "2")
+
+
+@only_local
+def test_a_statement_is_inserted_among_those_of_known_level(command, tmp_path):
+    levels = ("low", "medium", "high", "very high")
+    anchors = tmp_path / "anchors.jsonl"
+    file = tmp_path / "known.md"
+    file.write_text(
+        "# Ice\n\n" + "".join(f"Glacier {n} melts ({levels[n % 4]} confidence). " for n in range(24)), encoding="utf-8"
+    )
+    command("confidence extract", file, "--output", anchors, option=None)
+    options = ("--anchors", anchors, "--train-items", "16", "--layer", "-8")
+    assert command("confidence tag insert", "Sea level will rise for centuries.", *options)
 
 
 def test_answers_are_marked_by_a_judge(command, tmp_path):

@@ -26,12 +26,14 @@ ExportFormat = LabelFormat | Literal["rubrics", "questions"]
 
 
 def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) -> Shown:
-    """Open a dataset for annotation, or change its settings; settings not given stay as they are.
+    """Open a dataset for annotation, or change its annotation settings.
+
+    Settings that are not given keep their values.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        **changes: Settings of :class:`climassay.generation.annotation.AnnotationSettings`; None leaves one as it is.
+        **changes: New settings (:class:`climassay.generation.annotation.AnnotationSettings`); None keeps a setting.
 
     Raises:
         InputError: The dataset does not exist, or a setting is invalid.
@@ -51,17 +53,17 @@ def open_annotation(dataset: str, *, workspace: Place = None, **changes: Any) ->
 def begin_dataset(
     session: Session, dataset: str, origin: Mapping[str, Any], drafts: "Iterable[StoredDraft]", **changes: Any
 ) -> Shown:
-    """Create a dataset from drafts and open it for annotation; existing drafts stay unchanged.
+    """Create a dataset from drafts and open it for annotation; drafts that the dataset already has stay unchanged.
 
     Raises:
-        InputError: The dataset was begun with other items.
+        InputError: The dataset exists and was created from other items.
     """
     from climassay.generation.dataset_store import DatasetStore
 
     store = DatasetStore(session.records)
     store.begin(dataset, dict(origin))
-    there = {draft.id for draft in store.drafts(dataset)}
-    store.save(dataset, [draft for draft in drafts if draft.draft.id not in there])
+    existing_ids = {draft.id for draft in store.drafts(dataset)}
+    store.save(dataset, [draft for draft in drafts if draft.draft.id not in existing_ids])
     return open_annotation(dataset, workspace=session, **changes)
 
 
@@ -73,53 +75,54 @@ def annotate_questions(
     annotators: Sequence[str] = (),
     workspace: Place = None,
 ) -> Shown:
-    """Have people judge your own questions in the browser; see export --format questions.
+    """Have annotators judge your own questions in the browser.
 
-    Running it again changes only the overlap and who annotates.
+    ``climassay annotate export --format questions`` exports the accepted questions. A second call for the same dataset
+    changes only its overlap and its annotators.
 
     Args:
-        questions: Questions with answers (JSONL, CSV ...), with the passages that they rest on if there are any; or
-            primer.
+        questions: File of questions with answers (JSONL, CSV ...) and, if available, their source passages; or
+            ``primer``.
         dataset: Name of a new dataset for the questions.
-        overlap: Number of labels per question, by different people.
-        annotators: User who annotates them, by default everybody who may; repeat.
-        workspace: Where the dataset lies.
+        overlap: Number of annotators who label each question.
+        annotators: User who annotates them; can be repeated. By default every user with the right to annotate.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read or has no question to judge, or the dataset was begun with something else.
+        InputError: The file cannot be read or has no question to judge, or the dataset was created from other items.
     """
     from climassay.generation.annotation.own_questions import question_drafts
 
-    read = read_questions(questions)
-    drafts = list(question_drafts(read.questions))
-    n_long = len(read.questions) - len(drafts)
+    question_set = read_questions(questions)
+    drafts = list(question_drafts(question_set.questions))
+    n_long = len(question_set.questions) - len(drafts)
     if not drafts:
         raise InputError(
             f"{questions} has only long-form questions: climassay annotate rubrics has people write their rubrics."
         )
     with Session.opened(workspace) as session:
         changes = {"overlap": overlap, "annotators": tuple(annotators) or None}
-        opened = begin_dataset(session, dataset, {"questions": read.sha256}, drafts, **changes)
-    left_out = [f"{counted(n_long, 'long-form question')} left out: see climassay annotate rubrics."] if n_long else []
-    return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
+        result = begin_dataset(session, dataset, {"questions": question_set.sha256}, drafts, **changes)
+    notes = [f"{counted(n_long, 'long-form question')} left out: see climassay annotate rubrics."] if n_long else []
+    return replace(result, noted=(*question_set.skipped, *notes, *result.noted))
 
 
 def annotate_answers(
     run: str, dataset: str, *, overlap: int = 1, annotators: Sequence[str] = (), workspace: Place = None
 ) -> Shown:
-    """Have people judge a model's freeform answers in the browser, without saying whose they are.
+    """Have annotators judge a model's freeform answers in the browser, without showing them the model's name.
 
-    Long answers are rated with climassay evaluate blind --dataset.
+    For long answers, use ``climassay evaluate blind --dataset``.
 
     Args:
-        run: Id of a run of climassay evaluate run; see climassay records runs.
+        run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
         dataset: Name of a new dataset for the answers.
-        overlap: Number of labels per answer, by different people.
-        annotators: User who annotates them, by default everybody who may; repeat.
-        workspace: Where run and dataset lie.
+        overlap: Number of annotators who label each answer.
+        annotators: User who annotates them; can be repeated. By default every user with the right to annotate.
+        workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such run, it has no freeform answer, or the dataset was begun with something else.
+        InputError: The run does not exist or has no freeform answer, or the dataset was created from other items.
     """
     from climassay import evaluation
     from climassay.generation.annotation.own_questions import answer_drafts
@@ -133,41 +136,44 @@ def annotate_answers(
 
 
 def collect_rubrics(questions: str | Path, dataset: str, *, overlap: int = 2, workspace: Place = None) -> Shown:
-    """Have people write rubrics for long-form questions in the browser; see export --format rubrics.
+    """Have annotators write rubrics for long-form questions in the browser.
 
-    Running it again changes only the overlap.
+    ``climassay annotate export --format rubrics`` exports the finished rubrics. A second call for the same dataset
+    changes only its overlap.
 
     Args:
-        questions: Long-form questions (JSONL, CSV, .txt ...), with or without rubrics to begin with.
+        questions: File of long-form questions (JSONL, CSV, .txt ...), with or without initial rubrics.
         dataset: Name of a new dataset for the questions.
-        overlap: Number of rubrics per question, by different people.
+        overlap: Number of annotators who write a rubric for each question.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read or has no long-form question, or the dataset was begun with other items.
+        InputError: The file cannot be read or has no long-form question, or the dataset was created from other items.
     """
     from climassay.generation.annotation.long_answers import rubric_drafts
 
-    read = read_questions(questions)
-    result = read.of_kind("longform")
-    if not result:
+    question_set = read_questions(questions)
+    long_questions = question_set.of_kind("longform")
+    if not long_questions:
         raise InputError(
             f"{questions} has no long-form question, for which rubrics are written: where one has an answer and no "
             "rubric, its kind must be given as longform."
         )
-    n_others = len(read.questions) - len(result)
+    n_other_questions = len(question_set.questions) - len(long_questions)
     with Session.opened(workspace) as session:
-        opened = begin_dataset(session, dataset, {"rubrics": read.sha256}, rubric_drafts(result), overlap=overlap)
-    left_out = [f"{counted(n_others, 'question')} of other kinds left out."] if n_others else []
-    return replace(opened, noted=(*read.skipped, *left_out, *opened.noted))
+        result = begin_dataset(
+            session, dataset, {"rubrics": question_set.sha256}, rubric_drafts(long_questions), overlap=overlap
+        )
+    notes = [f"{counted(n_other_questions, 'question')} of other kinds left out."] if n_other_questions else []
+    return replace(result, noted=(*question_set.skipped, *notes, *result.noted))
 
 
 def annotation_status(dataset: str, annotator: str | None = None, *, workspace: Place = None) -> Shown:
-    """Show a dataset's progress and what each annotator did.
+    """Show the progress of a dataset's annotation and statistics on each annotator.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
-        annotator: Also show this annotator's progress.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
+        annotator: Annotator whose own progress is shown as well.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -175,13 +181,13 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     """
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
-        progress, people = store.progress(dataset, annotator), store.annotators(dataset)
-        new, validator = store.new_labels(dataset), store.validator(dataset)
+        progress, annotators = store.progress(dataset, annotator), store.annotators(dataset)
+        n_new_labels, validator = store.new_labels(dataset), store.validator(dataset)
     rows = [
         ("items", str(progress.items)),
         ("settled", str(progress.settled)),
         ("conflicts", str(progress.conflicts)),
-        ("settled since the last training", str(new)),
+        ("settled since the last training", str(n_new_labels)),
         ("validator", validator or "none yet"),
     ]
     if annotator is not None:
@@ -194,26 +200,28 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
     columns = ("annotator", "labels", "accepted", "confirmed", "median seconds", "edits", "skips", "adjudications")
     cells = [
         (
-            person.annotator,
-            str(person.labels),
-            _estimate(person.accepted),
-            _estimate(person.agreement),
-            "-" if person.median_seconds is None else f"{person.median_seconds:.0f}",
-            *(str(count) for count in (person.edits, person.skips, person.adjudications)),
+            summary.annotator,
+            str(summary.labels),
+            _format_estimate(summary.accepted),
+            _format_estimate(summary.agreement),
+            "-" if summary.median_seconds is None else f"{summary.median_seconds:.0f}",
+            *(str(count) for count in (summary.edits, summary.skips, summary.adjudications)),
         )
-        for person in people
+        for summary in annotators
     ]
     if cells:
         tables.append(Table.of("Annotators", columns, cells))
-    facts = {**asdict(progress), "new_labels": new, "validator": validator, "annotators": people}
-    return Shown({"dataset": dataset, **facts}, tables, [asdict(person) for person in people])
+    facts = {**asdict(progress), "new_labels": n_new_labels, "validator": validator, "annotators": annotators}
+    return Shown({"dataset": dataset, **facts}, tables, [asdict(summary) for summary in annotators])
 
 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
-    """Measure agreement of annotators: Cohen's and Fleiss' kappa, Krippendorff's alpha, ratings, rubrics.
+    """Measure the agreement of annotators on labels, ratings or rubrics.
+
+    Labels have Cohen's and Fleiss' kappa and Krippendorff's alpha, ratings Krippendorff's alpha.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -225,37 +233,37 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
         store.progress(dataset)
-        result = store.agreement(dataset)
+        agreement = store.agreement(dataset)
         items = list(store.items(dataset))
         ratings = rating_agreement(items)
         if any(is_rubric(item.draft.wording) for item in items):
-            return _rubric_agreement(dataset, rubric_agreement(items, session.encoder()))
+            return _rubric_agreement_result(dataset, rubric_agreement(items, session.encoder()))
     if ratings:
-        cells = [(name, str(rating.n), _estimate(rating)) for name, rating in ratings.items()]
+        cells = [(name, str(rating.n), _format_estimate(rating)) for name, rating in ratings.items()]
         columns = ("rated", "by two or more", "Krippendorff's alpha (95% interval)")
         return Shown({"dataset": dataset, "ratings": ratings}, (Table.of("Agreement on ratings", columns, cells),))
     rows = [
-        ("raw agreement", _estimate(result.raw)),
-        ("Fleiss' kappa", _estimate(result.fleiss)),
-        ("Krippendorff's alpha", _estimate(result.krippendorff)),
-        *((f"Cohen's kappa, {pair.first} and {pair.second}", _estimate(pair.kappa)) for pair in result.pairs),
+        ("raw agreement", _format_estimate(agreement.raw)),
+        ("Fleiss' kappa", _format_estimate(agreement.fleiss)),
+        ("Krippendorff's alpha", _format_estimate(agreement.krippendorff)),
+        *((f"Cohen's kappa, {pair.first} and {pair.second}", _format_estimate(pair.kappa)) for pair in agreement.pairs),
     ]
-    table = Table.of(f"Agreement on {result.items} items", ("", "value (95% interval)"), rows, left=2)
-    none = () if result.items else ("No item has labels of two annotators yet.",)
-    return Shown({"dataset": dataset, **asdict(result)}, (table,), noted=none)
+    table = Table.of(f"Agreement on {agreement.items} items", ("", "value (95% interval)"), rows, left=2)
+    notes = () if agreement.items else ("No item has labels of two annotators yet.",)
+    return Shown({"dataset": dataset, **asdict(agreement)}, (table,), noted=notes)
 
 
-def _rubric_agreement(dataset: str, agreement: "RubricAgreement | None") -> Shown:
+def _rubric_agreement_result(dataset: str, agreement: "RubricAgreement | None") -> Shown:
     if agreement is None:
         return Shown({"dataset": dataset, "rubrics": None}, noted=("No question has rubrics by two people yet.",))
     rows = [
-        ("criteria that both have", _estimate(agreement.shared)),
+        ("criteria that both have", _format_estimate(agreement.shared)),
         (
             "the same between halves of one rubric, which share nothing",
             "-" if agreement.floor is None else f"{agreement.floor:.2f}",
         ),
-        ("Krippendorff's alpha of must or should, where both have it", _estimate(agreement.levels)),
-        ("Krippendorff's alpha of weights, where both have it", _estimate(agreement.weights)),
+        ("Krippendorff's alpha of must or should, where both have it", _format_estimate(agreement.levels)),
+        ("Krippendorff's alpha of weights, where both have it", _format_estimate(agreement.weights)),
     ]
     title = f"Agreement on the rubrics of {counted(agreement.questions, 'question')}"
     pairs = counted(agreement.matched, "pair")
@@ -264,7 +272,7 @@ def _rubric_agreement(dataset: str, agreement: "RubricAgreement | None") -> Show
     return Shown({"dataset": dataset, "rubrics": agreement}, (table,))
 
 
-def _estimate(estimate: "Estimate | ResampledEstimate | None") -> str:
+def _format_estimate(estimate: "Estimate | ResampledEstimate | None") -> str:
     if estimate is None:
         return "-"
     interval = "no interval" if estimate.interval is None else " to ".join(f"{end:.2f}" for end in estimate.interval)
@@ -279,14 +287,17 @@ def export_labels(
     users: Path | str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Write experts' labels: everything (jsonl), current labels for a spreadsheet or tool, rubrics, or questions.
+    """Write a dataset's labels, finished rubrics or accepted questions to a file.
+
+    The format jsonl holds all labels, skips and comments. The other formats of labels hold each annotator's current
+    labels, for a spreadsheet or a labelling tool.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
-        output: File (jsonl, csv, xlsx), or folder of other tools.
-        form: Format of the labels, by default by the ending; or rubrics, written as questions; or questions, the
-            accepted ones in their final wording.
-        users: JSON object that maps annotators to user ids, for argilla.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
+        output: File to write (.jsonl, .csv, .xlsx), or folder for a labelling tool.
+        form: Format of the labels, by default chosen by the suffix of the file; ``rubrics`` for questions with their
+            finished rubrics; or ``questions`` for the accepted questions in their final wording.
+        users: JSON file that maps annotators to Argilla's user ids.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -296,28 +307,28 @@ def export_labels(
 
     output = Path(output)
     users = None if users is None else Path(users)
-    chosen = form or ("csv" if output.suffix.lower() == ".xlsx" else _form_of(output))
+    label_format = form or ("csv" if output.suffix.lower() == ".xlsx" else _infer_format(output))
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
         store.progress(dataset)
         settings = store.settings(dataset)
-        if chosen == "rubrics":
+        if label_format == "rubrics":
             return _export_rubrics(dataset, output, list(store.items(dataset)))
-        if chosen == "questions":
+        if label_format == "questions":
             return _export_questions(dataset, output, list(store.items(dataset)), settings.overlap)
-        if chosen == "jsonl":
+        if label_format == "jsonl":
             labels, skipped = store.labels(dataset, current=False), store.skipped(dataset)
             count = annotation.write_annotations(output, dataset, settings, labels, skipped, store.comments(dataset))
-        elif chosen == "csv":
+        elif label_format == "csv":
             count = annotation.write_table(output, store.items(dataset))
-        elif chosen == "label-studio":
+        elif label_format == "label-studio":
             write_label_studio(output, store.items(dataset), confidence=not settings.hide_confidence)
             count = len(store.labels(dataset))
         else:
             _, count = write_argilla(
-                output, dataset, store.items(dataset), overlap=settings.overlap, users=_users(users)
+                output, dataset, store.items(dataset), overlap=settings.overlap, users=_load_user_ids(users)
             )
-    data = {"dataset": dataset, "output": output, "format": chosen, "labels": count}
+    data = {"dataset": dataset, "output": output, "format": label_format, "labels": count}
     return Shown(data, printed_lines=(f"Wrote {counted(count, 'label')} to {output}",))
 
 
@@ -334,7 +345,7 @@ def _export_rubrics(dataset: str, output: Path, items: "list[AnnotationItem]") -
     write_rows(output, rows)
     data = {"dataset": dataset, "output": output, "format": "rubrics", "questions": len(rows)}
     sentence = f"Wrote {counted(len(rows), 'question')} with rubrics to {output}"
-    return _with_unsettled(data, sentence, rubric_items, "rubrics")
+    return _export_result(data, sentence, rubric_items, "rubrics")
 
 
 def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]", overlap: int) -> Shown:
@@ -347,11 +358,11 @@ def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]",
     n_rejected = sum(item.state == "settled" for item in items) - len(rows)
     data = {"dataset": dataset, "output": output, "format": "questions", "questions": len(rows), "rejected": n_rejected}
     sentence = f"Wrote {counted(len(rows), 'accepted question')} to {output}; {n_rejected} rejected."
-    return _with_unsettled(data, sentence, items, "labels")
+    return _export_result(data, sentence, items, "labels")
 
 
-def _with_unsettled(data: dict[str, Any], sentence: str, items: "Sequence[AnnotationItem]", awaited: str) -> Shown:
-    """Return the result of an export, with the number of items that are not settled."""
+def _export_result(data: dict[str, Any], sentence: str, items: "Sequence[AnnotationItem]", awaited: str) -> Shown:
+    """Return an export's result, with notes on how many items still wait for ``awaited`` (labels or rubrics)."""
     states = Counter(item.state for item in items)
     noted = [f"{states['open']} still wait for {awaited}."] if states["open"] else []
     noted += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
@@ -370,10 +381,10 @@ def import_labels(
     """Import labels from a file; importing them again changes nothing.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
-        file: File that export wrote, or a tool's own export (JSON).
-        form: Format of the labels; by default by the ending.
-        users: JSON object that maps annotators to user ids, for argilla.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
+        file: File written by ``climassay annotate export``, or a labelling tool's own export (JSON).
+        form: Format of the labels; by default chosen by the suffix of the file.
+        users: JSON file that maps annotators to Argilla's user ids.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -383,32 +394,32 @@ def import_labels(
 
     file = Path(file)
     users = None if users is None else Path(users)
-    chosen = form or _form_of(file)
+    label_format = form or _infer_format(file)
     with Session.opened(workspace) as session:
         store = annotation.AnnotationStore(session.records)
         store.progress(dataset)
-        if chosen == "jsonl":
-            result = annotation.read_annotations(file)
+        if label_format == "jsonl":
+            label_file = annotation.read_annotations(file)
         else:
             drafts = {item.draft.id: item.draft for item in store.items(dataset)}
-            if chosen == "csv":
-                result = annotation.read_table(file, drafts)
-            elif chosen == "label-studio":
-                result = read_label_studio(file, drafts)
+            if label_format == "csv":
+                label_file = annotation.read_table(file, drafts)
+            elif label_format == "label-studio":
+                label_file = read_label_studio(file, drafts)
             else:
-                result = read_argilla(file, drafts, _users(users))
-        imported = store.import_labels(dataset, result.labels, result.skips, result.comments)
-    refused = [*result.unreadable, *imported.refused]
+                label_file = read_argilla(file, drafts, _load_user_ids(users))
+        imported = store.import_labels(dataset, label_file.labels, label_file.skips, label_file.comments)
+    rejection_messages = [*label_file.unreadable, *imported.refused]
     counts = {name: getattr(imported, name) for name in ("stored", "known", "withdrawn", "comments")}
     sentence = (
         f"{counted(imported.stored, 'label')} stored, {imported.known} known before, {imported.withdrawn} withdrawn."
     )
     sentence += f" {counted(imported.comments, 'comment')} stored." if imported.comments else ""
-    data = {"dataset": dataset, "format": chosen, **counts, "refused": refused}
-    return Shown(data, printed_lines=(sentence,), noted=refused)
+    data = {"dataset": dataset, "format": label_format, **counts, "refused": rejection_messages}
+    return Shown(data, printed_lines=(sentence,), noted=rejection_messages)
 
 
-def _form_of(file: Path) -> LabelFormat:
+def _infer_format(file: Path) -> LabelFormat:
     match file.suffix.lower():
         case ".jsonl":
             return "jsonl"
@@ -417,16 +428,16 @@ def _form_of(file: Path) -> LabelFormat:
     raise InputError(f"{file} does not show its format: add --format jsonl, csv, label-studio or argilla.")
 
 
-def _users(file: Path | None) -> dict[str, str]:
+def _load_user_ids(file: Path | None) -> dict[str, str]:
     if file is None:
         return {}
     try:
-        result = parse_json(read_text(file))
-        if not isinstance(result, dict) or not all(isinstance(row, str) for row in result.values()):
+        user_ids = parse_json(read_text(file))
+        if not isinstance(user_ids, dict) or not all(isinstance(row, str) for row in user_ids.values()):
             raise ValueError('it should look like {"anna": "6b1b3e0c-..."}')
     except (OSError, ValueError) as error:
         raise InputError(f"{file} does not map annotators to Argilla users: {error}.") from None
-    return result
+    return user_ids
 
 
 def retrain_validator(
@@ -440,16 +451,16 @@ def retrain_validator(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a validator on the settled labels, judge the waiting items, and put the least certain first.
+    """Train a validator on the settled labels, apply it to the open items, and queue the least certain items first.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
-        method: Kind of validator, by its features.
-        model: Local model for a probe.
-        encoder: Encoder whose vectors are used, or none.
-        precision: Minimum share of valid questions among the accepted ones, for example 0.95.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
+        method: ``features`` of text and embeddings, or a ``probe`` of a model's hidden states.
+        model: Local model whose hidden states a probe uses.
+        encoder: Encoder whose embeddings are used as features, or ``none``.
+        precision: Minimum proportion of valid questions among those that the validator accepts, for example 0.95.
         folds: Number of cross-validation folds.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -471,9 +482,9 @@ def retrain_validator(
             seed=seed,
             progress=progress,
         )
-    figures = result.cross_validated
+    scores = result.cross_validated
     sentence = (
-        f"{result.validator}: {result.labels} labels, {result.invalid} invalid; AUROC {figures['auroc']:.3f} "
-        f"({figures['auroc_low']:.3f} to {figures['auroc_high']:.3f}). {result.judged} items judged and put in order."
+        f"{result.validator}: {result.labels} labels, {result.invalid} invalid; AUROC {scores['auroc']:.3f} "
+        f"({scores['auroc_low']:.3f} to {scores['auroc_high']:.3f}). {result.judged} items judged and put in order."
     )
     return Shown({"dataset": dataset, **asdict(result)}, printed_lines=(sentence,))

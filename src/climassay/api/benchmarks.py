@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Models = Generator | str | Sequence[Generator | str]
-"""Models: names, which are loaded one after the other, or loaded models, which stay open."""
+"""One or several models, each a name or a loaded model. Named models are loaded in turn; loaded models stay open."""
 
 
 def evaluate(
@@ -47,21 +47,22 @@ def evaluate(
 
     Args:
         questions: ``primer`` (the bundled questions), a question file, or a set of questions.
-        models: Name of a model, a loaded model, or several; of several names one is loaded at a time.
+        models: Name of a model, a loaded model, or several of them; of several named models one is loaded at a time.
         settings: Names of settings such as ``default``, ``few-shot:POOL`` and ``rag:COLLECTION``; see
             :mod:`climassay.evaluation.settings`.
-        metrics: Names of metrics (:data:`climassay.metrics.METRICS`) to compute and compare; only kinds of questions
-            that they score are asked. By default all metrics are computed, and one or two for each kind are compared.
-        judge: Name of a strong model that marks freeform answers (``judged_accuracy``).
-        scoring: Scoring of multiple-choice answers: ``likelihood`` of the letters, generated ``letter``, or likelihood
-            of the options' ``text``; :mod:`climassay.evaluation.tasks` has the others. Several scorings are compared.
-        permutations: Option orders per question; with more than 1, position bias is measured.
-        passages: Passages per question in settings with retrieval.
-        examples: Examples per prompt in few-shot settings.
-        limit: Maximum number of questions of each kind, drawn by the seed.
-        seed: Seed of draws and resampling.
+        metrics: Names of metrics (:data:`climassay.metrics.METRICS`) to compute and compare; questions of kinds that
+            none of them scores are skipped. By default all metrics are computed, and one or two per kind compared.
+        judge: Name of a strong model that grades freeform answers (``judged_accuracy``).
+        scoring: Way of scoring multiple-choice answers: ``likelihood`` of the letters, ``letter`` for a generated
+            letter, ``text`` for the likelihood of the options' texts, or another scoring of
+            :mod:`climassay.evaluation.tasks`. If there are several, their results are compared.
+        permutations: Number of option orders per question; with more than one, position bias is measured.
+        passages: Number of passages per question in settings with retrieval.
+        examples: Number of examples per prompt in few-shot settings.
+        limit: Maximum number of questions of each kind, drawn at random.
+        seed: Random seed for sampling and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        on_answers: Called with the number of new answers.
+        on_answers: Function that is called with the number of new answers.
 
     Raises:
         InputError: The questions cannot be read, two models have the same name, a metric is unknown or scores none of
@@ -79,15 +80,15 @@ def evaluate(
 
     question_set = read_questions(questions) if isinstance(questions, (str, Path)) else questions
     kinds = tuple(dict.fromkeys(question.kind for question in question_set.questions))
-    scored = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
+    scored_kinds = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
-        specs, loaded = model_specs(models, session)
+        specs, loaded = make_model_specs(models, session)
         plan = evaluation.ExperimentPlan(
             name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
             models=specs,
             settings=_setting_specs(settings, passages, examples, seed),
-            tasks=scored or kinds,
+            tasks=scored_kinds or kinds,
             **({"scoring": scoring} if isinstance(scoring, str) else {"scorings": tuple(scoring)}),
             permutations=permutations,
             limit=limit,
@@ -95,20 +96,20 @@ def evaluate(
             metrics=MetricSpec(names=tuple(metrics), judge=None if judge is None else evaluation.ModelSpec(judge)),
         )
         check_plan(plan, "The call")
-        done = _run(
+        experiment = _run_experiment(
             plan, {question_set.name: evaluation.limit_questions(question_set, plan)}, loaded, session, on_answers
         )
-        return _scored(done, plan, {question_set.name: question_set.skipped})
+        return _score(experiment, plan, {question_set.name: question_set.skipped})
 
 
 def run_plan(
     plan: "ExperimentPlan", *, loaded: Mapping[str, Generator] | None = None, workspace: Place = None
 ) -> Evaluation:
-    """Run a whole experiment, as ``climassay evaluate run`` does.
+    """Run the experiment of a plan, as ``climassay evaluate run`` does.
 
     Args:
-        plan: Models, settings, tasks and benchmarks; :func:`climassay.evaluation.load_plan` reads one from a file.
-        loaded: Loaded models by the label of the plan's model that they replace; they stay open.
+        plan: Plan with models, settings, tasks and benchmarks; :func:`climassay.evaluation.load_plan` loads one.
+        loaded: Loaded models by label; each is used in place of the plan's model with that label, and stays open.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -117,15 +118,17 @@ def run_plan(
     """
     with Session.opened(workspace) as session:
         sets = {spec.name: evaluation.read_benchmark(spec, plan) for spec in plan.benchmarks}
-        done = _run(plan, sets, loaded or {}, session)
-        return _scored(done, plan, {name: question_set.skipped for name, question_set in sets.items()})
+        experiment = _run_experiment(plan, sets, loaded or {}, session)
+        return _score(experiment, plan, {name: question_set.skipped for name, question_set in sets.items()})
 
 
 def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace: Place = None) -> Evaluation:
-    """Run an experiment: models x settings x tasks x benchmarks. Run it again to go on where it was interrupted.
+    """Run every model in every setting on every task of every benchmark of an experiment file.
+
+    Answers are stored, so that running the same file again resumes an interrupted experiment.
 
     Args:
-        file: The experiment, see climassay evaluate init.
+        file: Experiment file, such as the one written by ``climassay evaluate init``.
         limit: Maximum number of questions per task and benchmark, drawn at random.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -150,25 +153,29 @@ def _setting_specs(names: Sequence[str], passages: int, examples: int, seed: int
     return tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in names)
 
 
-def model_specs(
+def make_model_specs(
     models: Models, session: Session, *, whole_names: bool = False
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
-    """Return the model specifications of a plan and the loaded models, both by label; load a single named model."""
-    listed = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
-    options = session.options.fitting_each(model for model in listed if isinstance(model, str))
+    """Return the plan's specifications of models, and the loaded models by label.
+
+    A model that is named alone is loaded in the session. Several named models are loaded one after the other later.
+    ``whole_names`` uses complete names, such as ``local:smollm2``, as labels.
+    """
+    models_to_run = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    options = session.options.fitting_each(model for model in models_to_run if isinstance(model, str))
     specs: list[evaluation.ModelSpec] = []
     loaded: dict[str, Generator] = {}
-    for model in listed:
+    for model in models_to_run:
         name = model if isinstance(model, str) else model.name
         model_options = options[model] if isinstance(model, str) else ModelOptions()
         label = name if whole_names else ""
         specs.append(evaluation.ModelSpec.from_options(model_options, name=name, label=label))
-        if not isinstance(model, str) or len(listed) == 1:
+        if not isinstance(model, str) or len(models_to_run) == 1:
             loaded[specs[-1].display_name] = session.model(model)
     return tuple(specs), loaded
 
 
-def _run(
+def _run_experiment(
     plan: "ExperimentPlan",
     sets: "Mapping[str, QuestionSet]",
     loaded: Mapping[str, Generator],
@@ -177,7 +184,7 @@ def _run(
     *,
     command: str | None = None,
 ) -> "Experiment":
-    """Run and record a whole plan; ``loaded`` holds models by label, which stay open."""
+    """Run and record an experiment, showing progress; the models in ``loaded`` (by label) stay open."""
     from climassay.api.judges import side_by_side_judge
     from climassay.evaluation import count_answers
     from climassay.evaluation.results import COMMANDS
@@ -187,15 +194,15 @@ def _run(
     with ExitStack() as tasks:
         task = tasks.enter_context(session.progress.task("Asking", n_answers))
         trainings: dict[str, Task] = {}
-        ending: list[Task] = []
+        final_tasks: list[Task] = []
 
         def on_training(name: str, step: int, steps: int, loss: float) -> None:
             if name not in trainings:
                 trainings[name] = tasks.enter_context(session.progress.task("", steps))
             trainings[name].update(description=f"Training {name}, validation loss {loss:.3f}", completed=step)
 
-        def on_cell(cell: "Cell", what: str) -> None:
-            verb = "Scoring" if what == "scored" else "Asking"
+        def on_cell(cell: "Cell", stage: str) -> None:
+            verb = "Scoring" if stage == "scored" else "Asking"
             task.update(description=f"{verb} {cell.model}, {cell.setting}, {cell.task}")
 
         def on_answer(count: int) -> None:
@@ -209,11 +216,11 @@ def _run(
             task.update(total=n_answers)
 
         def on_end(words: str) -> None:
-            if not ending:
-                ending.append(tasks.enter_context(session.progress.task(words)))
-            ending[0].update(description=words)
+            if not final_tasks:
+                final_tasks.append(tasks.enter_context(session.progress.task(words)))
+            final_tasks[0].update(description=words)
 
-        opened = evaluation.open_resources(
+        base_resources = evaluation.open_resources(
             plan,
             session.workspace,
             prompts=templates,
@@ -224,7 +231,7 @@ def _run(
 
         def open_model(spec: "ModelSpec", adapter: Path | None = None) -> Generator:
             loaded_model = loaded.get(spec.display_name) if adapter is None else None
-            return loaded_model or opened.open_model(spec, adapter)
+            return loaded_model or base_resources.open_model(spec, adapter)
 
         loaded_models, harnesses = tuple(loaded.values()), {}
         if plan.lm_eval.tasks:
@@ -239,7 +246,7 @@ def _run(
             plan,
             sets,
             replace(
-                opened,
+                base_resources,
                 open_model=open_model,
                 shared_models=loaded_models,
                 harnesses=harnesses,
@@ -253,12 +260,12 @@ def _run(
         )
 
 
-def _scored(done: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Sequence[str]]) -> Evaluation:
-    return Evaluation(done, evaluation.score_experiment(done, seed=plan.seed), skipped)
+def _score(experiment: "Experiment", plan: "ExperimentPlan", skipped: Mapping[str, Sequence[str]]) -> Evaluation:
+    return Evaluation(experiment, evaluation.score_experiment(experiment, seed=plan.seed), skipped)
 
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
-    """Wrap a plan's model for lm-evaluation-harness."""
+    """Load a plan's model as one that lm-evaluation-harness can ask."""
     from climassay.integrations.lm_eval_model import load_text_model
 
     options = spec.options(deadline=session.options.deadline)
@@ -276,18 +283,18 @@ def evaluate_lm_eval(
     seed: int = 0,
     workspace: Place = None,
 ) -> Evaluation:
-    """Run tasks of lm-evaluation-harness, such as ClimateEval: recorded, resumable, with intervals and paired tests.
+    """Run tasks of lm-evaluation-harness, such as ClimateEval, with recorded answers, intervals and paired tests.
 
-    Every answer is stored: after an interruption, the same call asks only for missing answers.
+    Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
     Args:
-        tasks: Tasks, groups, tags, patterns or YAML files of the harness.
+        tasks: Names of tasks, groups or tags of the harness, patterns of such names, or YAML files of tasks.
         models: Names of models. A model behind a server generates its choice, because servers return no
             log-probabilities of given texts.
-        include_path: Folder with further tasks; repeat. Their code is run.
-        num_fewshot: Examples per prompt; repeat to compare. By default each task's own.
-        chat_template: Put prompts into each model's chat template.
-        limit: Maximum number of samples of each task, drawn by the seed.
+        include_path: Folder with further tasks, whose code is run; can be repeated.
+        num_fewshot: Number of examples per prompt; if repeated, the numbers are compared. By default each task decides.
+        chat_template: Apply each model's chat template to the prompts.
+        limit: Maximum number of samples of each task, drawn at random.
         seed: Seed of the choice of examples and of resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -299,11 +306,11 @@ def evaluate_lm_eval(
 
     names, model_names = one_or_several(tasks), dict.fromkeys(one_or_several(models))
     with Session.opened(workspace) as session:
-        fitting = session.options.fitting_each(model_names)
+        options_by_model = session.options.fitting_each(model_names)
         plan = evaluation.ExperimentPlan(
             name=", ".join(names),
             benchmarks=(),
-            models=tuple(evaluation.ModelSpec.from_options(fitting[name], name=name) for name in model_names),
+            models=tuple(evaluation.ModelSpec.from_options(options_by_model[name], name=name) for name in model_names),
             settings=(evaluation.parse_spec("default"),),
             limit=limit,
             seed=seed,
@@ -315,7 +322,7 @@ def evaluate_lm_eval(
             ),
         )
         check_plan(plan, "The command")
-        return _scored(_run(plan, {}, {}, session, command="evaluate lm-eval"), plan, {})
+        return _score(_run_experiment(plan, {}, {}, session, command="evaluate lm-eval"), plan, {})
 
 
 def evaluate_inspect(
@@ -331,19 +338,19 @@ def evaluate_inspect(
     seed: int = 0,
     workspace: Place = None,
 ) -> Evaluation:
-    """Run tasks of Inspect: recorded, resumable, with intervals and paired tests.
+    """Run tasks of Inspect, with recorded answers, intervals and paired tests.
 
-    Every answer is stored: after an interruption, the same call asks only for missing answers.
+    Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
     Args:
-        tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
-        models: Name of a model, a loaded model, or several; of several names one is loaded at a time.
-        task_args: Argument of the tasks; repeat.
-        epochs: Number of times each sample is asked; by default as each task says.
+        tasks: Tasks to run, whose code is executed: FILE.py@NAME, FILE.py for all tasks of a file, or PACKAGE/NAME.
+        models: Name of a model, a loaded model, or several of them; of several named models one is loaded at a time.
+        task_args: Arguments of the tasks by name.
+        epochs: Number of times each sample is asked; by default each task decides.
         grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
-        max_tokens: Maximum number of tokens of an answer if a task sets none.
+        max_tokens: Maximum number of tokens of an answer, for tasks that set no maximum.
         log_dir: Folder for Inspect's own logs (inspect view --log-dir).
-        limit: Maximum number of samples of each task, drawn by the seed.
+        limit: Maximum number of samples of each task, drawn at random.
         seed: Seed of the resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -355,10 +362,10 @@ def evaluate_inspect(
 
     names = one_or_several(tasks)
     with Session.opened(workspace) as session:
-        specs, loaded = model_specs(models, session)
-        judge = None
+        specs, loaded = make_model_specs(models, session)
+        grader_spec = None
         if grader is not None:
-            judge = evaluation.ModelSpec.from_options(session.options.fitting_each([grader])[grader], name=grader)
+            grader_spec = evaluation.ModelSpec.from_options(session.options.fitting_each([grader])[grader], name=grader)
         plan = evaluation.ExperimentPlan(
             name=", ".join(names),
             benchmarks=(),
@@ -366,10 +373,10 @@ def evaluate_inspect(
             settings=(evaluation.parse_spec("default"),),
             limit=limit,
             seed=seed,
-            inspect=InspectSpec(names, dict(task_args or {}), epochs, judge, max_tokens, str(log_dir)),
+            inspect=InspectSpec(names, dict(task_args or {}), epochs, grader_spec, max_tokens, str(log_dir)),
         )
         check_plan(plan, "The command")
-        return _scored(_run(plan, {}, loaded, session, command="evaluate inspect"), plan, {})
+        return _score(_run_experiment(plan, {}, loaded, session, command="evaluate inspect"), plan, {})
 
 
 def evaluate_choices(
@@ -388,17 +395,18 @@ def evaluate_choices(
     """Measure accuracy on multiple-choice questions, with intervals, baselines and paired tests.
 
     Args:
-        questions: Questions: CSV, JSONL, Parquet, .gz, with the columns question, A, B, C, D, answer, or those of
-            ClimaQA or Pira; or 'primer'.
-        models: Name of a model, a loaded model, or several; of several names one is loaded at a time.
-        settings: default, few-shot:POOL, rag:COLLECTION (rag:A+B for several), long-context:auto@COLLECTION (or
-            DOCUMENT@COLLECTION) or context; repeat.
-        scorings: likelihood (of the letters), letter (generated), or likelihood of the options' words: text (a
-            character), text-sum, text-per-token, text-per-byte, text-pmi (less that without the question); repeat.
-        permutations: Option orders per question; with more than 1, position bias is measured.
-        passages: Passages per question in rag settings.
-        examples: Examples per prompt in few-shot settings.
-        limit: Maximum number of questions, drawn by the seed.
+        questions: Question file (CSV, JSONL or Parquet, also gzipped) with the columns question, A, B, C, D and
+            answer, or with those of ClimaQA or Pira; or ``primer``.
+        models: Name of a model, a loaded model, or several of them; of several named models one is loaded at a time.
+        settings: Settings to compare: default, few-shot:POOL, rag:COLLECTION (rag:A+B for several),
+            long-context:auto@COLLECTION (or DOCUMENT@COLLECTION) or context; can be repeated.
+        scorings: Scorings to compare: likelihood (of the letters), letter (generated), or the log-likelihood of the
+            options' texts: text (per character), text-sum, text-per-token, text-per-byte, or text-pmi (minus the
+            log-likelihood without the question); can be repeated.
+        permutations: Number of option orders per question; with more than one, position bias is measured.
+        passages: Number of passages per question in rag settings.
+        examples: Number of examples per prompt in few-shot settings.
+        limit: Maximum number of questions, drawn at random.
         seed: Seed of option orders and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -416,11 +424,11 @@ def evaluate_choices(
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:
             evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
-        listed, loaded = model_specs(models, session, whole_names=True)
+        model_specs, loaded = make_model_specs(models, session, whole_names=True)
         plan = evaluation.ExperimentPlan(
             name=question_set.name,
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (questions,)),),
-            models=listed,
+            models=model_specs,
             settings=specs,
             tasks=("mcq",),
             scorings=tuple(scorings),
@@ -430,13 +438,13 @@ def evaluate_choices(
         )
         check_plan(plan, "The command")
         limited_set = evaluation.limit_questions(replace(question_set, questions=question_set.of_kind("mcq")), plan)
-        done = _run(plan, {question_set.name: limited_set}, loaded, session, command="evaluate mcq")
-    rows = [prediction for predictions in done.predictions.values() for prediction in predictions]
-    scores, tally = evaluation.score_mcq(rows, seed=seed), done.tally
-    asked_models = {record.model: record for record in done.cells}
+        experiment = _run_experiment(plan, {question_set.name: limited_set}, loaded, session, command="evaluate mcq")
+    rows = [prediction for predictions in experiment.predictions.values() for prediction in predictions]
+    scores, tally = evaluation.score_mcq(rows, seed=seed), experiment.tally
+    asked_models = {record.model: record for record in experiment.cells}
     names = ", ".join(asked_models)
     data = {
-        "run": done.run,
+        "run": experiment.run,
         "questions": question_set.name,
         "questions_sha256": question_set.sha256,
         "n": len(limited_set.questions),
@@ -457,7 +465,7 @@ def evaluate_choices(
         data,
         evaluation.mcq_tables(scores),
         printed_lines=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
-        noted=(*skipped_note(question_set.skipped), _tally_sentence(done)),
-        reported=lambda: evaluation.experiment_report(done, seed=seed),
+        noted=(*skipped_note(question_set.skipped), _tally_sentence(experiment)),
+        reported=lambda: evaluation.experiment_report(experiment, seed=seed),
         predictions=[asdict(row) for row in rows],
     )

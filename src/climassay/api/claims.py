@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 PRIMER_CLAIMS = "primer:claims"
 """Name of the bundled claims, usable in place of a file."""
 _CLAIM_COLUMNS = ("claim", "statement", "text")
-"""Default columns of the claim's text, in order of preference; upper and lower case are equal."""
+"""Default names of the column of claims, in order of preference and in any case."""
 MAX_PAST_CHECKS = 3
-"""Maximum number of earlier checks of similar claims that a check comes with."""
-_SHOWN_CHARACTERS = 90
-"""Maximum number of characters of a claim in a list of checks."""
+"""Maximum number of earlier checks of similar claims that accompany a check."""
+_MAX_CLAIM_CHARACTERS = 90
+"""Maximum number of characters shown of each claim in a list of checks."""
 
 
 def check_claim(
@@ -54,20 +54,22 @@ def check_claim(
 
     Args:
         claim: Text of the claim, or a claim with its source and date.
-        collections: Collections, with one advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one
-            with weight 0.5.
-        adversaries: Collections of adversarial advocates, which argue the stance of their collection.
-        plain: Whether to add an advocate without passages.
-        settings: Settings of the debate; the other arguments override its advocates and models.
+        collections: Collections, each with an advocate of its own. ``A+B`` gives one advocate two collections;
+            ``A=0.5`` gives the advocate the weight 0.5.
+        adversaries: Collections with adversarial advocates, which defend the position of their collection.
+        plain: Whether to add an advocate that answers without passages.
+        settings: Settings of the debate; the arguments that name collections or a model override its advocates and
+            models.
         model: Model of all participants; by default the models of the settings.
         samples: Number of debates; with more than 1, the stability of the verdict is measured.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        force: Whether to debate claims that do not look checkable or are not about climate, too.
-        on_event: Called with the claim and each event of the debate.
-        on_start: Called before the first request with the setup of the debate and earlier checks of similar claims.
+        force: Whether to debate even claims that do not look checkable or are not about climate.
+        on_event: Function that is called with the claim and each event of the debate.
+        on_start: Function that is called before the first request, with the setup of the debate and earlier checks of
+            similar claims.
 
     Returns:
-        Transcript of the debate; its ``verdict`` has the label, its explanation and its citations.
+        Transcript of the debate, whose ``verdict`` contains the label, the explanation and the citations.
 
     Raises:
         InputError: The claim is empty, the debate has no advocate, or a collection does not exist.
@@ -79,27 +81,27 @@ def check_claim(
         'verdict'
     """
     claim_record = factcheck.make_claim(claim) if isinstance(claim, str) else claim
-    rules = _rules(settings, collections, adversaries, plain)
+    debate_settings = _add_advocates(settings, collections, adversaries, plain)
     with (
         Session.opened(workspace) as session,
-        _checking(session, rules, model, "check", {"claim": claim_record.text, "samples": samples}) as (
+        _open_checker(session, debate_settings, model, "check", {"claim": claim_record.text, "samples": samples}) as (
             checker,
             resources,
         ),
     ):
         encoder, store = resources.encoder, session.records
-        past = (
+        past_checks = (
             ()
             if encoder is None
             else tuple(factcheck.find_past_checks(store, claim_record.text, encoder, limit=MAX_PAST_CHECKS))
         )
         if on_start is not None:
-            on_start(checker.setup, past)
+            on_start(checker.setup, past_checks)
         [transcript] = checker.check(
             [claim_record], samples=samples, force=force, on_event=on_event or (lambda _claim, _event: None)
         )
         checker.keep([transcript])
-        return replace(factcheck.CheckedClaim.of(transcript, checker.setup.scale), past=past)
+        return replace(factcheck.CheckedClaim.of(transcript, checker.setup.scale), past=past_checks)
 
 
 def check_claims(
@@ -121,31 +123,33 @@ def check_claims(
     """Check many claims, and score the verdicts if published verdicts are known.
 
     Args:
-        claims: File of claims, ``primer:claims``, texts, or a table of claims.
-        collections: Collections, with one advocate each; ``A+B`` is one advocate with two collections, ``A=0.5`` one
-            with weight 0.5.
-        columns: Columns of the file.
-        adversaries: Collections of adversarial advocates, which argue the stance of their collection.
-        plain: Whether to add an advocate without passages.
-        settings: Settings of the debate; the other arguments override its advocates and models.
+        claims: File of claims, ``primer:claims``, a sequence of texts, or a table of claims.
+        collections: Collections, each with an advocate of its own. ``A+B`` gives one advocate two collections;
+            ``A=0.5`` gives the advocate the weight 0.5.
+        columns: Names of the file's columns.
+        adversaries: Collections with adversarial advocates, which defend the position of their collection.
+        plain: Whether to add an advocate that answers without passages.
+        settings: Settings of the debate; the arguments that name collections or a model override its advocates and
+            models.
         model: Model of all participants; by default the models of the settings.
-        limit: Number of claims drawn by the seed; all by default.
+        limit: Number of claims to draw at random with the settings' seed; by default all are checked.
         samples: Number of debates for each claim.
-        classes: Number of classes in which distributions are shown.
+        classes: Number of classes to which verdicts are collapsed in the distributions shown.
         concurrency: Number of claims debated concurrently.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        force: Whether to debate claims that do not look checkable or are not about climate, too.
+        force: Whether to debate even claims that do not look checkable or are not about climate.
 
     Raises:
-        InputError: The claims cannot be read, the debate has no advocate, or a published verdict is not on the scale.
+        InputError: The claims cannot be read, the debate has no advocate, a published verdict is not on the scale, or
+            the verdicts cannot be compared in so many classes.
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import CONCURRENCY
 
-    rules = _rules(settings, collections, adversaries, plain)
+    debate_settings = _add_advocates(settings, collections, adversaries, plain)
     name = Path(claims).name if isinstance(claims, (str, Path)) else "claims"
-    table = sample_claims(claim_table(claims, columns), limit, rules.seed)
-    scale = load_scale(rules.scale)
+    table = sample_claims(claim_table(claims, columns), limit, debate_settings.seed)
+    scale = load_scale(debate_settings.scale)
     # What could not be scored or shown is said before the debates, and not after them.
     scale.classes(classes)
     counts = scale.comparable_counts(verdict for verdict in table.verdicts if verdict is not None)
@@ -159,23 +163,23 @@ def check_claims(
     config = {"file": name, "claims": len(table.claims), "samples": samples}
     with (
         Session.opened(workspace) as session,
-        _checking(session, rules, model, "factcheck run", config) as (checker, _),
+        _open_checker(session, debate_settings, model, "factcheck run", config) as (checker, _),
         session.progress.task("Debating", total=len(table.claims)) as task,
         session.progress.task("Requests") as requests_task,
     ):
-        finished: list[Transcript] = []
+        finished_transcripts: list[Transcript] = []
 
         def show_requests() -> None:
-            """Show the number of answered requests and, after a first estimate, of all requests."""
+            """Show the number of answered requests and, if it can be estimated, the total number."""
             answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
             calls = checker.setup.calls_of_one_round
-            n_waiting = len(table.claims) - len(finished)
-            known = samples * sum(transcript.usage.requests for transcript in finished)
-            total = None if calls is None else max(answered, known + n_waiting * calls * samples)
+            n_waiting = len(table.claims) - len(finished_transcripts)
+            n_finished_requests = samples * sum(transcript.usage.requests for transcript in finished_transcripts)
+            total = None if calls is None else max(answered, n_finished_requests + n_waiting * calls * samples)
             requests_task.update(completed=answered, total=total)
 
         def on_done(transcript: "Transcript") -> None:
-            finished.append(transcript)
+            finished_transcripts.append(transcript)
             task.advance()
             show_requests()
 
@@ -207,7 +211,7 @@ def check_claims(
 def claim_table(
     claims: "str | Path | Sequence[str] | factcheck.ClaimTable", columns: "ClaimColumns | None" = None
 ) -> "factcheck.ClaimTable":
-    """Return the claims of a file, of the primer, or of a sequence as a table.
+    """Return claims as a table: those of a file, of the primer, or of a sequence of texts.
 
     Raises:
         InputError: The file cannot be read, or a claim is empty.
@@ -229,10 +233,10 @@ def list_claims(
     limit: int | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """List the claims that a document makes, for climassay factcheck run; a model reads it passage by passage.
+    """Have a model list the claims that a document makes, passage by passage, for ``climassay factcheck run``.
 
-    Each row has a claim and the sentences that make it. Rows with a word in the column strike are not checked: those
-    that are not checkable or not about climate have one already.
+    Each row contains a claim and the sentences that make it. Rows with any text in the column strike are not checked
+    later; claims that are not checkable or not about climate are struck in advance.
 
     Args:
         document: PDF, Word, HTML (a saved web page), EPUB, Markdown or text.
@@ -254,14 +258,14 @@ def list_claims(
         raise InputError(result.skipped[0].reason if result.skipped else f"{file} has no text.")
     passages = claim_passages(result.documents)[:limit]
     with Session.opened(workspace) as session:
-        reader = session.model(model)
+        generator = session.model(model)
         prompt = load_prompt("factcheck_claims", session.options.prompts)
         config = {"document": file.name, "passages": len(passages), "prompt_sha256": prompt.sha256}
         with (
             session.run("factcheck claims", config) as run,
             session.progress.task("Reading", total=len(passages)) as task,
         ):
-            lister = ClaimLister(session.recorded(reader, run), prompt)
+            lister = ClaimLister(session.recorded(generator, run), prompt)
             claims = lister.list_claims(passages, task.advance)
             rows = listed_rows(claims, session.encoder())
             run.save_results("claims", rows)
@@ -271,19 +275,23 @@ def list_claims(
         "unknown": lister.unknown,
         "repeated": lister.repeated,
     }
-    quoted = sum(claim.is_quoted for claim in claims)
-    size = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
-    notes = [f"{size} of {file.name}, listed by {reader.name}."]
+    n_quoted = sum(claim.is_quoted for claim in claims)
+    summary = f"{counted(len(claims), 'claim')} in {counted(len(passages), 'passage')}"
+    notes = [f"{summary} of {file.name}, listed by {generator.name}."]
     if lister.failed:
         notes.append(f"{counted(lister.failed, 'passage')} without a usable answer ({lister.error}): run it again.")
     if lister.unknown:
         notes.append(f"{counted(lister.unknown, 'claim')} left out that name no sentence, or too many.")
     if lister.repeated:
         notes.append(f"{counted(lister.repeated, 'claim')} left out that an earlier row has.")
-    if quoted:
-        notes.append(f"{counted(quoted, 'claim')} in the document's own words, because the model's had another figure.")
-    if struck := sum(bool(row["strike"]) for row in rows):
-        notes.append(f"{counted(struck, 'claim')} struck beforehand: empty the cell in the column strike to check it.")
+    if n_quoted:
+        notes.append(
+            f"{counted(n_quoted, 'claim')} in the document's own words, because the model's had another figure."
+        )
+    if n_struck := sum(bool(row["strike"]) for row in rows):
+        notes.append(
+            f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."
+        )
     cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
     table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
@@ -291,7 +299,7 @@ def list_claims(
 
 
 def sample_claims(table: "factcheck.ClaimTable", limit: int | None, seed: int) -> "factcheck.ClaimTable":
-    """Draw ``limit`` claims of a table by the seed, and return them in their order."""
+    """Draw ``limit`` claims at random, and return them in the order of the table; return all if ``limit`` is None."""
     if limit is None or limit >= len(table.claims):
         return table
     indices = sorted(random.Random(seed).sample(range(len(table.claims)), limit))
@@ -313,23 +321,24 @@ def score_verdicts(
     unknown: Literal["error", "wrong"] = "error",
     seed: int = 0,
 ) -> "factcheck.ScoredVerdicts":
-    """Score verdicts against published ones: accuracy and averages, with intervals and the best constant answer.
+    """Score predicted verdicts against true ones, with intervals and the majority-class baseline.
 
     Args:
-        file: Verdicts: CSV, TSV, JSON, JSONL or Parquet, also .gz.
+        file: Table of verdicts (CSV, TSV, JSON, JSONL or Parquet, also gzipped).
         truth: Column of the true verdicts.
         predicted: Column of the predicted verdicts.
-        scale: Scale: accuracy, climate-feedback, climate-fever, science-feedback, binary, or a .toml file of your own.
-            Verdicts of another of these scales can be scored in 2 classes.
-        classes: Number of classes to collapse the scale to (climate-feedback: 7, 5 or 2).
-        claim: Column of the claims, for duplicates; claim, statement or text if there is one.
-        unknown: Treatment of predictions that are not on the scale: stop (error), or count them as wrong.
+        scale: Scale of the verdicts: accuracy, climate-feedback, climate-fever, science-feedback, binary, or a .toml
+            file of your own. With two classes, the verdicts may also be on another of these scales.
+        classes: Number of classes to which the scale is collapsed (climate-feedback: 7, 5 or 2).
+        claim: Column of the claims, so that repeated claims are resampled together; by default claim, statement or
+            text if there is one.
+        unknown: Treatment of predictions that are not on the scale: stop with an error, or count them as wrong.
         seed: Seed of the resampling.
 
     Raises:
         InputError: The file or a column cannot be used, or a verdict is not on the scale.
     """
-    from climassay.factcheck.results.scoring import score_verdicts as scored
+    from climassay.factcheck.results.scoring import score_verdicts as compute_scores
 
     path, verdict_scale = Path(file), factcheck.load_scale(scale)
     rows = list(parse_rows(path, read_bytes(path)))
@@ -339,58 +348,60 @@ def score_verdicts(
     columns = list(dict.fromkeys(column for row in rows for column in row if column is not None))
     truth = require_column(path, columns, truth, "--truth")
     predicted = require_column(path, columns, predicted, "--predicted")
-    further_columns = [column for column in columns if column not in (truth, predicted)]
-    named = require_column(path, columns, claim, "--claim") if claim else find_column(further_columns, *_CLAIM_COLUMNS)
+    other_columns = [column for column in columns if column not in (truth, predicted)]
+    claim_column = (
+        require_column(path, columns, claim, "--claim") if claim else find_column(other_columns, *_CLAIM_COLUMNS)
+    )
 
     def cells(name: str) -> list[Any]:
         return [row.get(name) for row in rows]
 
-    scores = scored(
+    scores = compute_scores(
         cells(truth),
         cells(predicted),
         verdict_scale,
         classes=classes,
-        claims=None if named is None else cells(named),
+        claims=None if claim_column is None else cells(claim_column),
         unknown=unknown,
         seed=seed,
     )
     facts = (
-        ("File", str(file)), ("Truth", truth), ("Predicted", predicted), ("Claims", named or "no column"),
+        ("File", str(file)), ("Truth", truth), ("Predicted", predicted), ("Claims", claim_column or "no column"),
         ("Scale", scale), ("Not of the scale", unknown), ("Seed", str(seed)),
     )  # fmt: skip
     return factcheck.ScoredVerdicts(scores, f"{predicted} in {path.name}", facts)
 
 
-def _rules(
+def _add_advocates(
     settings: "factcheck.DebateSettings | None",
     collections: str | Sequence[str],
     adversaries: Sequence[str],
     plain: bool,
 ) -> "factcheck.DebateSettings":
-    """Return the debate settings, with the advocates of the arguments if any are named."""
+    """Return the debate settings; advocates that the arguments name replace those of the settings."""
     base = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
-    named = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
-    return replace(base, advocates=named or base.advocates)
+    advocates = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
+    return replace(base, advocates=advocates or base.advocates)
 
 
 @contextmanager
-def _checking(
+def _open_checker(
     session: Session,
     settings: "factcheck.DebateSettings",
     model: Generator | str | None,
     command: str,
     config: dict[str, Any],
 ) -> "Iterator[tuple[Checker, DebateResources]]":
-    """Yield a checker, whose requests are recorded as one run, with its resources; a loaded model takes every role."""
-    speaker = None if model is None else session.model(model)
-    if speaker is not None:
+    """Yield a checker with its resources. Its requests are recorded as one run; ``model``, if any, takes every role."""
+    loaded_model = None if model is None else session.model(model)
+    if loaded_model is not None:
         settings = replace(
             settings,
-            model=speaker.name,
+            model=loaded_model.name,
             mediator=replace(settings.mediator, model=""),
             advocates=tuple(replace(advocate, model="") for advocate in settings.advocates),
         )
-    resources = session.debate(settings, speaker)
+    resources = session.debate(settings, loaded_model)
     with factcheck.open_checker(
         settings,
         resources,
@@ -411,7 +422,7 @@ def estimate_debates(
     samples: int = 1,
     workspace: Place = None,
 ) -> "DebateEstimate":
-    """Estimate requests, tokens, cost and time of debates without asking a model.
+    """Estimate the requests, tokens, cost and time of debates without calling a model.
 
     Args:
         claims: Claims to be debated.
@@ -439,45 +450,51 @@ def estimate_debates(
 def list_checks(
     checks_filter: "factcheck.CheckFilter | None" = None, *, page: int = 1, workspace: Place = None
 ) -> Shown:
-    """List checks, newest first, and how often people agree with the verdicts.
+    """List fact-checks, newest first, and how often reviewers agree with their verdicts.
 
     Args:
         checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`); all by default.
-        page: Page number; fifty checks a page, newest first.
+        page: Number of the page; each page has up to fifty checks.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The review or a day of the filter is invalid.
+        InputError: The filter has an invalid review or date.
     """
-    from climassay.factcheck.check_records import (
-        iso_time,
-        summary_data,
-    )
+    from climassay.factcheck.check_records import iso_time, summary_data
 
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)
-        result, share = checks.list(checks_filter, page), checks.agreement()
-    records = [summary_data(check) for check in result.checks]
-    data = {"total": result.total, "page": result.page, "pages": result.pages, "checks": records, "reviews": share}
+        checks_page, review_agreement = checks.list(checks_filter, page), checks.agreement()
+    records = [summary_data(check) for check in checks_page.checks]
+    data = {
+        "total": checks_page.total,
+        "page": checks_page.page,
+        "pages": checks_page.pages,
+        "checks": records,
+        "reviews": review_agreement,
+    }
     rows = []
-    for check in result.checks:
+    for check in checks_page.checks:
         claim = check.claim.text
-        short = claim if len(claim) <= _SHOWN_CHARACTERS else claim[:_SHOWN_CHARACTERS] + "…"
-        ended = f"{check.label or check.outcome or check.state}{' (demonstration)' if check.demonstration else ''}"
-        rows.append((check.id, iso_time(check.asked_at)[:10], short, ended, str(check.agree), str(check.disagree)))
-    note = f"{counted(result.total, 'check')} asked for in the browser, page {result.page} of {result.pages}."
-    if not result.total:
+        shortened_claim = claim if len(claim) <= _MAX_CLAIM_CHARACTERS else claim[:_MAX_CLAIM_CHARACTERS] + "…"
+        outcome = f"{check.label or check.outcome or check.state}{' (demonstration)' if check.demonstration else ''}"
+        rows.append(
+            (check.id, iso_time(check.asked_at)[:10], shortened_claim, outcome, str(check.agree), str(check.disagree))
+        )
+    position = f"page {checks_page.page} of {checks_page.pages}"
+    note = f"{counted(checks_page.total, 'check')} asked for in the browser, {position}."
+    if not checks_page.total:
         note += " What commands have checked is among the runs: climassay records runs."
-    if share.agreed is not None:
-        low, high = share.agreed.interval.low, share.agreed.interval.high
-        agreed = f"{share.agreed.value:.0%} of {share.agreed.n} reviewed"
-        note += f" People agree with {agreed} ({low:.0%} to {high:.0%})."
+    if review_agreement.agreed is not None:
+        agreement = review_agreement.agreed
+        interval = f"{agreement.interval.low:.0%} to {agreement.interval.high:.0%}"
+        note += f" People agree with {agreement.value:.0%} of {agreement.n} reviewed ({interval})."
     table = Table.of("", ("id", "asked", "claim", "ended with", "agree", "disagree"), rows, left=4, note=note)
     return Shown(data, (table,), records) if rows else Shown(data, (), records, noted=(note,))
 
 
 def show_check(check: str, *, workspace: Place = None) -> Shown:
-    """Show a check with its verdict and its reviews.
+    """Show a fact-check with its verdict and its reviews.
 
     Args:
         check: Id of the check.
@@ -491,33 +508,33 @@ def show_check(check: str, *, workspace: Place = None) -> Shown:
 
     with Session.opened(workspace) as session:
         checks = factcheck.CheckStore(session.records)
-        result, reviews = checks.get(check), checks.reviews(check)
-    lines: list[Any] = [f"Claim: {result.about.claim.text}"]
-    if result.transcript is None:
-        reason = f": {result.about.error}" if result.about.error else ""
-        lines.append(f"No result; the check is {result.about.state}{reason}")
+        stored_check, reviews = checks.get(check), checks.reviews(check)
+    lines: list[Any] = [f"Claim: {stored_check.about.claim.text}"]
+    if stored_check.transcript is None:
+        reason = f": {stored_check.about.error}" if stored_check.about.error else ""
+        lines.append(f"No result; the check is {stored_check.about.state}{reason}")
     else:
-        lines += verdict_lines(result.transcript, factcheck.load_scale(result.settings.scale))
+        lines += verdict_lines(stored_check.transcript, factcheck.load_scale(stored_check.settings.scale))
     verbs = {"agree": "agrees", "disagree": "disagrees", "undecided": "comments"}
     for review in reviews:
-        changed = "" if review.current else " (changed since)"
+        outdated_note = "" if review.current else " (changed since)"
         comment = f": {review.comment}" if review.comment else ""
-        lines.append(f"{review.by} {verbs[review.opinion]}{changed}, {iso_time(review.made_at)[:10]}{comment}")
-    return Shown(lambda: factcheck.check_data(result, reviews), printed_lines=lines)
+        lines.append(f"{review.by} {verbs[review.opinion]}{outdated_note}, {iso_time(review.made_at)[:10]}{comment}")
+    return Shown(lambda: factcheck.check_data(stored_check, reviews), printed_lines=lines)
 
 
 def export_checks(
     file: Path | str, checks_filter: "factcheck.CheckFilter | None" = None, *, workspace: Place = None
 ) -> Shown:
-    """Write all checks, or those that match, oldest first, with their debates and reviews.
+    """Write fact-checks, with their debates and reviews, to a file; the oldest check comes first.
 
     Args:
-        file: File to write: one check per line (.jsonl), with debate and reviews.
-        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`).
+        file: File to write (.jsonl), with one check per line.
+        checks_filter: Conditions that the checks must meet (:class:`climassay.factcheck.CheckFilter`); all by default.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be written, or the review or a day of the filter is invalid.
+        InputError: The file cannot be written, or the filter has an invalid review or date.
     """
     file = Path(file)
     if file.suffix != ".jsonl":
@@ -525,7 +542,7 @@ def export_checks(
     if file.is_dir():
         raise InputError(f"{file} is a folder: name a file.")
     with Session.opened(workspace) as session:
-        result = factcheck.CheckStore(session.records).iterate(checks_filter, debates=True)
-        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in result][::-1]
+        records = factcheck.CheckStore(session.records).iterate(checks_filter, debates=True)
+        lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records][::-1]
     write_file(file, "".join(lines))
     return Shown({"file": file, "checks": len(lines)}, noted=(f"{file} written: {len(lines)} checks.",))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from climassay import evaluation
-from climassay.api.benchmarks import model_specs, run_plan
+from climassay.api.benchmarks import make_model_specs, run_plan
 from climassay.evaluation.evaluation_result import Evaluation
 from climassay.evaluation.experiment_file import MetricSpec, check_plan
 from climassay.evaluation.paper_scores import (
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from climassay.evaluation import ExperimentPlan, ModelSpec, Scoring
 
 SILVER_SAMPLE = 200
-"""Number of questions per task that the paper drew from the silver set (appendix A.2.2)."""
+"""Number of questions per task that the paper samples from the silver set (appendix A.2.2)."""
 _PASSAGES = 4
 """Number of retrieved passages in the authors' prompts."""
 _EXAMPLES = 5
@@ -51,7 +51,7 @@ _PAPER_ENCODER = "Universal Sentence Encoder"
 _PAPER_BERT_MODEL = "roberta-large"
 _PAPER_SCORER = "gpt-4o-mini"
 _N_SAMPLED_PROMPTS = 8
-"""Number of prompts per task and setting whose length is measured for an estimate."""
+"""Number of prompts per task and setting from whose mean length tokens are estimated."""
 _CHARACTERS_PER_TOKEN = 4.0
 _SUFFIXES: Mapping[str, str] = {
     "default": "",
@@ -63,7 +63,7 @@ _SUFFIXES: Mapping[str, str] = {
     "long-context-source": "-long-cxt-source",
     "long-context-held-out": "-long-cxt-held-out",
 }
-"""Suffixes of models in the paper's tables, by setting."""
+"""Suffix that the paper's tables append to a model's name in each setting."""
 _LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypothetical": "Hypo", "overall": "Overall"}
 _CHOICE_COLUMNS: Mapping[str, tuple[str, str]] = {
     **{heading: ("accuracy", level) for level, heading in _LEVELS.items()},
@@ -97,7 +97,7 @@ _TABLES: Mapping[str, _TableSpec] = {
 
 
 def climaqa_tables() -> dict[str, PaperTable]:
-    """Return the published tables by number."""
+    """Return the published tables of ClimaQA by number."""
     tables = {}
     for number, spec in _TABLES.items():
         rows: dict[str, dict[str, float]] = {}
@@ -127,16 +127,16 @@ def climaqa_tables() -> dict[str, PaperTable]:
 
 @dataclass(frozen=True, slots=True)
 class ClimaqaRecipe:
-    """Questions, settings and metrics with which the tables are run."""
+    """Questions, settings and metrics with which the tables are reproduced."""
 
     tables: tuple[str, ...]
     """Numbers of the tables; all tables if empty."""
     files: Mapping[Dataset, tuple[str, ...]]
-    """Question files by dataset; the authors' files on the hub if a tuple is empty."""
+    """Question files by dataset; an empty tuple stands for the authors' files on the hub."""
     books: Mapping[str, tuple[str, ...]]
-    """Collections by the setting, ``rag-source`` or ``rag-held-out``, that retrieves from them."""
+    """Collections from which the settings ``rag-source`` and ``rag-held-out`` retrieve, by setting."""
     adapters: Mapping[str, str]
-    """Adapters by the setting, ``fine-tuned`` or ``continued-pretraining``, that uses them; empty names are left out.
+    """Adapters of the settings ``fine-tuned`` and ``continued-pretraining``, by setting; empty for no adapter.
     ``{model}`` in a name is replaced by the model's label."""
     examples: str
     """Question file of the few-shot examples, or ``primer``."""
@@ -146,10 +146,10 @@ class ClimaqaRecipe:
     seed: int
 
     def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:
-        """Estimate calls, tokens and cost without asking a model.
+        """Estimate calls, tokens and cost without calling a model.
 
         Raises:
-            InputError: There is no such table, the questions cannot be read, or a collection does not exist.
+            InputError: A table does not exist, the questions cannot be read, or a collection does not exist.
         """
         choose_tables(climaqa_tables(), self.tables)
         specs = tuple(evaluation.ModelSpec(model if isinstance(model, str) else model.name) for model in models)
@@ -158,37 +158,37 @@ class ClimaqaRecipe:
         return ReproductionEstimate(tuple(part for plan in plans for part in _estimate_plan(plan, session)), remarks)
 
     def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
-        """Ask the models and return the tables with their rows.
+        """Evaluate the models and return the published tables with a row for each model and setting.
 
         Raises:
-            InputError: There is no such table, the questions cannot be read, or a collection does not exist.
+            InputError: A table does not exist, the questions cannot be read, or a collection does not exist.
             ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
         """
         tables = choose_tables(climaqa_tables(), self.tables)
-        specs, loaded = model_specs(models, session)
+        specs, loaded = make_model_specs(models, session)
         plans = {cast("Dataset", plan.benchmarks[0].name): plan for plan in self._plans(specs)}
-        done = {dataset: run_plan(plan, loaded=loaded, workspace=session) for dataset, plan in plans.items()}
+        evaluations = {dataset: run_plan(plan, loaded=loaded, workspace=session) for dataset, plan in plans.items()}
         results = [
-            self._with_our_rows(table, done[_TABLES[number].dataset], plans[_TABLES[number].dataset])
+            self._with_our_rows(table, evaluations[_TABLES[number].dataset], plans[_TABLES[number].dataset])
             for number, table in tables.items()
         ]
         remarks = [
             note
-            for result in done.values()
+            for result in evaluations.values()
             for name, reasons in result.skipped.items()
             for note in skipped_note(reasons, f"row of {name}")
         ]
         return Reproduction(
             tuple(results),
-            tuple(result.experiment.run for result in done.values()),
+            tuple(result.experiment.run for result in evaluations.values()),
             tuple(remarks),
             tuple(_level_figures(results)),
             _book_distribution(plans.get("gold"), self.books["rag-source"], session),
-            tuple(_facts(tables, [*done.values()])),
+            tuple(_facts(tables, [*evaluations.values()])),
         )
 
     def _plans(self, models: "tuple[ModelSpec, ...]") -> "list[ExperimentPlan]":
-        """Return an experiment per dataset that the tables need."""
+        """Return the plan of an experiment for each dataset that the tables need."""
         plans = []
         for dataset, files in self.files.items():
             numbers = [number for number in self.tables or _TABLES if _TABLES[number].dataset == dataset]
@@ -214,25 +214,25 @@ class ClimaqaRecipe:
         return plans
 
     def _settings(self, dataset: Dataset) -> tuple[SettingSpec, ...]:
-        """Return the settings of a dataset's tables: with retrieval if books are named; only default for silver."""
+        """Return a dataset's settings: only the default for silver; retrieval and adapters only if they are named."""
         default = evaluation.parse_spec("default")
         if dataset == "silver":
             return (default,)
         few_shot = evaluation.parse_spec(f"few-shot:{self.examples}", examples=_EXAMPLES, seed=self.seed)
-        retrieval = [
+        retrieval_settings = [
             replace(evaluation.parse_spec(f"rag:{'+'.join(names)}", passages=_PASSAGES), label=label, mode="dense")
             for label, names in self.books.items()
             if names
         ]
-        tuned = [
+        tuned_settings = [
             replace(evaluation.parse_spec(f"{label}:{name}"), label=label)
             for label, name in self.adapters.items()
             if name
         ]
-        return (default, replace(few_shot, label="few-shot"), *retrieval, *tuned)
+        return (default, replace(few_shot, label="few-shot"), *retrieval_settings, *tuned_settings)
 
     def _with_our_rows(self, table: PaperTable, result: Evaluation, plan: "ExperimentPlan") -> PaperTable:
-        """Return a table with a row of ours per model and setting, the best constant answer, and the differences."""
+        """Return a table with our scores, the majority-class baseline, and notes on what differs from the paper."""
         spec = _TABLES[table.number]
         column_by_score = {score: column for column, score in spec.columns.items()}
         rows: dict[str, dict[str, Any]] = {}
@@ -248,28 +248,30 @@ class ClimaqaRecipe:
             for constant in result.scores.constants
             if (constant.metric, constant.level) in column_by_score
         }
-        ours = [PaperRow(system, scores) for system, scores in rows.items()]
+        our_rows = [PaperRow(system, scores) for system, scores in rows.items()]
         if constants:
-            ours.append(PaperRow("best constant answer", constants))
+            our_rows.append(PaperRow("best constant answer", constants))
         dataset = spec.dataset
         questions = result.experiment.questions[dataset]
         same_questions = has_published_questions(dataset, questions, plan.benchmarks[0].files) or (
             plan.limit is not None and _is_sampled_from_paper(plan, dataset)
         )
-        present = {column for row in ours for column in row.scores}
-        not_comparable = {column: reason for column, reason in _metric_reasons(spec, plan).items() if column in present}
+        our_columns = {column for row in our_rows for column in row.scores}
+        not_comparable = {
+            column: reason for column, reason in _metric_reasons(spec, plan).items() if column in our_columns
+        }
         if not same_questions:
             reason = "our questions are not those of the paper."
-            not_comparable = dict.fromkeys((column for column in table.columns if column in present), reason)
+            not_comparable = dict.fromkeys((column for column in table.columns if column in our_columns), reason)
         return replace(
             table,
-            ours=tuple(ours),
+            ours=tuple(our_rows),
             differences=tuple(self._differences(result, plan, spec)),
             not_comparable=not_comparable,
         )
 
     def _differences(self, result: Evaluation, plan: "ExperimentPlan", spec: _TableSpec) -> Iterator[str]:
-        """Yield a sentence for each way in which our rows were made differently from the published ones."""
+        """Yield a sentence for each difference between our procedure and that of the published rows."""
         yield "Ours: one greedy answer to climassay's own wording of the prompts; the authors average three runs."
         if "mcq" in spec.tasks:
             yield (
@@ -300,13 +302,13 @@ class ClimaqaRecipe:
 
 
 def _is_sampled_from_paper(plan: "ExperimentPlan", dataset: Dataset) -> bool:
-    """Return whether the whole set from which a sample was drawn is the paper's."""
+    """Return whether the set from which a sample was drawn is the complete set of the paper."""
     complete = evaluation.read_benchmark(plan.benchmarks[0], replace(plan, limit=None))
     return has_published_questions(dataset, complete.questions)
 
 
 def _metric_reasons(spec: _TableSpec, plan: "ExperimentPlan") -> dict[str, str]:
-    """Return why the scores of a column are computed otherwise than in the paper, by column."""
+    """Return the reason why our scores of a column are computed differently from the paper's, by column."""
     metrics = plan.metrics
     bert_model = metrics.bert_model or metrics.encoder
     reasons = {}
@@ -326,9 +328,9 @@ def _scorer_remark(entailment: str) -> tuple[str, ...]:
 
 
 def _facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tuple[str, str]]:
-    """Yield fingerprint and number format of each model, and the source of each metric of the tables."""
-    records = {record.model: record for result in results for record in result.experiment.cells}
-    for name, record in records.items():
+    """Yield label and text of each model's fingerprint and dtype, and of the implementation of each metric."""
+    record_by_model = {record.model: record for result in results for record in result.experiment.cells}
+    for name, record in record_by_model.items():
         yield f"Model {name}", ", ".join(filter(None, (record.fingerprint, record.dtype)))
     sources = {metric: source for result in results for metric, source in result.experiment.metric_sources.items()}
     for metric in dict.fromkeys(metric for number in tables for metric, _ in _TABLES[number].columns.values()):
@@ -337,18 +339,18 @@ def _facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tup
 
 
 def _level_figures(tables: Sequence[PaperTable]) -> Iterator[DotPlot]:
-    """Yield Figure 5: the scores of all systems in the default setting by level, a plot per metric."""
+    """Yield a plot for each metric of all systems' scores by level in the default setting, as in Figure 5."""
     for table in tables:
         spec = _TABLES[table.number]
         for metric in dict.fromkeys(name for name, _ in spec.columns.values()):
             columns = [column for column, (name, _) in spec.columns.items() if name == metric]
             if spec.dataset == "gold" and len(columns) > 1:
                 dots = tuple(_level_dots(table, columns))
-                ends = [end for dot in dots for end in (dot.low, dot.high)]
+                bounds = [bound for dot in dots for bound in (dot.low, dot.high)]
                 label = METRICS[metric].label
                 note = "Published systems without intervals, ours with 95% intervals."
                 yield DotPlot(
-                    f"Figure 5: {label} by level, default setting", dots, label, note, Axis.over(label, (0.0, *ends))
+                    f"Figure 5: {label} by level, default setting", dots, label, note, Axis.over(label, (0.0, *bounds))
                 )
 
 
@@ -368,7 +370,10 @@ def _level_dots(table: PaperTable, columns: Sequence[str]) -> Iterator[Dot]:
 def _book_distribution(
     gold: "ExperimentPlan | None", collections: Sequence[str], session: Session
 ) -> tuple[Table, ...]:
-    """Return the data of Figure 6: the number of gold questions per book, found by the text each was made from."""
+    """Return the number of gold questions per book as a table (Figure 6); empty without questions or collections.
+
+    The book is the one with the passage that is most similar to the question's source text.
+    """
     if gold is None or not collections:
         return ()
     questions = evaluation.read_benchmark(gold.benchmarks[0], gold).questions
@@ -387,7 +392,7 @@ def _book_distribution(
 
 
 def _estimate_plan(plan: "ExperimentPlan", session: Session) -> Iterator[PartEstimate]:
-    """Yield an estimate per model, setting and task, from the length of a few prompts."""
+    """Yield an estimate for each model, setting and task, extrapolated from the lengths of a few prompts."""
     benchmark = plan.benchmarks[0]
     question_set = evaluation.read_benchmark(benchmark, plan)
     sources = evaluation.open_sources(session.workspace)

@@ -42,14 +42,14 @@ SOURCES: Mapping[str, tuple[str, float, str]] = {
     "AbsCC": ("--abstracts", 0.5, "290,000 abstracts of climate papers"),
     "S1000": ("--scientists", 1.0, "190,000 abstracts of 1000 climate scientists"),
 }
-"""Option, weight and the paper's documents of each advocate of *Climinator*."""
+"""Advocates of the system Climinator by name: command-line option, weight, and the paper's source documents."""
 ADVERSARY = "NIPCC"
 _ADVERSARY_OPTION = "--contrarian"
 _STANCE = "present climate change is mostly natural, and nothing to worry about"
 _PLAIN = "GPT-4"
-"""Name, in the paper's tables, of the advocate without documents."""
+"""Name of the advocate without documents in the paper's tables."""
 ROUNDS = 2
-"""Maximum number of rounds; no debate of the paper needed more."""
+"""Maximum number of rounds, which sufficed for every debate in the paper."""
 _CLASS_COUNTS = (7, 5, 2)
 _NEI = "NEI"
 _NO_VERDICT = "no verdict"
@@ -59,17 +59,17 @@ _ROUND_SCALE = Scale(
     {"incorrect": "is wrong", FOLLOW_UP: "needs further questions", "correct": "is right"},
     frozenset({"correct"}),
 )
-"""Scale of Table 4, where a further question is an outcome of the first round."""
+"""Scale of Table 4, in which the request of a further round is an outcome of the first round."""
 
 
 def climinator_tables() -> dict[str, PaperTable]:
-    """Return the published tables by number."""
+    """Return the published tables of Climinator by number."""
     return load_paper_tables(Path(factcheck.__file__).parent / "published" / "climinator.toml")
 
 
 @dataclass(frozen=True, slots=True)
 class _Debates:
-    """Debates of one system about all claims of a file."""
+    """Debates of one system on all claims of a file."""
 
     system: str
     claims: factcheck.ClaimTable
@@ -82,34 +82,34 @@ class _Debates:
         return [claim.text for claim in self.claims.claims]
 
     def verdicts(self, party: str, number: int | None = None) -> list[str | None]:
-        """Return a party's verdict on each row after a round, by default at the end."""
+        """Return a party's verdict on each claim after round ``number``, by default after the last round."""
         return [verdict_of(self.transcripts[claim.id], party, number) for claim in self.claims.claims]
 
     def outcomes(self, number: int) -> list[str | None]:
-        """Return the outcome of a round on each row."""
+        """Return the outcome of round ``number`` for each claim."""
         return [round_outcome(self.transcripts[claim.id], number) for claim in self.claims.claims]
 
     def score(self, predicted: Sequence[str | None], classes: int, seed: int) -> RowScores:
-        """Score verdicts of all rows against the published ones."""
+        """Score the predicted verdicts on all claims against the published ones."""
         truth = self.claims.verdicts
         return score_verdicts(truth, predicted, CLIMATE_FEEDBACK, classes=classes, claims=self.texts, seed=seed).rows
 
 
 @dataclass(frozen=True, slots=True)
 class ClimateClaims:
-    """Files of claims by the tables that need them; None for a file that the user lacks."""
+    """Files of claims with which the tables are reproduced; None for a file that the user does not have."""
 
     feedback: Path | None
-    """Claims of Climate Feedback with verdicts: Tables 1, 3 and 4."""
+    """Claims of Climate Feedback with verdicts, for Tables 1, 3 and 4."""
     myths: Path | None
-    """Claims of Skeptical Science with verdicts: Table 2."""
+    """Claims of Skeptical Science with verdicts, for Table 2."""
     report: Path | None
-    """Claims from a contrarian report, without verdicts: Table 5."""
+    """Claims from a contrarian report, without verdicts, for Table 5."""
     truth: str | None
-    """Column of the verdicts; by default the only column whose cells are all verdicts of Climate Feedback."""
+    """Column of the verdicts; by default the only column that contains nothing but verdicts of Climate Feedback."""
 
     def read(self, table: str) -> factcheck.ClaimTable | None:
-        """Read the claims of a table; None if there is no file for it.
+        """Read the claims for a table of the paper; return None if the user has no file for it.
 
         Raises:
             InputError: The file cannot be read, or has no column of verdicts.
@@ -124,16 +124,12 @@ class ClimateClaims:
         return claims
 
     def option(self, table: str) -> str:
-        """Return the option that names the file of a table."""
+        """Return the command-line option that names the file for a table of the paper."""
         return {"2": "--myths", "5": "--report-claims"}.get(table, "--claims")
 
 
 def _verdict_column(file: Path) -> str:
-    """Return the only column of a table whose cells are all verdicts of Climate Feedback.
-
-    Raises:
-        InputError: No column or several have only such cells.
-    """
+    """Return the only column of a file that contains nothing but verdicts of Climate Feedback."""
     cells: dict[str, list[str]] = {}
     for row in parse_rows(file, read_bytes(file)):
         for name, value in row.items():
@@ -148,117 +144,123 @@ def _verdict_column(file: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CliminatorRecipe:
-    """Claims, sources and rules with which the tables are run."""
+    """Claims, collections and debate settings with which the tables are reproduced."""
 
     tables: tuple[str, ...]
-    """Numbers of the tables; if empty, all for which claims and sources are named."""
+    """Numbers of the tables; if empty, all tables for which claims and collections are named."""
     claims: ClimateClaims
     collections: Mapping[str, str]
-    """Collections by advocate: those of :data:`SOURCES` and :data:`ADVERSARY` that the user has."""
+    """Collections by advocate, for those advocates of :data:`SOURCES` and :data:`ADVERSARY` that have one."""
     settings: DebateSettings
-    """Rules of the debates; their advocates, scale and prefix are those of the tables."""
+    """Settings of the debates; each table replaces their advocates, scale and context prefix."""
     limit: int | None
     seed: int
 
     def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:
-        """Estimate calls, tokens and cost of the first rounds without asking a model.
+        """Estimate calls, tokens and cost of the first round of each debate without calling a model.
 
         Raises:
-            InputError: Claims or sources of a table are missing or cannot be read.
+            InputError: Claims or collections for a table are missing or cannot be read.
             ModelError: A model cannot be loaded.
         """
         parts = []
         for model in models:
-            for table, system in self._debates(self._available()):
+            for table, system in self._debates(self._available_tables()):
                 claims = self._claims(table).claims
                 settings = self._settings(table, system, model)
-                loaded = None if isinstance(model, str) else model
-                expected = estimate_debates(claims, settings, model=loaded, workspace=session)
-                counts = expected.requests, expected.prompt_tokens, expected.completion_tokens
-                parts.append(PartEstimate(f"{_label(model)}, {system}, {_file_of(table)}", *counts, expected.cost))
+                loaded_model = None if isinstance(model, str) else model
+                debate_estimate = estimate_debates(claims, settings, model=loaded_model, workspace=session)
+                counts = debate_estimate.requests, debate_estimate.prompt_tokens, debate_estimate.completion_tokens
+                parts.append(
+                    PartEstimate(f"{_label(model)}, {system}, {_claims_name(table)}", *counts, debate_estimate.cost)
+                )
         remark = "The first round of each debate; further rounds come on top, and equal requests are asked once."
         return ReproductionEstimate(tuple(parts), (remark,))
 
     def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
-        """Debate the claims and return the tables with their rows.
+        """Debate the claims and return the published tables with a row for each model and system.
 
         Raises:
-            InputError: Claims or sources of a table are missing or cannot be read.
+            InputError: Claims or collections for a table are missing or cannot be read.
             ModelError: A model cannot be loaded.
         """
-        tables = self._available()
+        tables = self._available_tables()
         rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
-        runs, failed, is_demonstration = [], Counter[str](), False
+        runs, n_failed_by_file, is_demonstration = [], Counter[str](), False
         skipped: dict[str, tuple[str, ...]] = {}
         facts: dict[str, str] = {}
         for model in models:
             debates: dict[tuple[str, str], _Debates] = {}
             for table, system in self._debates(tables):
                 claims = self._claims(table)
-                done = check_claims(
+                result = check_claims(
                     claims,
                     settings=self._settings(table, system, model),
                     model=None if isinstance(model, str) else model,
                     workspace=session,
                     force=True,
                 )
-                transcripts = {transcript.claim.id: transcript for transcript in done.transcripts}
-                debates[_file_of(table), system] = _Debates(system, claims, transcripts, done.run)
-                runs.append(done.run)
-                facts |= {name: value for name, value in done.facts if name.startswith("Model ")}
-                is_demonstration |= done.analysis.demonstration
-                skipped[_file_of(table)] = claims.skipped
-                failed[_file_of(table)] += sum(item.verdict.outcome == "failed" for item in done.transcripts)
+                transcripts = {transcript.claim.id: transcript for transcript in result.transcripts}
+                debates[_claims_name(table), system] = _Debates(system, claims, transcripts, result.run)
+                runs.append(result.run)
+                facts |= {name: value for name, value in result.facts if name.startswith("Model ")}
+                is_demonstration |= result.analysis.demonstration
+                skipped[_claims_name(table)] = claims.skipped
+                n_failed_by_file[_claims_name(table)] += sum(
+                    item.verdict.outcome == "failed" for item in result.transcripts
+                )
             for number in tables:
-                by_system = {system: item for (file, system), item in debates.items() if file == _file_of(number)}
+                by_system = {system: item for (file, system), item in debates.items() if file == _claims_name(number)}
                 rows[number] += self._rows(number, by_system, f" ({_label(model)})")
-        results = [
-            replace(table, ours=tuple(rows[number]), differences=tuple(self._differences(number, failed)))
+        paper_tables = [
+            replace(table, ours=tuple(rows[number]), differences=tuple(self._differences(number, n_failed_by_file)))
             for number, table in tables.items()
         ]
         remarks = [note for name, reasons in skipped.items() for note in skipped_note(reasons, f"row of {name}")]
         if is_demonstration:
             remarks.append(DEMONSTRATION)
-        remarks = [*self._left_out(tables), *remarks]
+        remarks = [*self._omission_notes(tables), *remarks]
         return Reproduction(
-            tuple(results), tuple(dict.fromkeys(runs)), tuple(remarks), facts=tuple(sorted(facts.items()))
+            tuple(paper_tables), tuple(dict.fromkeys(runs)), tuple(remarks), facts=tuple(sorted(facts.items()))
         )
 
     # -------------------------------------------------------------------------------------------------- which debates
 
-    def _available(self) -> dict[str, PaperTable]:
-        """Return the tables to run.
+    def _available_tables(self) -> dict[str, PaperTable]:
+        """Return the published tables that can be reproduced, by number.
 
         Raises:
-            InputError: A table that was named, or every table, lacks its claims or sources.
+            InputError: Claims or collections are missing for a table that the user named, or for all tables.
         """
         tables = choose_tables(climinator_tables(), self.tables)
-        lacking = {number: reason for number in tables if (reason := self._lacks(number)) is not None}
-        for number, reason in lacking.items():
-            if self.tables or len(lacking) == len(tables):
+        reason_by_table = {
+            number: reason for number in tables if (reason := self._find_missing_input(number)) is not None
+        }
+        for number, reason in reason_by_table.items():
+            if self.tables or len(reason_by_table) == len(tables):
                 raise InputError(f"Table {number} needs {reason}.")
-        return {number: table for number, table in tables.items() if number not in lacking}
+        return {number: table for number, table in tables.items() if number not in reason_by_table}
 
-    def _lacks(self, table: str) -> str | None:
-        """Return what the user has not named for a table; None if it can be run."""
+    def _find_missing_input(self, table: str) -> str | None:
+        """Return a description of the first input missing for a table; None if the table can be reproduced."""
         if self.claims.read(table) is None:
             return f"a file of claims ({self.claims.option(table)})"
-        if not self._sources():
+        if not self._available_sources():
             return f"a collection of at least one source, for example {SOURCES['IPCC'][0]} NAME"
         if table in "345" and ADVERSARY not in self.collections:
             return f"a collection of a contrarian report ({_ADVERSARY_OPTION})"
         return None
 
-    def _left_out(self, tables: Iterable[str]) -> Iterator[str]:
+    def _omission_notes(self, tables: Iterable[str]) -> Iterator[str]:
         for number in climinator_tables():
             if number not in tables and not self.tables:
-                yield f"Table {number} is left out: it needs {self._lacks(number)}."
+                yield f"Table {number} is left out: it needs {self._find_missing_input(number)}."
 
-    def _sources(self) -> list[str]:
+    def _available_sources(self) -> list[str]:
         return [name for name in SOURCES if name in self.collections]
 
     def _debates(self, tables: Iterable[str]) -> list[tuple[str, str]]:
-        """Return table and system of every debate, once for each file of claims."""
+        """Return (table, system) for each distinct combination of a file of claims and a system."""
         systems_by_table = {
             "1": ("Climinator", "Climinator+"),
             "2": ("Climinator", "Climinator+"),
@@ -270,7 +272,7 @@ class CliminatorRecipe:
         for table in tables:
             for system in systems_by_table[table]:
                 if system != "Climinator (B)" or "IPCC" in self.collections:
-                    debates.setdefault((_file_of(table), system), (table, system))
+                    debates.setdefault((_claims_name(table), system), (table, system))
         return list(debates.values())
 
     def _claims(self, table: str) -> factcheck.ClaimTable:
@@ -279,7 +281,7 @@ class CliminatorRecipe:
         return sample_claims(claims, self.limit, self.seed)
 
     def _settings(self, table: str, system: str, model: Generator | str) -> DebateSettings:
-        names = ["IPCC"] if system == "Climinator (B)" else self._sources()
+        names = ["IPCC"] if system == "Climinator (B)" else self._available_sources()
         advocates = [
             AdvocateSettings(name, collections=(self.collections[name],), weight=SOURCES[name][1]) for name in names
         ]
@@ -310,35 +312,36 @@ class CliminatorRecipe:
         else:
             yield from self._count_rows(table, debates, suffix)
 
-    def _parties(self, debates: Mapping[str, _Debates]) -> Iterator[tuple[str, _Debates, list[str | None]]]:
-        """Yield the systems of Tables 1 and 2 with their debates and the verdict on each row."""
+    def _verdicts_by_party(self, debates: Mapping[str, _Debates]) -> Iterator[tuple[str, _Debates, list[str | None]]]:
+        """Yield the rows of Tables 1 and 2 as tuples of name, debates and the verdict on each claim."""
         for system, item in debates.items():
             if system in ("Climinator", "Climinator+"):
                 yield system, item, item.verdicts(MEDIATOR)
         with_plain = debates["Climinator+"]
-        for name in self._sources():
+        for name in self._available_sources():
             yield name, with_plain, with_plain.verdicts(name, 1)
         yield "no documents, as GPT-4", with_plain, with_plain.verdicts(_PLAIN, 1)
 
     def _class_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         for classes in _CLASS_COUNTS:
             scores = {
-                system: item.score(verdicts, classes, self.seed) for system, item, verdicts in self._parties(debates)
+                system: item.score(verdicts, classes, self.seed)
+                for system, item, verdicts in self._verdicts_by_party(debates)
             }
-            for word in ("without", "with"):
-                group = f"{classes} classes, {word} NEI"
+            for nei_treatment in ("without", "with"):
+                group = f"{classes} classes, {nei_treatment} NEI"
                 constant: VerdictMetrics | None = None
                 for system, row_scores in scores.items():
-                    figures = row_scores.without_nei if word == "without" else row_scores.figures
-                    if figures is not None:
-                        constant = constant or figures
-                        yield PaperRow(f"{system}{suffix}", _percentages(figures), group, figures.n)
+                    scores_of_row = row_scores.without_nei if nei_treatment == "without" else row_scores.figures
+                    if scores_of_row is not None:
+                        constant = constant or scores_of_row
+                        yield PaperRow(f"{system}{suffix}", _percentages(scores_of_row), group, scores_of_row.n)
                 if constant is not None:
                     yield PaperRow(f"always “{constant.constant}”", _constant_percentages(constant), group, constant.n)
 
     def _myth_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         constant = None
-        for system, item, verdicts in self._parties(debates):
+        for system, item, verdicts in self._verdicts_by_party(debates):
             scores = item.score(verdicts, 2, self.seed)
             row: dict[str, float | Estimate] = {"Acc. with NEI": scaled(scores.figures.accuracy)}
             if scores.without_nei is not None:
@@ -351,7 +354,7 @@ class CliminatorRecipe:
             yield PaperRow(f"always “{constant.constant}”", accuracy, n=constant.n)
 
     def _round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
-        """Yield the rows of Table 4, where "follow-up" and "not enough information" are classes of their own."""
+        """Yield the rows of Table 4, in which "follow-up" and "not enough information" are additional classes."""
         predictions: list[tuple[str, _Debates, list[str | None]]] = []
         for system, item in debates.items():
             if system == "Climinator":
@@ -368,7 +371,7 @@ class CliminatorRecipe:
         yield PaperRow(f"always “{figures.constant}”", _constant_percentages(figures), n=figures.n)
 
     def _count_rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
-        """Yield the rows of Tables 3 and 5: the number of verdicts of each class, by system and round."""
+        """Yield the rows of Tables 3 and 5, which count the verdicts of each class by system and round."""
         classes = 2 if table == "3" else len(CLIMATE_FEEDBACK.labels)
         adversarial = debates["Climinator (A)"]
         columns = {ADVERSARY: adversarial.verdicts(ADVERSARY, 1)}
@@ -390,8 +393,8 @@ class CliminatorRecipe:
 
     # --------------------------------------------------------------------------------------------------- differences
 
-    def _differences(self, table: str, failed: Mapping[str, int]) -> Iterator[str]:
-        """Yield a sentence for each way in which our rows were made differently from the published ones."""
+    def _differences(self, table: str, n_failed_by_file: Mapping[str, int]) -> Iterator[str]:
+        """Yield a sentence for each difference between our procedure and that of the published rows."""
         claims = self._claims(table)
         published = {"1": 170, "2": 163, "3": 170, "4": 170, "5": 81}[table]
         count = counted(len(claims.claims), "claim")
@@ -411,12 +414,12 @@ class CliminatorRecipe:
             yield "Round 1: follow-up if the mediator asks further questions; round 2 ends every debate."
         if table == "4":
             yield "Recall counts a class that is never true, such as follow-up, as 1: so do the paper's figures."
-        if failed[_file_of(table)]:
-            yield f"{counted(failed[_file_of(table)], 'debate')} failed and count as wrong."
+        if n_failed_by_file[_claims_name(table)]:
+            yield f"{counted(n_failed_by_file[_claims_name(table)], 'debate')} failed and count as wrong."
 
 
-def _file_of(table: str) -> str:
-    """Return the name of the file of claims of a table."""
+def _claims_name(table: str) -> str:
+    """Return a short name of the claims that a table uses, so that tables with the same claims share debates."""
     return {"2": "Skeptical Science", "5": "contrarian report"}.get(table, "Climate Feedback")
 
 
@@ -443,27 +446,27 @@ def score_outcomes(
     claims: Sequence[str] | None = None,
     seed: int = 0,
 ) -> dict[str, float | Estimate]:
-    """Return the figures of Table 4 in per cent, by column.
+    """Return the scores of Table 4 in per cent, by column.
 
-    Verdicts are collapsed to two classes; follow-up and "not enough information" are further classes where they occur.
+    Verdicts are collapsed to two classes. "Follow-up" and "not enough information" are additional classes if they
+    occur.
 
     Args:
         truth: Published verdicts.
-        predicted: Outcome of a round for each of them, see
-            :func:`~climassay.factcheck.results.analysis.round_outcome`.
-        claims: Text of each claim, for the resampling.
-        seed: Seed of the resampling.
+        predicted: Outcome of a round for each claim (:func:`~climassay.factcheck.results.analysis.round_outcome`).
+        claims: Text of each claim, so that repeated claims are resampled together.
+        seed: Seed of the bootstrap.
 
     Notes:
-        A class that is predicted but never true has precision and F1 of 0 but, unlike in Table 1, a recall of 1: only
-        so do verdicts with the counts of Table 3 give the published figures of Climinator (B) in round 1 and of the
-        NIPCC. Recall has no interval, because resamples differ in their classes.
+        A class that is predicted but never true has a precision and F1 of 0 but a recall of 1, unlike in Table 1. Only
+        with this rule do verdicts with the counts of Table 3 reproduce the published scores of Climinator (B) in round
+        1 and of the NIPCC. Recall has no interval, because the classes differ between resamples.
     """
     collapsed = [
         verdict if verdict in (None, FOLLOW_UP) else CLIMATE_FEEDBACK.collapse(verdict, 2) for verdict in predicted
     ]
-    sides = [None if verdict is None else CLIMATE_FEEDBACK.match(verdict, 2) for verdict in truth]
-    rows = score_verdicts(sides, collapsed, _ROUND_SCALE, claims=claims, seed=seed).rows
+    true_sides = [None if verdict is None else CLIMATE_FEEDBACK.match(verdict, 2) for verdict in truth]
+    rows = score_verdicts(true_sides, collapsed, _ROUND_SCALE, claims=claims, seed=seed).rows
     true_classes = {
         name for name, counts in zip(rows.confusion.truth, rows.confusion.counts, strict=True) if sum(counts)
     }

@@ -33,21 +33,21 @@ def extract_confidence(
     model: Generator | str | None = None,
     workspace: Place = None,
 ) -> ExtractedStatements:
-    """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
+    """Extract statements with their level of confidence, likelihood, evidence and agreement, and with their context.
 
-    Statements are saved as .jsonl for other commands, as .html for a page to review them.
+    Save the result as .jsonl for other commands, or as .html to review the statements in a browser.
 
     Args:
         reports: Files of reports, or folders of them.
-        collections: Names of collections whose documents are read as well.
+        collections: Names of collections from whose documents statements are extracted as well.
         options: Options of the extraction.
-        reading: Options for reading the files, for example columns of tables.
-        model: Model that divides each sentence with several levels into the parts that the levels are about, with one
-            request; by default every level gets the whole sentence.
+        reading: Options for reading the files, such as the columns of tables.
+        model: Model that divides a sentence with several levels into the parts to which the levels apply; by default
+            every level applies to the whole sentence.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is nothing to read, or no file can be read.
+        InputError: No file or collection is named, or none of the files can be read.
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.extraction import (
@@ -61,10 +61,10 @@ def extract_confidence(
     from climassay.corpus import Collection
     from climassay.corpus.readers.file_types import find_files, read
 
-    listed = one_or_several(reports)
-    if not listed and not collections:
+    paths = one_or_several(reports)
+    if not paths and not collections:
         raise InputError("Nothing to read: name the files of reports, or --collection.")
-    files, extraction = find_files(listed), options or ExtractOptions()
+    files, extraction = find_files(paths), options or ExtractOptions()
     documents: list[Document] = []
     skipped: list[Skipped] = []
     with Session.opened(workspace) as session:
@@ -79,7 +79,7 @@ def extract_confidence(
         if not documents:
             reason = f": {skipped[0].source}: {skipped[0].reason}" if skipped else "."
             raise InputError(f"Nothing was read{reason}")
-        results: list[Statement] = []
+        statements: list[Statement] = []
         divider = None
         with ExitStack() as stack:
             if model is not None:
@@ -90,14 +90,16 @@ def extract_confidence(
                 divider = SentenceDivider(session.recorded(loaded, run), prompt)
             with session.progress.task("Extracting", total=len(documents)) as task:
                 for document in documents:
-                    results += extract([document], extraction, divider)
+                    statements += extract([document], extraction, divider)
                     task.advance()
     return ExtractedStatements(
-        tuple(mark_duplicates(results)),
+        tuple(mark_duplicates(statements)),
         tuple(extract_terms(documents, extraction.report)),
         tuple(skipped),
         tuple(
-            item.title for item in documents if item.id not in {result.document_id for result in results if result.tag}
+            item.title
+            for item in documents
+            if item.id not in {result.document_id for result in statements if result.tag}
         ),
         divider,
     )
@@ -110,12 +112,13 @@ def lint_confidence(
     model: Generator | str | None = None,
     workspace: Place = None,
 ) -> LintedDrafts:
-    """Check drafts of an assessment report for how they state certainty.
+    """Check how drafts of an assessment report express certainty.
 
     Args:
-        drafts: Files or texts; a string with a space that is not the name of a file is a text.
-        rules: Names of rules, separated by commas: only these; with a minus before each, all but these; or ``all``.
-        model: Also have a strong language model read every passage with words of certainty.
+        drafts: Files or texts; a string counts as a text if it contains a space and is not the name of a file.
+        rules: Names of the rules to apply, separated by commas; names with a leading minus are left out of all rules;
+            ``all`` applies every rule.
+        model: Strong language model that also checks each passage with words of certainty.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -129,35 +132,39 @@ def lint_confidence(
     """
     from climassay.confidence.linting import check, draft_of, read_draft, select_rules
 
-    chosen = select_rules(rules)
+    enabled_rules = select_rules(rules)
     # All files are opened before any is checked, so that a wrong name is reported at once.
-    read = [
+    loaded_drafts = [
         draft_of(draft_file)
         if isinstance(draft_file, str) and " " in draft_file and not Path(draft_file).is_file()
         else read_draft(Path(draft_file))
         for draft_file in one_or_several(drafts)
     ]
     if model is None:
-        return LintedDrafts(tuple(check(draft, chosen) for draft in read))
+        return LintedDrafts(tuple(check(draft, enabled_rules) for draft in loaded_drafts))
     from climassay.confidence.linting.model_rule import ModelReader, select_passages
 
     with Session.opened(workspace) as session:
         loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
-        config = {"files": [document.name for document in read], "model": loaded.name, "prompt_sha256": prompt.sha256}
-        total = sum(len(select_passages(draft)) for draft in read)
+        config = {
+            "files": [document.name for document in loaded_drafts],
+            "model": loaded.name,
+            "prompt_sha256": prompt.sha256,
+        }
+        total = sum(len(select_passages(draft)) for draft in loaded_drafts)
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
             reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
-            checked = tuple(check(draft, (*chosen, reader.rule)) for draft in read)
+            checked = tuple(check(draft, (*enabled_rules, reader.rule)) for draft in loaded_drafts)
             result = LintedDrafts(checked, reader)
             run.save_results("findings", result.rows())
     return result
 
 
 def diff_confidence(old: Path | str, new: Path | str) -> ComparedStatements:
-    """Compare two extractions: statements added, removed, reworded, or with another level.
+    """Compare two extractions: which statements were added, removed or reworded, or changed their level.
 
     Args:
-        old: File of the earlier extraction, written by climassay confidence extract (.jsonl).
+        old: File of the earlier extraction, written by ``climassay confidence extract`` (.jsonl).
         new: File of the later extraction.
 
     Raises:
@@ -180,15 +187,17 @@ def find_topics(
     model: Generator | str | None = None,
     workspace: Place = None,
 ) -> FoundTopics:
-    """Group statements with their context into named topics, as BERTopic does, merged to the number in the settings.
+    """Group statements with their contexts into named topics, as BERTopic does.
+
+    The clusters found are merged until their number is the one in the settings.
 
     Args:
-        statements: File of statements, written by climassay confidence extract.
-        output: File of the topics.
-        settings: Number of topics, and settings of the clustering.
-        names: TOML file of topic names, created if missing; later runs use names that you change in it.
-        assign_untagged: Also assign untagged statements to the nearest topic.
-        model: Model that proposes names; without one, topics are named by their words.
+        statements: File of statements, written by ``climassay confidence extract``.
+        output: File to which the topics are written.
+        settings: Number of topics and settings of the clustering.
+        names: TOML file of topic names, created if missing; later runs use the names that you edit in it.
+        assign_untagged: Whether statements without a level are assigned to the nearest topic as well.
+        model: Model that proposes the names; without one, topics are named by their most typical words.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -200,37 +209,37 @@ def find_topics(
 
     statements, output = Path(statements), Path(output)
     names = None if names is None else Path(names)
-    earlier = topics.read_names(names) if names else ()
-    read = read_statements(statements)
+    saved_names = topics.read_names(names) if names else ()
+    loaded_statements = read_statements(statements)
     encoder = load_encoder()
     with Session.opened(workspace) as session:
-        total = len(topics.context_sentences(read, assign_untagged=assign_untagged))
+        total = len(topics.context_sentences(loaded_statements, assign_untagged=assign_untagged))
         with session.progress.task("Sentences", total=total) as task:
             fitted = topics.fit_topics(
-                read, encoder, settings, assign_untagged=assign_untagged, on_progress=task.advance
+                loaded_statements, encoder, settings, assign_untagged=assign_untagged, on_progress=task.advance
             )
         if model is None:
-            named = topics.name_topics(fitted, read, encoder, earlier=earlier)
+            named = topics.name_topics(fitted, loaded_statements, encoder, earlier=saved_names)
         else:
             loaded = session.model(model)
             config = {"file": str(statements), "model": model if isinstance(model, str) else model.name}
             with session.run("confidence topics", {**config, **asdict(settings)}, {"topics": settings.seed}) as run:
                 named = topics.name_topics(
                     fitted,
-                    read,
+                    loaded_statements,
                     encoder,
-                    earlier=earlier,
+                    earlier=saved_names,
                     generator=session.recorded(loaded, run),
                     prompts=session.options.prompts,
                 )
-                result = FoundTopics(named, read, output)
-                lead = f"{len(named.model.topics)} topics of {len(read)} statements."
+                result = FoundTopics(named, loaded_statements, output)
+                lead = f"{len(named.model.topics)} topics of {len(loaded_statements)} statements."
                 page = Report("Topics", lead, (Section("Topics", tuple(result.tables())),))
                 run.save_results("report", [report_data(page)])
     topics.write_topics(named.model, output)
     if names:
         topics.write_names(names, named.named, named.unused)
-    return FoundTopics(named, read, output)
+    return FoundTopics(named, loaded_statements, output)
 
 
 def report_topics(
@@ -244,21 +253,21 @@ def report_topics(
     seed: int = 0,
     workspace: Place = None,
 ) -> TopicTrends:
-    """Score topics by cycle or working group, with intervals, tags, a map, and reasons for gaps.
+    """Report the confidence of each topic by cycle, working group or report, with intervals and a map.
 
     Args:
-        statements: File of statements, written by climassay confidence extract.
-        topics: File of topics, written by climassay confidence topics.
-        by: Columns to compare: cycle, working-group or report; by default cycles if there are several, else working
-            groups.
-        predictions: A tagger's probabilities (CSV or JSON lines: id and a column for each level), held out.
-        tagger: Tag the untagged statements that have a topic.
-        sample: Number of untagged statements that --tagger tags, drawn at random.
-        seed: Seed of resampling for intervals, and of --sample.
+        statements: File of statements, written by ``climassay confidence extract``.
+        topics: File of topics, written by ``climassay confidence topics``.
+        by: Field by which statements are grouped in columns: cycle, working-group or report; by default cycle if there
+            are several cycles, else working-group.
+        predictions: File of a tagger's held-out probabilities (CSV or JSON lines) with an id and a column per level.
+        tagger: Tagger that predicts the levels of untagged statements with a topic.
+        sample: Number of untagged statements to draw at random for the tagger; by default all are tagged.
+        seed: Random seed for the intervals and the sample of untagged statements.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: A file cannot be read, or there is nothing for the tagger to read.
+        InputError: A file cannot be read, or no untagged statement has a topic.
     """
     from climassay.confidence.topics import read_topics
     from climassay.confidence.trends import analyse_trends, read_predictions, trend_report
@@ -268,14 +277,14 @@ def report_topics(
     if sample and not tagger:
         raise InputError("--sample says how many statements a tagger reads: give --tagger too.")
     files = {"predictions": predictions and str(predictions), "tagger": tagger, "sample": sample}
-    named = None if by is None else by.replace(" ", "-")
-    kind = cast("ColumnKind | None", named and named.replace("-", " "))
-    config = {"statements": str(statements), "topics": str(topics), "by": named, **files}
-    read, model = read_statements(statements), read_topics(topics)
+    column_name = None if by is None else by.replace(" ", "-")
+    column_kind = cast("ColumnKind | None", column_name and column_name.replace("-", " "))
+    config = {"statements": str(statements), "topics": str(topics), "by": column_name, **files}
+    loaded_statements, model = read_statements(statements), read_topics(topics)
     level_probabilities = read_predictions(predictions) if predictions else None
     with Session.opened(workspace) as session:
         if tagger:
-            tagged = _tagged_by(session, tagger, read, model, sample, seed)
+            tagged = _predict_levels(session, tagger, loaded_statements, model, sample, seed)
             if level_probabilities is not None:
                 if level_probabilities.levels != tagged.levels:
                     raise InputError(
@@ -285,36 +294,38 @@ def report_topics(
                 tagged = replace(tagged, probabilities={**level_probabilities.probabilities, **tagged.probabilities})
             level_probabilities = tagged
         with session.run("confidence report", config, {"intervals": seed}) as run:
-            analysis = analyse_trends(read, model, by=kind, predictions=level_probabilities, seed=seed)
+            analysis = analyse_trends(
+                loaded_statements, model, by=column_kind, predictions=level_probabilities, seed=seed
+            )
             page = trend_report(analysis, source=statements.name, facts=(("run", run.id),))
             run.save_results("report", [report_data(page)])
     return TopicTrends(analysis, page, run.id)
 
 
-def _tagged_by(
+def _predict_levels(
     session: Session, tagger: str, statements: "list[Statement]", model: "TopicModel", sample: int | None, seed: int
 ) -> "Predictions":
-    """Return a tagger's probabilities for untagged statements with a topic, and the tagger's stored errors."""
+    """Return a tagger's probabilities for untagged statements with a topic, and its residuals or confusion matrix."""
     import numpy as np
 
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
     from climassay.confidence.trends import Predictions
 
-    loaded = load_tagger(BUNDLED_TAGGER if tagger == "bundled" else Path(tagger))
+    loaded_tagger = load_tagger(BUNDLED_TAGGER if tagger == "bundled" else Path(tagger))
     untagged = [
         statement for statement in statements if statement.tag is None and model.topic_of(statement.id) is not None
     ]
     if not untagged:
         raise InputError("No untagged statement has a topic: extract with --untagged, then topics --assign-untagged.")
     if sample and sample < len(untagged):
-        drawn = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
-        untagged = [untagged[index] for index in sorted(drawn.tolist())]
-    residuals, confusion = loaded.residuals, loaded.confusion
+        sampled_indices = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
+        untagged = [untagged[index] for index in sorted(sampled_indices.tolist())]
+    residuals, confusion = loaded_tagger.residuals, loaded_tagger.confusion
     if residuals is None and confusion is None:
         raise InputError(f"The tagger {tagger} has no record of its errors: train it again.")
-    with session.progress.task("Tagging", total=len(untagged) * max(1, len(loaded.sources))) as task:
+    with session.progress.task("Tagging", total=len(untagged) * max(1, len(loaded_tagger.sources))) as task:
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
-        mixed_tagger = loaded.for_mix(None if residuals is not None else (1.0,) * len(loaded.levels))
-        result = mixed_tagger.predict_proba(untagged, on_progress=task.advance)
-    by_id = dict(zip((statement.id for statement in untagged), result, strict=True))
-    return Predictions(loaded.levels, by_id, confusion if residuals is None else None, residuals)
+        mixed_tagger = loaded_tagger.for_mix(None if residuals is not None else (1.0,) * len(loaded_tagger.levels))
+        probabilities = mixed_tagger.predict_proba(untagged, on_progress=task.advance)
+    by_id = dict(zip((statement.id for statement in untagged), probabilities, strict=True))
+    return Predictions(loaded_tagger.levels, by_id, confusion if residuals is None else None, residuals)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from climassay.grounding.text_check_result import TextCheck
 
 
-MOST_REASONS = 3
-"""Maximum number of unread files whose reasons an error names if there is nothing to add."""
+MAX_REASONS = 3
+"""Maximum number of unreadable files that an error explains if no document can be added."""
 
 
 def add_documents(
@@ -41,24 +41,25 @@ def add_documents(
     originals: bool = True,
     on_progress: "Callable[[corpus.AddProgress], None] | None" = None,
 ) -> "corpus.AddReport":
-    """Add documents to a collection, creating it if needed.
+    """Add documents to a collection, creating it if necessary.
 
-    Documents that are already there are skipped, and an interrupted run continues where it stopped.
+    Documents that the collection already contains are skipped, so that a second call completes an interrupted one.
 
     Args:
         collection: Name of the collection.
         files: PDF, Word, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        encoder: local:minilm (default), or local: and a sentence-transformers folder or hub id.
-        passage_size: Length of a passage in characters; 2000 by default.
+        encoder: Encoder of a new collection: local:minilm (default), or local: and the folder or hub id of a
+            sentence-transformers model.
+        passage_size: Maximum length of a passage in characters; 2000 by default.
         passage_overlap: Maximum overlap of neighbouring passages in characters; 200 by default.
-        reading: Columns of tables, and metadata of the documents.
-        replace_older: Remove older versions of the documents added (same file and title).
-        originals: Keep the files, so that citations lead to their pages.
-        on_progress: Called after every batch of passages.
+        reading: Options for reading the files: columns of tables, and metadata of the documents.
+        replace_older: Whether older versions of the added documents (same file name and title) are removed.
+        originals: Whether the files are stored, so that citations can link to their pages.
+        on_progress: Function that is called after every batch of passages.
 
     Returns:
-        Counts of added and existing documents; ``skipped`` names every unreadable file, with the reason.
+        Report with the added and the existing documents; ``skipped`` names every unreadable file, with the reason.
 
     Raises:
         InputError: None of the files can be read, or the collection has another encoder.
@@ -73,22 +74,22 @@ def add_documents(
     from climassay.corpus.presentation import show_addition_progress
 
     check_name(collection)
-    listed = [files] if isinstance(files, (str, Path)) else list(files)
+    names = [files] if isinstance(files, (str, Path)) else list(files)
     skipped: list[corpus.Skipped] = []
 
     def documents() -> "Iterable[corpus.Document]":
-        for result in corpus.read_all(map(_book_or_file, listed), reading):
+        for result in corpus.read_all(map(_resolve_file, names), reading):
             skipped.extend(result.skipped)
             yield from result.documents
 
-    read = iter(documents())
+    documents_to_add = iter(documents())
     # Before anything is made: a mistyped file name leaves no empty collection behind.
-    first = next(read, None)
-    if first is None:
-        reason = "; ".join(f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped[:MOST_REASONS])
+    first_document = next(documents_to_add, None)
+    if first_document is None:
+        reason = "; ".join(f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped[:MAX_REASONS])
         raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
     with Session.opened(workspace) as session:
-        opened = corpus.open_or_create(
+        target = corpus.open_or_create(
             session.workspace,
             collection,
             encoder=encoder,
@@ -97,9 +98,14 @@ def add_documents(
             **({} if session.pool is None else {"load": session.pool.load_encoder}),
         )
         with session.progress.task(collection) as task:
-            show = on_progress or show_addition_progress(collection, task)
-            report = opened.add(chain([first], read), replace=replace_older, keep_originals=originals, on_progress=show)
-        return replace(report, collection=opened.summary(), skipped=(*skipped, *report.skipped))
+            report_progress = on_progress or show_addition_progress(collection, task)
+            report = target.add(
+                chain([first_document], documents_to_add),
+                replace=replace_older,
+                keep_originals=originals,
+                on_progress=report_progress,
+            )
+        return replace(report, collection=target.summary(), skipped=(*skipped, *report.skipped))
 
 
 def search(
@@ -112,16 +118,16 @@ def search(
     full: bool = False,
     workspace: Place = None,
 ) -> "SearchResult":
-    """Find passages, the best first.
+    """Search collections for passages, the most relevant first.
 
     Args:
         collections: Names of collections.
-        query: A question or statement.
+        query: Question or statement.
         k: Maximum number of hits.
-        mode: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
-        threshold: Minimum cosine of a passage; by default the value measured for the encoder and the kind of query,
-            None for no minimum.
-        full: Show whole passages.
+        mode: Way of searching: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
+        threshold: Minimum cosine similarity of a passage to the query; by default the value measured for the encoder
+            and the kind of query. None for no minimum.
+        full: Whether whole passages are shown.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -134,11 +140,11 @@ def search(
     from climassay.corpus.presentation import SearchResult
     from climassay.corpus.search import check_mode
 
-    way, names = check_mode(mode), one_or_several(collections)
+    search_mode, names = check_mode(mode), one_or_several(collections)
     with Session.opened(workspace) as session:
         group = session.collections(names)
-        hits = group.search(query, k=k, mode=way, min_cosine=threshold)
-        return SearchResult(names, query, way, threshold, tuple(hits), full)
+        hits = group.search(query, k=k, mode=search_mode, min_cosine=threshold)
+        return SearchResult(names, query, search_mode, threshold, tuple(hits), full)
 
 
 def evaluate_search(
@@ -151,16 +157,16 @@ def evaluate_search(
     within_group: bool = False,
     workspace: Place = None,
 ) -> "corpus.RetrievalReport":
-    """Measure how well search finds the passages that answer questions: recall, mean reciprocal rank and nDCG.
+    """Measure recall, mean reciprocal rank and nDCG of searches for the passages that answer questions.
 
     Args:
         collection: Name of the collection.
-        questions: JSONL or CSV files with question and passage; primer, or primer:BOOK.
-        ks: Depths of recall; by default 1, 3, 5 and 10.
-        modes: hybrid, dense, bm25, rrf; by default all.
-        columns: Columns of the files: question, passage, relevance (grades; 0 or nothing is not relevant), group (of
-            questions, such as a report: intervals are computed over groups).
-        within_group: Search for each question only in the report that its group names.
+        questions: JSONL or CSV files with the columns question and passage; or ``primer`` or ``primer:BOOK``.
+        ks: Numbers of hits at which recall is measured; by default 1, 3, 5 and 10.
+        modes: Ways of searching to compare: hybrid, dense, bm25 and rrf; by default all.
+        columns: Names of the files' columns: question; passage; relevance, a grade that is 0 or empty if the passage
+            is not relevant; and group, such as the report, over which intervals are computed.
+        within_group: Whether each question is searched for only in the document that its group names.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -170,17 +176,17 @@ def evaluate_search(
     from climassay.corpus.search import SEARCH_MODES, check_mode
 
     with Session.opened(workspace) as session:
-        opened = corpus.Collection.open(session.workspace, collection)
-        files = [path for file in one_or_several(questions) for path in _question_files(str(file))]
-        read = [corpus.read_gold_questions(path, columns or corpus.QuestionColumns()) for path in files]
-        chosen = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
+        searched_collection = corpus.Collection.open(session.workspace, collection)
+        files = [path for file in one_or_several(questions) for path in _find_question_files(str(file))]
+        gold_files = [corpus.read_gold_questions(path, columns or corpus.QuestionColumns()) for path in files]
+        search_modes = tuple(check_mode(mode) for mode in modes) or SEARCH_MODES
         return corpus.evaluate_retrieval(
-            opened,
-            [question for pairs, _ in read for question in pairs],
+            searched_collection,
+            [question for pairs, _ in gold_files for question in pairs],
             ks=tuple(ks) or DEFAULT_KS,
-            modes=chosen,
+            modes=search_modes,
             within_group=within_group,
-            n_omitted_rows=sum(n_omitted_rows for _, n_omitted_rows in read),
+            n_omitted_rows=sum(n_omitted_rows for _, n_omitted_rows in gold_files),
         )
 
 
@@ -196,21 +202,22 @@ def ask(
     profile: Literal["auto", "small", "strong"] = "auto",
     on_progress: "Callable[[GroundedAnswer], None] | None" = None,
 ) -> "GroundedAnswer":
-    """Answer a question from your collections, with numbered citations, or say that they do not hold the answer.
+    """Answer a question from collections with numbered citations, or state that they do not contain the answer.
 
-    Terminals and notebooks show its sentences as they are written.
+    In a terminal or notebook, the sentences of the answer are shown while they are written.
 
     Args:
-        question: Your question, in quotes.
+        question: Question, in quotes on the command line.
         collections: Names of collections.
         model: Model that writes the answer.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        passages: Number of passages shown to the model.
-        threshold: Similarity below which a passage is not relevant.
+        passages: Number of passages in the model's prompt.
+        threshold: Minimum cosine similarity of a relevant passage; by default the value measured for the encoder.
         sentences: Maximum number of sentences of the answer.
-        profile: Prompts for a small or a strong model; by default chosen by the model's size.
-        on_progress: Called with each preview of the answer, which replaces the preview before: first the sources, then
-            the complete sentences with valid citations. Marks of unsupported sentences come with the final answer.
+        profile: Whether the prompts are those for a small or a strong model; by default the model's size decides.
+        on_progress: Function that is called with each preview of the answer, which replaces the previous one. The
+            first preview has only the sources, later ones the complete sentences with valid citations. Unsupported
+            sentences are marked only in the final answer.
 
     Raises:
         InputError: The question is empty, or a collection does not exist.
@@ -228,79 +235,79 @@ def ask(
     with Session.opened(workspace) as session:
         group = session.collections(collections)
         prompt = load_prompt("ask", session.options.prompts)
-        loaded = session.model(model)
+        generator = session.model(model)
         config = {
             "question": question,
             "collections": one_or_several(collections),
-            "model": loaded.name,
+            "model": generator.name,
             "passages": passages,
             "threshold": threshold,
             "sentences": sentences,
             "profile": profile,
             "prompt_sha256": prompt.sha256,
         }
-        with session.run("ask", config) as run, session.progress.preview() as show:
+        with session.run("ask", config) as run, session.progress.preview() as show_preview:
 
-            def tell(answer: "GroundedAnswer") -> None:
+            def report_progress(answer: "GroundedAnswer") -> None:
                 sentences = " ".join(map(format_sentence, answer.sentences))
-                if show is not None:
-                    show(f"{sentences}\nStill being written and checked ..." if sentences else "")
+                if show_preview is not None:
+                    show_preview(f"{sentences}\nStill being written and checked ..." if sentences else "")
                 if on_progress is not None:
                     on_progress(answer)
 
             answer = answer_question(
                 question,
                 group,
-                session.recorded(loaded, run),
+                session.recorded(generator, run),
                 k=passages,
                 min_cosine=threshold,
                 sentences=sentences,
                 prompt=prompt,
                 profile=ProfileSettings(profile),
-                on_progress=tell if show is not None or on_progress is not None else None,
+                on_progress=report_progress if show_preview is not None or on_progress is not None else None,
             )
             run.save_results("answer", [answer.to_dict()])
         return answer
 
 
-def _book_or_file(name: str | Path) -> Path:
+def _resolve_file(name: str | Path) -> Path:
     if not str(name).startswith(f"{PRIMER}:"):
         return Path(name).expanduser()
     return book_path(str(name).removeprefix(f"{PRIMER}:"))
 
 
-def _question_files(file: str) -> list[Path]:
-    """Return the paths of a question file: ``primer`` names all primer questions, ``primer:BOOK`` those of one book."""
+def _find_question_files(file: str) -> list[Path]:
+    """Return the question files that a name stands for: a path, ``primer``, or ``primer:BOOK`` for one book."""
     if file != PRIMER and not file.startswith(f"{PRIMER}:"):
         return [Path(file).expanduser()]
-    paths = {path.stem: path for path in question_paths()}
+    path_by_book = {path.stem: path for path in question_paths()}
     if file == PRIMER:
-        return list(paths.values())
+        return list(path_by_book.values())
     book = file.removeprefix(f"{PRIMER}:")
-    if book not in paths:
-        raise InputError(f"The primer has no questions on {book!r}: it has some on {', '.join(paths)}.")
-    return [paths[book]]
+    if book not in path_by_book:
+        raise InputError(f"The primer has no questions on {book!r}: it has some on {', '.join(path_by_book)}.")
+    return [path_by_book[book]]
 
 
 def list_collections(*, workspace: Place = None) -> Shown:
-    """List the collections; damaged ones are named on stderr, and the exit code is 2."""
+    """List the collections; damaged collections are reported as an error, with exit code 2."""
     from climassay.corpus.collection import survey_collections
     from climassay.corpus.presentation import collections_table
 
     with Session.opened(workspace) as session:
         summaries, damaged = survey_collections(session.workspace)
-        none = f"No collections yet in {session.workspace.root}: make one with `climassay corpus add NAME FILES`."
+        empty_note = f"No collections yet in {session.workspace.root}: make one with `climassay corpus add NAME FILES`."
     tables = (collections_table(summaries),) if summaries else ()
     failed = InputError("\n".join(map(str, damaged))) if damaged else None
-    return Shown(summaries, tables, noted=() if summaries or damaged else (none,), failed=failed)
+    return Shown(summaries, tables, noted=() if summaries or damaged else (empty_note,), failed=failed)
 
 
 def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> Shown:
-    """Show a collection's documents and settings, or one passage in full.
+    """Show the documents and settings of a collection, or a single passage in full.
 
     Args:
         name: Name of the collection.
-        passage: Id of a passage.
+        passage: Id of the passage to show.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -311,14 +318,17 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     with Session.opened(workspace) as session:
         collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
-        result = collection.passage(passage)
-        return Shown(asdict(result) | {"citation": result.citation}, printed_lines=tuple(passage_lines(result)))
+        shown_passage = collection.passage(passage)
+        return Shown(
+            asdict(shown_passage) | {"citation": shown_passage.citation},
+            printed_lines=tuple(passage_lines(shown_passage)),
+        )
     documents, settings = collection.documents(), collection.settings
-    with_originals = [document.id for document in documents if collection.originals.find(document.id) is not None]
-    size = collection.originals.bytes_of(with_originals)
-    originals = {"documents": with_originals, "bytes": size}
+    ids_with_original = [document.id for document in documents if collection.originals.find(document.id) is not None]
+    size = collection.originals.bytes_of(ids_with_original)
+    originals = {"documents": ids_with_original, "bytes": size}
     data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
-    table = documents_table(name, settings, documents, len(with_originals), size)
+    table = documents_table(name, settings, documents, len(ids_with_original), size)
     return Shown(data, (table,), [asdict(document) for document in documents])
 
 
@@ -331,22 +341,22 @@ def edit_document(
     date: str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Change a document's title, author or date, as shown in citations.
+    """Change the title, author or date of a document, which citations show.
 
-    Versions are identified by file name and title: after a change of the title, a newer version of the file counts as
-    another document.
+    Versions of a document are recognised by file name and title. If you change the title, a newer version of the file
+    therefore counts as another document.
 
     Args:
         name: Name of the collection.
         document: Id, title or file name of the document.
-        title: New title, in quotes.
-        author: New author, a person or organisation; empty removes it.
-        date: New date, a year or 2023-03-20; empty removes it.
+        title: New title, in quotes on the command line.
+        author: New author, a person or an organisation; an empty text removes the author.
+        date: New date, such as 2023 or 2023-03-20; an empty text removes the date.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The collection or the document does not exist, several documents have the name, no change is given,
-            the title is empty, a text is too long, or the date is invalid.
+        InputError: The collection or the document does not exist, several documents have the name, nothing is to be
+            changed, the title is empty, a text is too long, or the date is invalid.
     """
     if title is None and author is None and date is None:
         raise InputError("Say what is to be changed: --title, --author or --date.")
@@ -357,7 +367,7 @@ def edit_document(
 
 
 def compact_collection(name: str, *, workspace: Place = None) -> Shown:
-    """Join the files of small additions and remove old versions; searches find the same as before.
+    """Merge a collection's many small files and delete its old versions; search results do not change.
 
     Args:
         name: Name of the collection.
@@ -367,10 +377,10 @@ def compact_collection(name: str, *, workspace: Place = None) -> Shown:
         InputError: The collection does not exist.
     """
     with Session.opened(workspace) as session:
-        joined = corpus.Collection.open(session.workspace, name).compact()
-    before, after = joined.bytes_before / 1e6, joined.bytes_after / 1e6
-    sentence = f"Compacted {name}: {after:,.1f} MB, {before:,.1f} MB before."
-    return Shown({"collection": name, **asdict(joined)}, printed_lines=(sentence,))
+        compaction = corpus.Collection.open(session.workspace, name).compact()
+    size_before, size_after = compaction.bytes_before / 1e6, compaction.bytes_after / 1e6
+    sentence = f"Compacted {name}: {size_after:,.1f} MB, {size_before:,.1f} MB before."
+    return Shown({"collection": name, **asdict(compaction)}, printed_lines=(sentence,))
 
 
 def remove_documents(name: str, document: str | None = None, *, workspace: Place = None) -> Shown:
@@ -378,7 +388,7 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
 
     Args:
         name: Name of the collection.
-        document: Id or title of the document; None removes the collection.
+        document: Id or title of the document; by default the whole collection is removed.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -401,7 +411,7 @@ _PLAIN_SUFFIXES = (".txt", ".md", ".markdown", "")
 
 
 def read_text_to_check(file: Path) -> str:
-    """Read the text of a file: plain text and Markdown unchanged, the paragraphs of other formats.
+    """Read the text of a file: the whole text of plain text and Markdown, or the paragraphs of other formats.
 
     Raises:
         InputError: The file cannot be read or has no text.
@@ -430,18 +440,18 @@ def check_text(
     network: bool = False,
     workspace: Place = None,
 ) -> "TextCheck":
-    """Check a text sentence by sentence against similar passages of collections.
+    """Check a text sentence by sentence against similar passages in collections.
 
-    The result has, for each sentence, the nearest passage, contradicting figures, different words and names, references
-    that do not exist, and words that state more certainty than the passage. A sentence counts as supported only if the
-    judge quotes the passage that supports it.
+    For each sentence, the result has the most similar passage, contradicting numbers, differing words and names,
+    references that do not exist, and words that express more certainty than the passage. A sentence counts as
+    supported only if the judge quotes the passage that supports it.
 
     Args:
-        text: Text, Markdown, Word, HTML or PDF; - reads stdin.
+        text: File to check (text, Markdown, Word, HTML or PDF), or the text itself; on the command line, - is stdin.
         collections: Names of collections with which the text is compared.
-        judge: Model that reads each sentence with its passages; without a judge, no sentence counts as supported.
-        passages: Number of passages compared with each sentence.
-        network: Look up whether DOIs and web addresses exist; otherwise the network is not used.
+        judge: Model that judges each sentence with its passages; without a judge, no sentence counts as supported.
+        passages: Number of passages with which each sentence is compared.
+        network: Whether to look up if DOIs and web addresses exist; otherwise the network is not used.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -456,17 +466,17 @@ def check_text(
 
     if passages < 1:
         raise InputError(f"Compare at least one passage with each sentence, not {passages}.")
-    name, words = (text.name, read_text_to_check(text)) if isinstance(text, Path) else ("text", text)
-    if not words.strip() or len(words) > MAX_TEXT_LENGTH:
+    name, content = (text.name, read_text_to_check(text)) if isinstance(text, Path) else ("text", text)
+    if not content.strip() or len(content) > MAX_TEXT_LENGTH:
         raise InputError(
-            f"A text to check has between 1 and {MAX_TEXT_LENGTH:,} characters, not {len(words.strip()):,}."
+            f"A text to check has between 1 and {MAX_TEXT_LENGTH:,} characters, not {len(content.strip()):,}."
         )
     with Session.opened(workspace) as session:
         group = session.collections(collections)
         prompt = load_prompt("check_text", session.options.prompts)
         judge_model = None if judge is None else session.model(judge)
         config = {
-            "text": words,
+            "text": content,
             "collections": one_or_several(collections),
             "judge": judge_model.name if judge_model else None,
             "passages": passages,
@@ -474,16 +484,16 @@ def check_text(
             "prompt_sha256": prompt.sha256,
         }
         with session.run("check-text", config) as run, session.progress.task("Sentences") as task:
-            support = None if judge_model is None else SupportJudge(session.recorded(judge_model, run), prompt)
-            result = check_sentences(
-                words,
+            support_judge = None if judge_model is None else SupportJudge(session.recorded(judge_model, run), prompt)
+            sentences = check_sentences(
+                content,
                 group,
-                judge=support,
+                judge=support_judge,
                 overstated=describe_overstatement,
                 ask=address_answers if network else None,
                 k=passages,
                 on_progress=task.advance,
             )
-            run.save_results("sentences", [sentence_data(sentence) for sentence in result])
-        usage = Usage() if support is None else support.usage
-        return TextCheck(name, one_or_several(collections), result, judge_model.name if judge_model else "", usage)
+            run.save_results("sentences", [sentence_data(sentence) for sentence in sentences])
+        usage = Usage() if support_judge is None else support_judge.usage
+        return TextCheck(name, one_or_several(collections), sentences, judge_model.name if judge_model else "", usage)

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from climassay.factcheck.evidence_mode import EvidenceClaim, EvidencePrediction, EvidenceTable
 
 
-def _claims(
+def _load_claims(
     file: Path, claim: str, truth: str | None, limit: int | None, seed: int
 ) -> "tuple[EvidenceTable, tuple[EvidenceClaim, ...]]":
-    """Return the file's claims and the sample to work on."""
+    """Return the table of all claims in a file, and the claims drawn from it."""
     from climassay.factcheck.evidence_mode import read_evidence_claims
     from climassay.learning import sample
 
@@ -25,37 +25,35 @@ def _claims(
     return table, sample(table.rows, limit, seed)
 
 
-def _verdicts(
+def _make_result(
     run: str,
     table: "EvidenceTable",
     predictions: "Sequence[EvidencePrediction]",
     labels: Sequence[str],
     **result_fields: Any,
 ) -> Shown:
-    """Return predictions with a table and notes.
+    """Return predictions as a result with a table and notes.
 
-    ``result_fields`` may hold ``scores`` for the data, and fields of :class:`Shown` that replace the defaults.
+    ``result_fields`` may contain ``scores``, which become part of the data, and fields of :class:`Shown`.
     """
-    left_out, failed = (
-        len(table.rows) - len(predictions),
-        [prediction.error for prediction in predictions if prediction.error is not None],
-    )
+    n_omitted = len(table.rows) - len(predictions)
+    errors = [prediction.error for prediction in predictions if prediction.error is not None]
     rows = _prediction_rows(predictions)
     data = {
         "run": run,
         "claims": len(predictions),
-        "left_out": left_out,
+        "left_out": n_omitted,
         "failed": sum(prediction.verdict is None for prediction in predictions),
         "predictions": rows,
         "labels": list(labels),
         "scores": result_fields.pop("scores", None),
     }
     notes = []
-    if left_out:
-        notes.append(f"{left_out} claims of {table.name} were left out of the sample.")
+    if n_omitted:
+        notes.append(f"{n_omitted} claims of {table.name} were left out of the sample.")
     notes += skipped_note(table.skipped)
-    if failed:
-        notes.append(f"{counted(len(failed), 'claim')} got no verdict, the first because: {failed[0]}")
+    if errors:
+        notes.append(f"{counted(len(errors), 'claim')} got no verdict, the first because: {errors[0]}")
     cells = [
         (
             prediction.claim.text,
@@ -64,8 +62,8 @@ def _verdicts(
         )
         for prediction in predictions
     ]
-    listed = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
-    return Shown(data, **{"result_tables": listed, "records": rows, "noted": notes, **result_fields})
+    tables = (Table.of("Verdicts", ("claim", "verdict", "probability"), cells, left=2),)
+    return Shown(data, **{"result_tables": tables, "records": rows, "noted": notes, **result_fields})
 
 
 def check_with_evidence(
@@ -80,21 +78,22 @@ def check_with_evidence(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Have a model judge claims by their evidence, and score its verdicts if the file has published ones.
+    """Have a model judge claims from the evidence in their file, and score the verdicts if the file has true ones.
 
     Args:
-        file: Claims with evidence: Climate-FEVER's JSONL, or any table with claim and evidence or evidence_1, ...
-        claim: Column of the claims.
-        truth: Column of the published verdicts; by default claim_label, label or verdict.
-        limit: Number of items drawn at random; all by default.
-        scale: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
-        calibrated: Calibrate probabilities with content-free prompts.
+        file: Claims with evidence: Climate-FEVER's JSONL, or a table with the columns claim and evidence (or
+            evidence_1, evidence_2, ...).
+        claim: Name of the column of claims.
+        truth: Name of the column of true verdicts; by default claim_label, label or verdict.
+        limit: Number of items to draw at random; by default all are used.
+        scale: Scale of verdicts: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
+        calibrated: Calibrate the probabilities of the verdicts with content-free prompts.
         model: Model that gives the verdicts.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The file cannot be read.
+        InputError: The file or the scale cannot be read.
         ModelError: The model cannot be loaded.
     """
     from climassay.factcheck import ScoredVerdicts, evidence_mode, load_scale
@@ -102,14 +101,14 @@ def check_with_evidence(
 
     file = Path(file)
     verdict_scale = load_scale(scale)
-    table, rows = _claims(file, claim, truth, limit, seed)
+    table, rows = _load_claims(file, claim, truth, limit, seed)
     config = {"file": str(file), "model": model, "scale": scale, "calibrate": calibrated, "limit": limit}
     with (
         Session.opened(workspace) as session,
         session.run("factcheck evidence", config, {"seed": seed}) as run,
         session.progress.task(f"Asking {model}", len(rows)) as task,
     ):
-        result = evidence_mode.check_with_evidence(
+        predictions = evidence_mode.check_with_evidence(
             rows,
             session.recorded(session.model(model), run),
             verdict_scale,
@@ -117,15 +116,19 @@ def check_with_evidence(
             prompts=session.options.prompts,
             on_progress=task.advance,
         )
-        run.save_results("predictions", _prediction_rows(result))
+        run.save_results("predictions", _prediction_rows(predictions))
     labels = (*verdict_scale.labels, verdict_scale.nei)
     if not any(row.label for row in rows):
-        return _verdicts(run.id, table, result, labels)
-    verdicts, names = [prediction.verdict for prediction in result], [row.text for row in rows]
-    scores = score_verdicts([row.label for row in rows], verdicts, verdict_scale, claims=names, seed=seed)
-    scored = ScoredVerdicts(scores, f"verdicts on {file.name}")
-    parts: dict[str, Any] = {"result_tables": scored.tables, "records": None, "reported": scored.report}
-    return _verdicts(run.id, table, result, labels, scores=verdict_data(scores), **parts)
+        return _make_result(run.id, table, predictions, labels)
+    verdicts, texts = [prediction.verdict for prediction in predictions], [row.text for row in rows]
+    scores = score_verdicts([row.label for row in rows], verdicts, verdict_scale, claims=texts, seed=seed)
+    scored_verdicts = ScoredVerdicts(scores, f"verdicts on {file.name}")
+    result_fields: dict[str, Any] = {
+        "result_tables": scored_verdicts.tables,
+        "records": None,
+        "reported": scored_verdicts.report,
+    }
+    return _make_result(run.id, table, predictions, labels, scores=verdict_data(scores), **result_fields)
 
 
 def _prediction_rows(predictions: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:

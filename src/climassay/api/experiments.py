@@ -34,7 +34,7 @@ ANCHORS = ("accuracy", "factual_accuracy")
 PUBLISHED = "published"
 
 
-def _experiment(session: Session, run: str) -> "Experiment":
+def _load_experiment(session: Session, run: str) -> "Experiment":
     return evaluation.load_experiment(session.records, run)
 
 
@@ -47,13 +47,13 @@ def experiment_tables(
     seed: int = 0,
     workspace: Place = None,
 ) -> ExperimentTables:
-    """Return the tables of an experiment in the records.
+    """Return the tables of a recorded experiment.
 
     Args:
         run: Id of the experiment's run.
-        published: Models whose published results appear beside ours; ``all`` for every one.
-        published_set: ``gold`` or ``silver``.
-        metrics: Names of metrics in which cells are compared; by default one or two for each task.
+        published: Models of the ClimaQA paper whose published results are shown beside ours; ``all`` for all of them.
+        published_set: Dataset of the published results: ``gold`` or ``silver``.
+        metrics: Names of the metrics of the paired tests; by default one or two for each task.
         seed: Seed of the resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -61,8 +61,8 @@ def experiment_tables(
         InputError: The run, a published model or a metric does not exist.
     """
     with Session.opened(workspace) as session:
-        experiment = _experiment(session, run)
-    published_rows = _published(published, published_set)
+        experiment = _load_experiment(session, run)
+    published_rows = _select_published(published, published_set)
     scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
     same_questions = evaluation.published_benchmarks(experiment, published_rows)
     return ExperimentTables(
@@ -81,16 +81,16 @@ def report_experiment(
     html: Path | str | None = None,
     workspace: Place = None,
 ) -> Result:
-    """Write an experiment as a self-contained page: tables, figures, calibration, tests, and all answers.
+    """Write a self-contained HTML report of an experiment: tables, figures, calibration, tests and all answers.
 
     Args:
-        run: Id of a run of climassay evaluate run; see climassay records runs.
+        run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
         published: Models whose published results appear beside ours; ``all`` for every one.
         published_set: ``gold`` or ``silver``.
-        against: Report the overlap of the questions with this collection, file or folder; repeat.
+        against: Collection, file or folder of texts whose overlap with the questions is reported; can be repeated.
         metrics: Names of metrics in which cells are compared; by default one or two for each task.
         seed: Seed of the resampling.
-        html: File of the report.
+        html: File to which the report is written.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -100,12 +100,16 @@ def report_experiment(
 
     html = None if html is None else Path(html)
     with Session.opened(workspace) as session:
-        experiment = _experiment(session, run)
+        experiment = _load_experiment(session, run)
         scores = evaluation.score_experiment(experiment, tested=metrics, seed=seed)
         questions = [question for question_set in experiment.questions.values() for question in question_set]
         overlaps = [contamination(questions, read_texts(name, session.workspace), against=name) for name in against]
         page = evaluation.experiment_report(
-            experiment, scores=scores, published=_published(published, published_set), contamination=overlaps, seed=seed
+            experiment,
+            scores=scores,
+            published=_select_published(published, published_set),
+            contamination=overlaps,
+            seed=seed,
         )
         data: dict[str, Any] = {"run": run, "name": experiment.name, **scores_data(scores)}
         if html is not None:
@@ -117,7 +121,7 @@ def report_experiment(
     return result
 
 
-def _published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":
+def _select_published(models: Sequence[str], dataset: str) -> "tuple[PublishedScore, ...]":
     return evaluation.published_scores(cast("Any", dataset), () if EVERY in models else models) if models else ()
 
 
@@ -131,15 +135,15 @@ def plan_questions(
     alpha: float = 0.05,
     workspace: Place = None,
 ) -> Shown:
-    """Compute how many questions are needed to see a difference between two systems.
+    """Compute how many questions are needed to detect a difference between two systems.
 
     Args:
-        differences: Differences to detect, as shares.
-        assumed: Assumptions about the two systems: ``accuracy`` and ``discordance``, or ``deviation`` and
-            ``correlation``.
-        metric: Metric, for example accuracy or factual_accuracy.
+        differences: Differences to detect; 0.05 is five percentage points.
+        assumed: Assumptions by name: ``accuracy`` and ``discordance`` for binary metrics, or ``deviation`` and
+            ``correlation`` for others.
+        metric: Name of the metric, for example accuracy or factual_accuracy.
         run: Id of an experiment's run from which the assumptions are estimated.
-        power: Probability of detecting the difference (power).
+        power: Probability of detecting the difference if it exists.
         alpha: Two-sided significance level.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -148,12 +152,12 @@ def plan_questions(
     """
     from climassay.evaluation.planning import plan_table
 
-    assumptions = _assumptions(metric, assumed, run, workspace)
+    assumptions = _make_assumptions(metric, assumed, run, workspace)
     question_plan = evaluation.plan(differences, assumptions, metric=metric, power=power, alpha=alpha)
     return Shown(question_plan, (plan_table(question_plan),))
 
 
-def _assumptions(metric: str, values: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
+def _make_assumptions(metric: str, values: Mapping[str, float], run: str | None, workspace: Place) -> "Assumptions":
     from climassay.metrics.registry import METRICS
 
     METRICS.find(metric)
@@ -161,11 +165,13 @@ def _assumptions(metric: str, values: Mapping[str, float], run: str | None, work
         if values:
             raise InputError(f"With --run, --{next(iter(values))} is estimated from the run: leave it out.")
         with Session.opened(workspace) as session:
-            return evaluation.assume_from_run(_experiment(session, run), metric)
-    fitting = ("accuracy", "discordance") if METRICS[metric].binary else ("deviation", "correlation")
-    strange = [name for name in values if name not in fitting]
-    if strange:
-        raise InputError(f"--{strange[0]} says nothing about {metric}: it takes --{' and --'.join(fitting)}.")
+            return evaluation.assume_from_run(_load_experiment(session, run), metric)
+    applicable_names = ("accuracy", "discordance") if METRICS[metric].binary else ("deviation", "correlation")
+    inapplicable_names = [name for name in values if name not in applicable_names]
+    if inapplicable_names:
+        raise InputError(
+            f"--{inapplicable_names[0]} says nothing about {metric}: it takes --{' and --'.join(applicable_names)}."
+        )
     if METRICS[metric].binary:
         return evaluation.assume_binary(values.get("accuracy", DEFAULT_ACCURACY), values.get("discordance"))
     return evaluation.assume_mean(values.get("deviation", DEFAULT_DEVIATION), values.get("correlation", 0.5))
@@ -174,13 +180,13 @@ def _assumptions(metric: str, values: Mapping[str, float], run: str | None, work
 def find_contamination(
     questions: str, against: Sequence[str], *, words: int = 8, worst: int = 10, workspace: Place = None
 ) -> Shown:
-    """Count the test questions that share word n-grams with texts that a model has read.
+    """Count the test questions that share word n-grams with training or retrieval texts.
 
     Args:
-        questions: Test questions: a file, or 'primer'.
-        against: Collection, file or folder of training or retrieval texts; repeat.
-        words: Length of the n-grams in words.
-        worst: Number of questions with the longest shared runs to list.
+        questions: File of the test questions, or ``primer``.
+        against: Collection, file or folder of training or retrieval texts; can be repeated.
+        words: Minimum number of consecutive words that a contaminated question shares with a text.
+        worst: Number of the most contaminated questions to list.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -212,7 +218,7 @@ def find_contamination(
 
 
 def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]":
-    """Read the texts of a question file, of other files and folders, or of a collection.
+    """Return an iterator over the texts of a question file, another file, a folder or a collection.
 
     Raises:
         InputError: The file or collection does not exist, or nothing in it can be read.
@@ -231,7 +237,7 @@ def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]
 
 
 def _question_texts(path: Path) -> "list[str | LabelledText] | None":
-    """Return all texts of a question file, or None if the file is no question file."""
+    """Return all texts of a question file, or None if the file is not a question file."""
     from climassay.evaluation.contamination import LabelledText
 
     try:
@@ -253,15 +259,15 @@ def _file_texts(path: Path) -> "Iterator[str | LabelledText]":
     from climassay.corpus import read_all
     from climassay.evaluation.contamination import LabelledText
 
-    read = 0
+    n_texts = 0
     reasons = []
     for result in read_all([path]):
         reasons += [skipped.reason for skipped in result.skipped]
         for document in result.documents:
             for block in document.blocks:
-                read += 1
+                n_texts += 1
                 yield LabelledText(document.title, block.text)
-    if not read:
+    if not n_texts:
         raise InputError(f"There is no text in {path}{': ' + reasons[0] if reasons else '.'}")
 
 
@@ -275,60 +281,63 @@ def compare_benchmarks(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Compare how two benchmarks, such as gold and silver, rank the same models.
+    """Compare the rankings of the same models by two benchmarks, such as gold and silver.
 
     Args:
-        first: Run (RUN:BENCHMARK if it has several benchmarks), or published:gold or published:silver.
-        second: Run or published set to compare with, for example the run of the silver set.
-        setting: Setting in which models are compared.
-        generator: Model that wrote the questions: check whether metrics favour it.
-        resamples: Bootstrap samples of the rank correlations.
+        first: First benchmark: a run (RUN:BENCHMARK if it has several benchmarks), published:gold or published:silver.
+        second: Second benchmark, for example a run with the silver questions.
+        setting: Setting in which the models are compared.
+        generator: Model that wrote the questions; it is tested whether metrics favour it.
+        resamples: Number of bootstrap samples for the rank correlations.
         seed: Seed of the resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: A run does not exist, or the two have too few models in common.
+        InputError: A run does not exist, or the benchmarks have too few models in common.
     """
     from climassay.evaluation.comparing import agreement_table, means_table, self_preference_table
 
     with Session.opened(workspace) as session:
-        sides = [_means(session, name, setting) for name in (first, second)]
-    result = evaluation.rank_agreement(*sides, resamples=resamples, seed=seed)
-    favours = [] if generator is None else _self_preferences(sides, generator, seed)
+        benchmarks = [_load_means(session, name, setting) for name in (first, second)]
+    agreements = evaluation.rank_agreement(*benchmarks, resamples=resamples, seed=seed)
+    self_preferences = [] if generator is None else _test_self_preference(benchmarks, generator, seed)
     return Shown(
-        {"agreement": result, "favour": [{"of": side.name, "metrics": preferences} for side, preferences in favours]},
+        {
+            "agreement": agreements,
+            "favour": [{"of": benchmark.name, "metrics": preferences} for benchmark, preferences in self_preferences],
+        },
         [
-            agreement_table(result, *sides),
-            means_table(result, *sides),
-            *(self_preference_table(preferences, side) for side, preferences in favours),
+            agreement_table(agreements, *benchmarks),
+            means_table(agreements, *benchmarks),
+            *(self_preference_table(preferences, benchmark) for benchmark, preferences in self_preferences),
         ],
     )
 
 
-def _means(session: Session, name: str, setting: str) -> "ModelMeans":
+def _load_means(session: Session, name: str, setting: str) -> "ModelMeans":
     from climassay.evaluation.paper_scores import Dataset
 
-    run, _, part = name.partition(":")
+    run, _, dataset = name.partition(":")
     if run != PUBLISHED:
-        return evaluation.experiment_means(_experiment(session, run), setting, part or None)
-    if part in get_args(Dataset):
-        return evaluation.published_means(cast("Dataset", part), setting)
+        return evaluation.experiment_means(_load_experiment(session, run), setting, dataset or None)
+    if dataset in get_args(Dataset):
+        return evaluation.published_means(cast("Dataset", dataset), setting)
     raise InputError(f"The published results are published:gold and published:silver, not {name!r}.")
 
 
-def _self_preferences(
-    sides: "Sequence[ModelMeans]", generator: str, seed: int
+def _test_self_preference(
+    benchmarks: "Sequence[ModelMeans]", generator: str, seed: int
 ) -> "list[tuple[ModelMeans, list[SelfPreference]]]":
-    """Return an entry per benchmark and anchor that has enough models."""
-    results, reasons = [], []
-    for side in sides:
+    """Return (benchmark, preferences) for each benchmark and anchor; raise an error if none has enough models."""
+    results, errors = [], []
+    for benchmark in benchmarks:
         for anchor in ANCHORS:
             try:
-                results.append((side, evaluation.self_preference(side, generator, anchor, seed=seed)))
+                results.append((benchmark, evaluation.self_preference(benchmark, generator, anchor, seed=seed)))
             except InputError as error:
-                reasons.append(error)
+                errors.append(error)
     if not results:
-        raise reasons[0]
+        raise errors[0]
     return results
 
 
@@ -346,20 +355,23 @@ def check_judge(
     seed: int = 0,
     workspace: Place = None,
 ) -> "JudgeCheck":
-    """Check how reliable a judge of long answers is: agreement with people and itself, order, length, tone.
+    """Check the reliability of a judge of long answers.
+
+    The tests measure the judge's agreement with people and with itself, and the influence of order, length and tone.
 
     Args:
-        file: Table of answers with people's ratings, for example one of :func:`blind_answers`, filled in; or the name
-            of a dataset of answers that people rated in the browser.
+        file: Path of a table of answers with people's ratings, for example a completed table of :func:`blind_answers`;
+            or, as a string, the name of a dataset of answers that people rated in the browser.
         model: Name of the judge, or a loaded model.
-        labels: Dimension of adequacy by column; by default the columns that have the names of dimensions.
-        question: Column of the question, or of the source.
+        labels: Dimension of adequacy by name of the column with its ratings; by default the columns that are named
+            like a dimension.
+        question: Column of the question, or of the source text.
         answer: Column of the answer.
-        group: Column that says which answers belong together; by default the question.
-        scale: Lowest and highest rating of the file.
-        limit: Maximum number of groups, drawn by the seed.
-        pairs: Maximum number of pairs compared in both orders.
-        seed: Seed of draws and resampling.
+        group: Column that identifies the answers to compare with each other; by default the question.
+        scale: Lowest and highest possible rating in the file.
+        limit: Maximum number of groups, drawn at random.
+        pairs: Maximum number of pairs of answers that are compared in both orders.
+        seed: Random seed for sampling and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -369,23 +381,23 @@ def check_judge(
     import numpy as np
 
     from climassay.evaluation.judge_check import Preferred, read_ratings
-    from climassay.evaluation.judge_check import check_judge as checked
+    from climassay.evaluation.judge_check import check_judge as run_judge_check
     from climassay.generation.annotation.long_answers import ratings_of
 
     with Session.opened(workspace) as session:
-        preferred: list[Preferred] = []
+        preferences: list[Preferred] = []
         if isinstance(file, Path):
             items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
         else:
-            items, preferred = ratings_of(annotation.AnnotationStore(session.records).items(file))
-            if not items and not preferred:
+            items, preferences = ratings_of(annotation.AnnotationStore(session.records).items(file))
+            if not items and not preferences:
                 raise InputError(
                     f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."
                 )
-        groups = list(dict.fromkeys([*(item.group for item in items), *(pair.question for pair in preferred)]))
+        groups = list(dict.fromkeys([*(item.group for item in items), *(pair.question for pair in preferences)]))
         chosen_groups = {groups[int(index)] for index in np.random.default_rng(seed).permutation(len(groups))[:limit]}
         items = [item for item in items if item.group in chosen_groups]
-        preferred = [pair for pair in preferred if pair.question in chosen_groups]
+        preferences = [pair for pair in preferences if pair.question in chosen_groups]
         judge = session.model(model)
         name = file.name if isinstance(file, Path) else file
         config = {"file": name, "model": judge.name, "answers": len(items), "pairs": pairs}
@@ -393,17 +405,17 @@ def check_judge(
             session.run("evaluate judge-check", config, {"seed": seed}) as run,
             session.progress.task("Judging", None) as task,
         ):
-            done = checked(
+            judge_check = run_judge_check(
                 items,
                 session.recorded(judge, run),
-                preferred=preferred,
+                preferred=preferences,
                 pairs=pairs,
                 seed=seed,
-                on_step=lambda what: task.update(description=f"{what[0].upper()}{what[1:]}"),
+                on_step=lambda step: task.update(description=f"{step[0].upper()}{step[1:]}"),
             )
-            done = replace(done, judge=judge.name)
-            run.save_results("judge_check", [as_json_data(done.to_dict())])
-    return done
+            judge_check = replace(judge_check, judge=judge.name)
+            run.save_results("judge_check", [as_json_data(judge_check.to_dict())])
+    return judge_check
 
 
 def blind_answers(
@@ -415,25 +427,25 @@ def blind_answers(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Prepare the long answers of an experiment for blind rating by people.
+    """Prepare the long answers of an experiment for people to rate without knowing the models.
 
     Args:
-        run: Id of a run of climassay evaluate run; see climassay records runs.
-        dataset: Name of a new dataset; people rate its answers in the browser (climassay serve).
-        pairs: With --dataset: maximum number of pairs to compare, in place of single answers.
+        run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
+        dataset: Name of a new dataset whose answers people rate in the browser (``climassay serve``).
+        pairs: With --dataset: maximum number of pairs of answers to compare instead of rating single answers.
         overlap: With --dataset: number of people who rate each answer.
         seed: Seed of the order.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Returns:
-        Rows with question, audience, answer and an empty column for each of the eight dimensions; saved as CSV or a
-        workbook and filled in, :func:`check_judge` reads them.
+        Rows with question, audience, answer and an empty column for each of the eight dimensions. Saved as CSV or a
+        workbook and completed, they are the input of :func:`check_judge`.
 
     Raises:
-        InputError: The run does not exist or has no long answer, or the dataset was begun with other answers.
+        InputError: The run does not exist or has no long answer, or the dataset was created from other answers.
     """
     from climassay.api.annotation import begin_dataset
-    from climassay.evaluation.judge_check import blind_answers as answers_of
+    from climassay.evaluation.judge_check import blind_answers as select_answers
     from climassay.evaluation.judge_check import blind_rows
     from climassay.generation.annotation.long_answers import rating_drafts
 
@@ -441,7 +453,7 @@ def blind_answers(
         experiment = evaluation.load_experiment(session.records, run)
         rows = blind_rows(experiment, seed=seed)
         if dataset is not None:
-            drafts = rating_drafts(answers_of(experiment, seed=seed), pairs=pairs, seed=seed)
+            drafts = rating_drafts(select_answers(experiment, seed=seed), pairs=pairs, seed=seed)
             if not drafts:
                 raise InputError(f"The experiment {run} has no two answers to one question that could be compared.")
             origin = {"ratings": experiment.run, "pairs": pairs, "seed": seed}

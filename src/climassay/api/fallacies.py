@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from climassay.api.learned import card, check_model_path, comparison_table, is_table, text_rows
+from climassay.api.learned import check_model_path, comparison_table, is_table, provenance_data, read_text_rows
 from climassay.claim_identity import words_id
 from climassay.errors import InputError
 from climassay.io import read_bytes
@@ -28,14 +28,14 @@ def name_fallacies(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Name the most probable fallacy of a text, or of each text in a table, with the bundled classifier.
+    """Name the most probable fallacy of a text, or of each text in a table, with a trained classifier.
 
     Args:
-        texts: A text, several texts, or a table of texts.
+        texts: A text, a sequence of texts, or the file of a table of texts.
         classifier: ``fallacies``, ``claims``, or the file of a trained classifier.
-        column: Column of a table that holds the texts.
-        truth: Column of the true labels, to score the result.
-        seed: Seed of samples, splits, folds and resampling.
+        column: Column of a table that contains the texts.
+        truth: Column of a table that contains the true labels; the predictions are then scored.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -54,27 +54,30 @@ def name_fallacies(
             texts = [str(texts)]
     elif not texts:
         raise InputError("There is no text to name the fallacy of.")
-    loaded = load_fallacy_classifier(classifier)
+    fallacy_classifier = load_fallacy_classifier(classifier)
     with Session.opened(workspace) as session, session.progress_of(len(texts)).task("Reading texts") as task:
-        predictions = find_fallacies(texts, classifier=loaded, on_progress=task.advance)
+        predictions = find_fallacies(texts, classifier=fallacy_classifier, on_progress=task.advance)
     rows = [{"text": text, **asdict(fallacy)} for text, fallacy in zip(texts, predictions, strict=True)]
-    data: dict[str, Any] = {"classifier": _describe(loaded), "texts": rows}
+    data: dict[str, Any] = {"classifier": _describe(fallacy_classifier), "texts": rows}
     scores: dict[str, HeldOutScores] = {}
     if truth is not None:
         rows = data["texts"] = [{**row, "truth": label} for row, label in zip(rows, labels, strict=True)]
-        scores = score_fallacies(loaded, texts, labels, seed=seed)
+        scores = score_fallacies(fallacy_classifier, texts, labels, seed=seed)
         data |= _score_data(scores)
-    figures, threshold = loaded.provenance.measured, loaded.threshold
-    above = "" if threshold is None else f"; {threshold.precision.value:.0%} from {threshold.value:.0%} on (strong)"
+    measured, threshold = fallacy_classifier.provenance.measured, fallacy_classifier.threshold
+    threshold_note = (
+        "" if threshold is None else f"; {threshold.precision.value:.0%} from {threshold.value:.0%} on (strong)"
+    )
     note = (f"{predictions[0].name}: {predictions[0].meaning} " if len(texts) == 1 else "") + (
-        f"Right for {figures['accuracy']:.0%} of {figures['n']:.0f} held-out texts of climate misinformation"
-        f" (the most frequent class: {figures['constant']:.0%}){above}. A text that does not mislead gets a name, too."
+        f"Right for {measured['accuracy']:.0%} of {measured['n']:.0f} held-out texts of climate misinformation"
+        f" (the most frequent class: {measured['constant']:.0%}){threshold_note}."
+        " A text that does not mislead gets a name, too."
     )
     cells = [
         [text, fallacy.name, f"{fallacy.probability:.0%}"] for text, fallacy in zip(texts, predictions, strict=True)
     ]
-    strong = [index for index, fallacy in enumerate(predictions) if fallacy.likely]
-    table = Table.of("", ["text", "most probable", "probability"], cells, left=2, strong=strong, note=note)
+    likely_rows = [index for index, fallacy in enumerate(predictions) if fallacy.likely]
+    table = Table.of("", ["text", "most probable", "probability"], cells, left=2, strong=likely_rows, note=note)
     return Shown(data, [table, *_score_tables(scores)], rows)
 
 
@@ -90,21 +93,22 @@ def evaluate_fallacies(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Score a classifier on labelled texts it was not trained on.
+    """Score a classifier on labelled texts that it was not trained on.
 
     Args:
-        classifier: File of train; or fallacies, claims (bundled).
-        labels: Table of texts and labels.
+        classifier: File of a trained classifier, or ``fallacies`` or ``claims`` for a bundled one.
+        labels: File of a table with a column of texts and a column of labels.
         text: Column of the texts.
         truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
-        exclude: Table whose texts and their near-duplicates are left out (the training data); repeat.
-        include_trained: Also score items of the training data.
+        exclude: Table of texts, such as the training data; labelled texts that are nearly equal to one of them are not
+            scored. Can be repeated.
+        include_trained: Whether texts of the training data are scored as well.
         encoder: Encoder that finds near-duplicates.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: A table cannot be used, or no row remains after the exclusions.
+        InputError: The classifier or a table cannot be used, or no text remains to be scored.
     """
     import numpy as np
 
@@ -112,24 +116,24 @@ def evaluate_fallacies(
     from climassay.learning import NearDuplicates
 
     labels = Path(labels)
-    loaded = load_fallacy_classifier(classifier)
-    texts, classes = _read_table(labels, text, truth or loaded.subject.column)
-    excluded = [item for file in exclude for item, *_ in text_rows(Path(file), text)]
-    alike: set[int] = set()
-    if excluded:
+    fallacy_classifier = load_fallacy_classifier(classifier)
+    texts, classes = _read_table(labels, text, truth or fallacy_classifier.subject.column)
+    excluded_texts = [item for file in exclude for item, *_ in read_text_rows(Path(file), text)]
+    duplicate_indices: set[int] = set()
+    if excluded_texts:
         with Session.opened(workspace) as session:
-            duplicates = NearDuplicates([*texts, *excluded], session.encoder(encoder))
-        alike = set(duplicates.of(np.arange(len(texts), len(texts) + len(excluded))).tolist())
+            duplicates = NearDuplicates([*texts, *excluded_texts], session.encoder(encoder))
+        duplicate_indices = set(duplicates.of(np.arange(len(texts), len(texts) + len(excluded_texts))).tolist())
     indices = [
         index
         for index, item in enumerate(texts)
-        if index not in alike and (include_trained or not loaded.provenance.knows(item))
+        if index not in duplicate_indices and (include_trained or not fallacy_classifier.provenance.knows(item))
     ]
     if not indices:
         raise InputError(f"{labels} has no text that the classifier was not trained on.")
-    scores = score_fallacies(loaded, [texts[i] for i in indices], [classes[i] for i in indices], seed=seed)
+    scores = score_fallacies(fallacy_classifier, [texts[i] for i in indices], [classes[i] for i in indices], seed=seed)
     n_excluded = len(texts) - len(indices)
-    data = {"classifier": _describe(loaded), "left_out": n_excluded, **_score_data(scores)}
+    data = {"classifier": _describe(fallacy_classifier), "left_out": n_excluded, **_score_data(scores)}
     notes = [f"{n_excluded} texts left out: training texts, or nearly equal to one."] if n_excluded else []
     return Shown(data, _score_tables(scores), noted=notes)
 
@@ -148,31 +152,33 @@ def train_fallacies(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a classifier; its features are chosen by log loss on folds that share no near-duplicates.
+    """Train a classifier, choosing its features by log loss in cross-validation.
+
+    Near-duplicates are always in the same fold.
 
     Args:
-        labels: Table of texts and labels.
-        output: File to save the classifier in.
-        subject: ``fallacies`` or ``claims``.
+        labels: File of a table with a column of texts and a column of labels.
+        output: File to which the classifier is saved.
+        subject: Kind of labels: ``fallacies`` or ``claims``.
         text: Column of the texts.
         truth: Column of the labels; by default fallacy or cards_claim, as in FLICC.
-        encoder: Encoder whose vectors are used.
+        encoder: Encoder whose embeddings are used as features.
         folds: Number of cross-validation folds.
-        precision: Minimum share of right answers above the threshold.
+        precision: Minimum proportion of correct predictions above the threshold for strong predictions.
         licence: Licence of the data, stored with the classifier.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The table or the file cannot be used.
+        InputError: The table cannot be used, or the classifier cannot be saved to the file.
     """
     from climassay.factcheck import fallacies
     from climassay.learning import Provenance
 
     labels, output = Path(labels), Path(output)
     check_model_path(output)
-    chosen_subject = fallacies.SUBJECTS[subject]
-    texts, classes = _read_table(labels, text, truth or chosen_subject.column)
+    label_kind = fallacies.SUBJECTS[subject]
+    texts, classes = _read_table(labels, text, truth or label_kind.column)
     provenance = Provenance(
         data=labels.name,
         data_sha256=hashlib.sha256(read_bytes(labels)).hexdigest(),
@@ -183,7 +189,7 @@ def train_fallacies(
         trained = fallacies.train_fallacies(
             texts,
             classes,
-            chosen_subject,
+            label_kind,
             encoder=session.encoder(encoder),
             folds=folds,
             seed=seed,
@@ -214,13 +220,13 @@ def train_fallacies(
 
 
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:
-    """Return the texts of a table and their labels (empty if ``truth`` is None)."""
-    rows = text_rows(file, text, truth)
+    """Return the texts and the labels of a table; there are no labels if ``truth`` is None."""
+    rows = read_text_rows(file, text, truth)
     return [row.text for row in rows], [row.other for row in rows]
 
 
 def _describe(classifier: "FallacyClassifier") -> dict[str, Any]:
-    return {**card(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
+    return {**provenance_data(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
 
 
 def _score_data(scores: "dict[str, HeldOutScores]") -> dict[str, Any]:

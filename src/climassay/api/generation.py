@@ -40,25 +40,28 @@ def generate(
     workspace: Place = None,
     on_progress: "PipelineProgress | None" = None,
 ) -> "GeneratedDataset":
-    """Generate questions from passages of collections and screen them; a larger dataset continues a smaller one.
+    """Generate questions from passages of collections, and screen them.
+
+    If the dataset exists already, it is continued until it has the requested number of accepted questions.
 
     Args:
         name: Name of the dataset in the workspace.
-        collections: Names of collections to write from.
+        collections: Names of the collections from whose passages questions are written.
         mcq: Number of accepted multiple-choice questions to generate.
         freeform: Number of accepted freeform questions to generate.
         cloze: Number of accepted cloze statements to generate.
-        recipe: Recipe of the dataset, or its file; a recipe replaces all other arguments except the name.
+        recipe: Recipe of the dataset, or its file; it replaces all other arguments except the name.
         model: Name of the model that writes the questions.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        on_progress: Called after every batch; by default progress bars are shown.
+        on_progress: Function that is called after every batch; by default progress bars are shown.
 
     Returns:
-        Accepted drafts in their order, fewer than requested if too few are accepted; ``draft.as_question()`` converts
-        one to a question.
+        Dataset of the accepted drafts, which are fewer than requested if too many are rejected; ``draft.as_question()``
+        converts a draft to a question.
 
     Raises:
-        InputError: No question is requested, a collection does not exist, or the dataset was begun with another recipe.
+        InputError: No question is requested, a collection does not exist, or the dataset was created with another
+            recipe.
         ModelError: The model cannot be loaded.
 
     Example:
@@ -91,25 +94,25 @@ def generate(
                 deadline=options.deadline,
                 use_cache=not options.no_cache,
                 **({} if session.pool is None else {"load": session.pool.load_model}),
-            ) as parts,
+            ) as resources,
             ExitStack() as progress_stack,
         ):
-            done = generation.run_pipeline(
+            pipeline = generation.run_pipeline(
                 limited_recipe,
-                parts,
+                resources,
                 store,
                 on_progress=on_progress or _pipeline_bars(session, limited_recipe, progress_stack),
             )
-        dataset = GeneratedDataset.of(store, name, pipeline=done, run=run.id)
+        dataset = GeneratedDataset.of(store, name, pipeline=pipeline, run=run.id)
         run.save_results("streams", dataset.streams())
         return dataset
 
 
 def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = None) -> Shown:
-    """Estimate what a recipe would still take: requests, tokens and money; no model is asked.
+    """Estimate the requests, tokens and cost that a recipe still needs, without calling a model.
 
     Args:
-        recipe: The recipe, or its file.
+        recipe: Recipe of the dataset, or its file.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -120,12 +123,14 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 
     loaded_recipe = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
     with Session.opened(workspace) as session:
-        result = estimate_run(_with_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts)
-    return Shown(result, (estimate_table(result),))
+        cost_estimate = estimate_run(
+            _with_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts
+        )
+    return Shown(cost_estimate, (estimate_table(cost_estimate),))
 
 
 def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
-    """Return the recipe with the limits of the session's options."""
+    """Return the recipe with the session's timeout, token limit and reasoning effort, if set, for its writer."""
     options = session.options
     writer = with_changes(
         recipe.writer,
@@ -137,21 +142,21 @@ def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
 
 
 def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
-    """Start a progress bar per question stream, and return the function that updates counts and costs."""
+    """Start a progress bar for each question stream, and return a callback that updates the bars and the cost."""
     requested = recipe.requested()
     tasks = {
-        stream: stack.enter_context(session.progress.task(stream.name, total=number))
-        for stream, number in requested.items()
+        stream: stack.enter_context(session.progress.task(stream.name, total=n_requested))
+        for stream, n_requested in requested.items()
     }
 
-    def show(counts: "PipelineCounts", usage: "Usage") -> None:
+    def update_bars(counts: "PipelineCounts", usage: "Usage") -> None:
         n_missing = n_accepted = 0
         for stream, task in tasks.items():
             stream_counts, total = counts[stream], requested[stream]
             n_accepted += stream_counts.accepted
             n_missing += max(0, total - stream_counts.accepted)
             frequent = stream_counts.rejected.most_common(2)
-            reasons = ", ".join(f"{reason} {number}" for reason, number in frequent if number)
+            reasons = ", ".join(f"{reason} {n_requested}" for reason, n_requested in frequent if n_requested)
             description = f"{stream.name}: {stream_counts.drafts} drafts"
             description += f", {stream_counts.failed} failed" if stream_counts.failed else ""
             description += f"; rejected: {reasons}" if reasons else ""
@@ -160,7 +165,7 @@ def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "Pip
             remaining = f"about ${usage.cost / n_accepted * n_missing:.4f} to come"
             session.progress.say(f"${usage.cost:.4f} so far in this run, {remaining}")
 
-    return show
+    return update_bars
 
 
 def screen(
@@ -177,19 +182,20 @@ def screen(
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
-    """Mark faulty questions with named checks, and show what each check stopped; nothing is removed.
+    """Mark faulty questions by named checks, and count the faults that each check found; no question is removed.
 
     Args:
-        drafts: Drafts (climassay generate), a question file with passages, or primer.
-        without: Check to leave out, by name; repeat. See generate checks.
-        only: Run only this check; repeat.
-        language: Language that the questions should be in: en, de, fr, es, pt, it or nl.
+        drafts: Drafts written by ``climassay generate``, a question file with passages, or ``primer``.
+        without: Name of a check to leave out; can be repeated. ``climassay generate checks`` lists the checks.
+        only: Name of a check to run instead of all checks; can be repeated.
+        language: Expected language of the questions: en, de, fr, es, pt, it or nl.
         encoder: Encoder for the check “off topic”, for example local:minilm.
         entailment: Scorer for the check “not entailed”: prompted:MODEL, supports:MODEL or nli:MODEL.
         consistency: Model that answers the questions again from their passages (small models: multiple choice only).
-        orders: Option orders per question, for --consistency.
-        min_agreement: Minimum share of orders answered as marked, for --consistency.
-        seed: Seed of option orders other than rotations.
+        orders: Number of option orders per question, with --consistency.
+        min_agreement: Minimum proportion of option orders in which the model chooses the option marked as correct, with
+            --consistency.
+        seed: Random seed for option orders beyond the rotations.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -198,23 +204,23 @@ def screen(
     """
     from climassay.generation.dataset_results import ScreenedDrafts
     from climassay.generation.screening import answer_check
-    from climassay.generation.screening import screen as screened
+    from climassay.generation.screening import screen as run_checks
     from climassay.metrics import load_entailment
     from climassay.models.encoders import load_encoder
 
     name = "drafts"
     skipped: tuple[str, ...] = ()
-    marked: Sequence[Draft]
+    screened_drafts: Sequence[Draft]
     if isinstance(drafts, (str, Path)):
         name = str(drafts)
-        marked, skipped = drafts_of(drafts)
+        screened_drafts, skipped = read_drafts_or_questions(drafts)
     else:
-        marked = drafts
+        screened_drafts = drafts
     with Session.opened(workspace) as session:
         options = session.options
 
-        marked = screened(
-            marked,
+        screened_drafts = run_checks(
+            screened_drafts,
             without=without,
             only=only or None,
             language=language,
@@ -244,26 +250,28 @@ def screen(
                     prompts=options.prompts,
                     seed=seed,
                 )
-                marked = consistency_check.check(marked, on_progress=lambda count: task.advance(count))
-    return ScreenedDrafts(name, tuple(marked), tuple(skipped))
+                screened_drafts = consistency_check.check(
+                    screened_drafts, on_progress=lambda count: task.advance(count)
+                )
+    return ScreenedDrafts(name, tuple(screened_drafts), tuple(skipped))
 
 
-def drafts_of(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
-    """Read the drafts of a draft file or question file, and the reasons for skipped rows.
+def read_drafts_or_questions(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
+    """Read drafts from a file of drafts or questions; also return the reasons for skipped rows.
 
     Raises:
-        InputError: The name is neither a dataset nor a file of drafts.
+        InputError: The file cannot be read.
     """
     from climassay.generation.draft import question_draft
 
-    if str(file) != PRIMER and holds_drafts(Path(file)):
+    if str(file) != PRIMER and is_draft_file(Path(file)):
         return list(generation.read_drafts(Path(file))), ()
-    result: QuestionSet = read_questions(str(file))
-    return [question_draft(question) for question in result.questions], result.skipped
+    question_set: QuestionSet = read_questions(str(file))
+    return [question_draft(question) for question in question_set.questions], question_set.skipped
 
 
-def holds_drafts(path: Path) -> bool:
-    """Return whether the first line of a file is a draft; False if it cannot be read."""
+def is_draft_file(path: Path) -> bool:
+    """Return whether the first line of a file is a draft; False if the file cannot be read."""
     try:
         row = parse_json(next((line for line in read_lines(path) if line.strip()), "null"))
     except (OSError, ValueError):
@@ -272,39 +280,39 @@ def holds_drafts(path: Path) -> bool:
 
 
 def list_screening_checks() -> Shown:
-    """List the screening checks: name, kinds of questions, and what each finds faulty."""
+    """List the screening checks with the kinds of questions that they check and the faults that they find."""
     from climassay.generation.screening import CHECKS, MODEL_CHECKS
 
-    results = [
+    checks = [
         (screening_check.name, list(screening_check.kinds), screening_check.description)
         for screening_check in CHECKS.values()
     ]
-    results += [(name, list(KINDS), words) for name, words in MODEL_CHECKS.items()]
-    records = [{"name": name, "kinds": kinds, "words": words} for name, kinds, words in results]
+    checks += [(name, list(KINDS), description) for name, description in MODEL_CHECKS.items()]
+    records = [{"name": name, "kinds": kinds, "words": description} for name, kinds, description in checks]
     return listing("Checks", records, {"name": "check", "kinds": "kinds", "words": "what is faulty"}, left=3)
 
 
 def list_datasets(*, workspace: Place = None) -> Shown:
-    """List the datasets of the workspace."""
+    """List the generated datasets of the workspace."""
     from climassay.records.queries import iso_time
 
     with Session.opened(workspace) as session:
-        result = generation.DatasetStore(session.records).list()
-    records = [{**asdict(dataset), "made_at": iso_time(dataset.made_at)} for dataset in result]
+        datasets = generation.DatasetStore(session.records).list()
+    records = [{**asdict(dataset), "made_at": iso_time(dataset.made_at)} for dataset in datasets]
     states = ("accepted", "rejected", "failed")
     rows = [
         (dataset.name, iso_time(dataset.made_at)[:19], *(str(dataset.states.get(state, 0)) for state in states))
-        for dataset in result
+        for dataset in datasets
     ]
     tables = (Table.of("Datasets", ("name", "begun (UTC)", *states), rows, left=2),) if rows else ()
     return Shown(records, tables, noted=() if rows else ("No datasets yet: write one with climassay generate run.",))
 
 
 def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
-    """Show yield, reasons for rejection, and the spread of questions over sources and levels.
+    """Show a dataset's acceptance rates, reasons for rejection, and distribution over sources and levels.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -317,12 +325,12 @@ def dataset_statistics(dataset: str, *, workspace: Place = None) -> "Dataset":
 
 
 def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, workspace: Place = None) -> Shown:
-    """Write the drafts of a dataset to a file, with all decisions about them.
+    """Write the drafts of a dataset, with all decisions on them, to a file.
 
     Args:
-        dataset: Name of the dataset, see climassay generate list.
-        output: JSON Lines, one draft per line.
-        accepted: Leave out rejected and failed drafts.
+        dataset: Name of the dataset; ``climassay generate list`` lists them.
+        output: File to write, in JSON Lines with one draft per line.
+        accepted: Whether rejected and failed drafts are left out.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -330,55 +338,55 @@ def export_dataset(dataset: str, output: Path | str, *, accepted: bool = False, 
     """
     output = Path(output)
     with Session.opened(workspace) as session:
-        stored = generation.DatasetStore(session.records).drafts(dataset)
-        exported = [draft for draft in stored if draft.usable or not accepted]
-    generation.write_drafts(output, exported)
+        drafts = generation.DatasetStore(session.records).drafts(dataset)
+        exported_drafts = [draft for draft in drafts if draft.usable or not accepted]
+    generation.write_drafts(output, exported_drafts)
     return Shown(
-        {"file": output, "drafts": len(exported)},
-        printed_lines=(f"Wrote {counted(len(exported), 'draft')} to {output}",),
+        {"file": output, "drafts": len(exported_drafts)},
+        printed_lines=(f"Wrote {counted(len(exported_drafts), 'draft')} to {output}",),
     )
 
 
-_BENCHMARK = "benchmark.json"
+_BENCHMARK_FILE = "benchmark.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Publication(Result):
-    """Published folder of a dataset."""
+    """Result of publishing a dataset as a folder."""
 
     dataset: "PublishedDataset"
     tasks: "PublishedBenchmark | None"
     skipped: tuple[str, ...] = ()
-    """Skipped rows of the source, with the reasons."""
+    """Sentences on the source's skipped rows, with the reasons."""
     address: str | None = None
-    """Address of the uploaded dataset on the hub."""
+    """Address of the dataset on the Hugging Face hub; None if it was not uploaded."""
     remarks: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the folder, name, counts and files."""
+        """Return folder, name, counts and files of the publication as JSON-serialisable values."""
         data = {"folder": self.dataset.folder, "name": self.dataset.name} if self.tasks is None else asdict(self.tasks)
         return {**data, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per kind and split."""
-        counted = self.dataset.counts
+        """Return the number of questions of each kind and split, as a row each."""
+        counts_by_kind = self.dataset.counts
         return [
             {"kind": kind, "split": split, "questions": count}
-            for kind, counts in counted.items()
+            for kind, counts in counts_by_kind.items()
             for split, count in counts.items()
         ]
 
     def _files(self) -> list[str]:
-        more = () if self.tasks is None else self.tasks.written
-        return sorted({*self.dataset.written, *more})
+        task_files = () if self.tasks is None else self.tasks.written
+        return sorted({*self.dataset.written, *task_files})
 
     def lines(self) -> Iterator[str]:
-        """Return the sentences on the published rows and the new files."""
-        words = "; ".join(
+        """Yield sentences on the published questions, and the paths of the files written."""
+        summary = "; ".join(
             f"{sum(counts.values())} {kind} ({', '.join(f'{count} {split}' for split, count in counts.items())})"
             for kind, counts in self.dataset.counts.items()
         )
-        yield f"{self.dataset.name} in {self.dataset.folder}: {words}."
+        yield f"{self.dataset.name} in {self.dataset.folder}: {summary}."
         if self.tasks is not None:
             counts = ", ".join(f"{count} {kind}" for kind, count in self.tasks.counts.items())
             yield f"Tasks on {counts}; for {' and '.join(self.tasks.parts)}."
@@ -388,21 +396,24 @@ class Publication(Result):
             yield f"Uploaded to {self.address}"
 
     def notes(self) -> Iterator[str]:
-        """Return the notes on unchanged, skipped, removed and unknown items."""
+        """Yield notes on unchanged and removed files, questions that are left out, and unknown licences."""
         yield from self.remarks
-        written, files = self.dataset, self._files()
-        same = len(written.unchanged) + (0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files)))
-        yield f"{counted(len(files), 'file')} written, {same} unchanged."
-        if written.rejected:
-            yield f"Only in drafts.jsonl: {counted(written.rejected, 'rejected draft')}."
-        if written.without_term:
-            yield f"Left out because they have no masked term: {counted(written.without_term, 'cloze statement')}."
-        untested = [kind for kind, counts in written.counts.items() if not counts.get("test")]
-        if untested:
-            yield f"No {' and no '.join(untested)} question is in the test split: --splits 0,0,1 puts all into it."
-        if written.unlicensed:
-            yield f"The licence is not known of: {', '.join(written.unlicensed)}."
-        removed = [*written.removed, *(self.tasks.removed if self.tasks is not None else ())]
+        dataset, files = self.dataset, self._files()
+        n_unchanged = len(dataset.unchanged) + (
+            0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files))
+        )
+        yield f"{counted(len(files), 'file')} written, {n_unchanged} unchanged."
+        if dataset.rejected:
+            yield f"Only in drafts.jsonl: {counted(dataset.rejected, 'rejected draft')}."
+        if dataset.without_term:
+            yield f"Left out because they have no masked term: {counted(dataset.without_term, 'cloze statement')}."
+        kinds_without_test = [kind for kind, counts in dataset.counts.items() if not counts.get("test")]
+        if kinds_without_test:
+            names = " and no ".join(kinds_without_test)
+            yield f"No {names} question is in the test split: --splits 0,0,1 puts all into it."
+        if dataset.unlicensed:
+            yield f"The licence is not known of: {', '.join(dataset.unlicensed)}."
+        removed = [*dataset.removed, *(self.tasks.removed if self.tasks is not None else ())]
         if removed:
             yield f"Removed {counted(len(removed), 'file')} of the dataset that was there before."
         yield from skipped_note(self.skipped)
@@ -429,112 +440,112 @@ def publish(
     force: bool = False,
     workspace: Place = None,
 ) -> Publication:
-    """Publish a dataset as a folder: tables, drafts, a data card, and tasks for other frameworks.
+    """Publish a dataset as a folder with tables, drafts, a data card, and tasks for other frameworks.
 
-    The tables are written as Parquet and JSON Lines, in climassay's columns and in ClimaQA's, with train, dev and test
-    splits that share no passage. Tasks are written for the named frameworks, by default for both.
+    Tables are written as Parquet and JSON Lines, with climassay's columns and with ClimaQA's. Their train, dev and test
+    splits share no passage. Tasks are written for the frameworks that are named, by default for both.
 
     Args:
-        dataset: A dataset of the workspace (climassay generate list), exported drafts (JSONL), a folder published
-            before, questions in any known format (climassay, ClimaQA or Pira tables), or 'primer'.
-        output: Folder to publish in.
-        inspect: Write tasks for Inspect.
-        lm_eval: Write tasks for lm-evaluation-harness.
-        data_only: Write no tasks for other frameworks.
-        name: Name of the dataset; begins the names of its tasks. By default the file's name.
-        kinds: Kind of question to publish, for example mcq; repeat. By default all.
-        splits: Train, dev and test: shares, or numbers of questions with one -1 for the rest.
-        licence: Licence of the questions, as hubs spell it: cc-by-4.0.
-        canary: Put a canary string into the files.
-        tasks_on: Questions of the tasks; by default those of the test split for drafts, else all.
-        examples: Worked examples in every prompt of the tasks.
-        pool: Question file that examples are taken from, or 'primer'.
-        seed: Seed of the splits and of the choice of examples.
-        push: Upload to the Hugging Face hub.
-        private: Make a new repository on the hub private.
-        force: Replace another dataset's files in the folder.
+        dataset: Name of a dataset (``climassay generate list`` lists them), file of exported drafts (JSONL), folder of
+            a publication, file of questions in a known format (climassay, ClimaQA or Pira), or ``primer``.
+        output: Folder to write to.
+        inspect: Whether to write tasks for Inspect.
+        lm_eval: Whether to write tasks for lm-evaluation-harness.
+        data_only: Whether to write no tasks for other frameworks.
+        name: Name of the dataset, with which the names of its tasks begin; by default the file's name.
+        kinds: Kind of question to publish, for example mcq; can be repeated. By default all kinds.
+        splits: Proportions of the train, dev and test split, or their numbers of questions, with -1 for the rest.
+        licence: Licence of the questions as a hub identifier, for example cc-by-4.0.
+        canary: Whether to put a canary string into the files.
+        tasks_on: Split whose questions the tasks ask; by default the test split for drafts, and all for questions.
+        examples: Number of few-shot examples in each prompt of the tasks.
+        pool: Question file from which the examples are taken, or ``primer``.
+        seed: Random seed for the splits and the choice of examples.
+        push: Repository on the Hugging Face hub (OWNER/NAME) to which the folder is uploaded.
+        private: Whether a new repository on the hub is private.
+        force: Whether to replace the files of another dataset in the folder.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The dataset cannot be read, or the folder holds another one.
+        InputError: The dataset cannot be read, an option is invalid, or the folder contains another dataset.
     """
     from climassay.generation.publishing import (
         SplitPlan,
-        as_json_lines,
-        check_free,
         check_repository,
+        check_target_folder,
         prepare_dataset,
         push_dataset,
         read_manifest,
+        to_json_lines,
         write_dataset,
     )
     from climassay.integrations import publish_benchmark
     from climassay.integrations.benchmark import benchmark_name
 
     output = Path(output)
-    unknown = next((kind for kind in kinds if kind not in KINDS), None)
-    if unknown is not None:
-        raise InputError(f"There is no kind {unknown!r} of questions: there are {', '.join(KINDS)}.")
+    unknown_kind = next((kind for kind in kinds if kind not in KINDS), None)
+    if unknown_kind is not None:
+        raise InputError(f"There is no kind {unknown_kind!r} of questions: there are {', '.join(KINDS)}.")
     if data_only and (inspect or lm_eval):
         raise InputError(
             "--data-only leaves out the tasks that --inspect and --lm-eval ask for: give one or the other."
         )
     if push is not None:
         check_repository(push)
-    source = _read(dataset, workspace)
-    prepared = prepare_dataset(
+    source = _read_source(dataset, workspace)
+    dataset_to_write = prepare_dataset(
         source,
         output,
         name=benchmark_name(dataset) if name is None else name,
-        plan=SplitPlan(_parts(splits), seed),
+        plan=SplitPlan(_parse_splits(splits), seed),
         kinds=kinds,
         licence=licence,
         canary=canary,
     )
-    check_free(output, prepared.name, force=force)
+    check_target_folder(output, dataset_to_write.name, force=force)
     if inspect is None and lm_eval is None and not data_only:
         # Where nobody names a framework, types that none has tasks for are published without.
-        inspect = lm_eval = any(TYPES[kind].in_climaqa for kind in prepared.kinds)
+        inspect = lm_eval = any(TYPES[kind].in_climaqa for kind in dataset_to_write.kinds)
     tasks = None
     remarks: list[str] = []
-    more: dict[str, Any] = {}
+    card_parts: dict[str, Any] = {}
     if not (inspect or lm_eval):
-        if (output / _BENCHMARK).is_file() and not force:
+        if (output / _BENCHMARK_FILE).is_file() and not force:
             raise InputError(
                 f"{output} has tasks for other frameworks, which --data-only would leave behind as they are: publish "
                 "without it, or into another folder."
             )
     else:
         task_splits = tasks_on or ("test" if isinstance(source, list) else "all")
-        questions = prepared.questions("test") if task_splits == "test" else ()
+        questions = dataset_to_write.questions("test") if task_splits == "test" else ()
         if task_splits == "test" and not questions:
             remarks.append("The test split is empty: the tasks ask all questions.")
         # The folder of a dataset that had no tasks so far is not foreign, though the tasks' writer does not know it.
-        known = read_manifest(output) is not None and not (output / _BENCHMARK).is_file()
+        is_own_folder = read_manifest(output) is not None and not (output / _BENCHMARK_FILE).is_file()
         with tempfile.TemporaryDirectory() as folder, Session.opened(workspace) as session:
             file = Path(folder) / "questions.jsonl"
-            rows = map(asdict, questions or prepared.questions())
-            file.write_text(as_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
+            rows = map(asdict, questions or dataset_to_write.questions())
+            file.write_text(to_json_lines({**row, "passage": row.pop("context")} for row in rows), encoding="utf-8")
             tasks = publish_benchmark(
                 file,
                 output,
-                name=prepared.name,
+                name=dataset_to_write.name,
                 inspect=bool(inspect),
                 lm_eval=bool(lm_eval),
                 examples=examples,
                 pool=pool,
                 seed=seed,
                 prompts=session.options.prompts,
-                force=force or known,
+                force=force or is_own_folder,
             )
-        more = _framework_notes(output)
-    written = write_dataset(prepared, output, force=force, **more)
+        card_parts = _prepare_card(output)
+    published = write_dataset(dataset_to_write, output, force=force, **card_parts)
     skipped = () if isinstance(source, list) else source.skipped
     address = None if push is None else push_dataset(output, push, private=private)
-    return Publication(written, tasks, (*skipped, *(() if tasks is None else tasks.skipped)), address, tuple(remarks))
+    return Publication(published, tasks, (*skipped, *(() if tasks is None else tasks.skipped)), address, tuple(remarks))
 
 
-def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
+def _read_source(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
     from climassay.generation.publishing import read_dataset, read_dataset_questions, read_manifest
 
     if dataset == PRIMER:
@@ -549,43 +560,44 @@ def _read(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
         with Session.opened(workspace) as session:
             if session.workspace.has_records and dataset in (store := generation.DatasetStore(session.records)):
                 return list(store.drafts(dataset))
-    return list(generation.read_drafts(path)) if holds_drafts(path) else read_questions(dataset)
+    return list(generation.read_drafts(path)) if is_draft_file(path) else read_questions(dataset)
 
 
-def _parts(splits: str) -> tuple[float, float, float]:
+def _parse_splits(splits: str) -> tuple[float, float, float]:
     try:
-        train, dev, test = (float(part) for part in splits.split(","))
+        train, dev, test = (float(number) for number in splits.split(","))
     except ValueError:
         raise InputError(f"--splits takes three numbers, as 0.8,0.1,0.1 or -1,100,100, not {splits!r}.") from None
     return train, dev, test
 
 
-_CARD = "README.md"
-_HUB_TASKS = "eval.yaml"
-_SUFFIX = "_prompts"
-"""Suffix of the configurations that hold prompts; names without it belong to the dataset."""
+_CARD_FILE = "README.md"
+_HUB_TASKS_FILE = "eval.yaml"
+_PROMPTS_SUFFIX = "_prompts"
+"""Suffix of the names of configurations with prompts; names without the suffix belong to the dataset."""
 
 
-def _framework_notes(folder: Path) -> dict[str, Any]:
-    """Rename the configurations of a benchmark's card and of ``eval.yaml``, and return the text of the card.
+def _prepare_card(folder: Path) -> dict[str, Any]:
+    """Rename the benchmark's configurations in ``eval.yaml``, and return those of its card for the dataset's card.
 
-    The dataset's card replaces the benchmark's. ``load_dataset(folder, "mcq")`` must return the questions, so the
-    prompts that Inspect reads from a hub are renamed to ``mcq_prompts``.
+    ``load_dataset(folder, "mcq")`` must return the dataset's questions. The prompts, which Inspect loads from the hub,
+    are therefore renamed to ``mcq_prompts``. The returned ``extra`` is the text on tasks for the card.
     """
     import yaml
 
-    _, head, body = (folder / _CARD).read_text(encoding="utf-8").split("---\n", 2)
+    _, front_matter, body = (folder / _CARD_FILE).read_text(encoding="utf-8").split("---\n", 2)
     configs = tuple(
-        {**config, "config_name": config["config_name"] + _SUFFIX} for config in yaml.safe_load(head)["configs"]
+        {**config, "config_name": config["config_name"] + _PROMPTS_SUFFIX}
+        for config in yaml.safe_load(front_matter)["configs"]
     )
-    hub = folder / _HUB_TASKS
-    if hub.is_file():
-        data = yaml.safe_load(hub.read_text(encoding="utf-8"))
+    hub_file = folder / _HUB_TASKS_FILE
+    if hub_file.is_file():
+        data = yaml.safe_load(hub_file.read_text(encoding="utf-8"))
         for task in data["tasks"]:
-            task["config"] += _SUFFIX
-        write_file(hub, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120).encode())
+            task["config"] += _PROMPTS_SUFFIX
+        write_file(hub_file, yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120).encode())
     # The list of files and the sections on frameworks, one heading lower.
-    parts = {part.partition("\n")[0]: part.partition("\n")[2] for part in body.split("\n## ")[1:]}
-    listed = "\n".join(line for line in parts.pop("Files", "").split("\n") if line.startswith(("- ", "  ")))
-    lower = "\n".join(f"### {heading}\n{text.rstrip()}\n" for heading, text in parts.items())
-    return {"extra": f"## Tasks for other frameworks\n\n{listed}\n\n{lower}", "configs": configs}
+    sections = {section.partition("\n")[0]: section.partition("\n")[2] for section in body.split("\n## ")[1:]}
+    file_list = "\n".join(line for line in sections.pop("Files", "").split("\n") if line.startswith(("- ", "  ")))
+    lowered_sections = "\n".join(f"### {heading}\n{text.rstrip()}\n" for heading, text in sections.items())
+    return {"extra": f"## Tasks for other frameworks\n\n{file_list}\n\n{lowered_sections}", "configs": configs}

@@ -39,21 +39,21 @@ def rank(
     workspace: Place = None,
     seed: int = 0,
 ) -> "judging.ItemRanking":
-    """Rank the items of each group, best first, making only the comparisons that the sort needs.
+    """Rank the items of each group, best first, with only the comparisons that the sorting algorithm needs.
 
     Args:
-        texts: Texts, or items with a context and a group, or a table of them.
-        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
-            quality of your own; by default what the probe was trained for.
-        probe: Probe that :func:`train_judge` returned, or its file.
-        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+        texts: Texts, or items with a context and a group, or a table of such items.
+        quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
+            sentence that describes a quality of your own; by default the quality that the probe was trained for.
+        probe: Trained probe (:func:`train_judge`), or its file.
+        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
             weights.
-        model: Model that compares the texts; a probe needs the model that it was trained on.
-        sort: Way of sorting.
+        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        sort: Sorting algorithm.
         token_budget: Maximum number of tokens in one forward pass.
         command: Name of the run in the records.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
 
     Raises:
         InputError: There are no texts, no quality is named, or the probe was trained on another model.
@@ -64,15 +64,21 @@ def rank(
         >>> [row.rank for row in ranking.ranked]
         [1, 2]
     """
-    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _table(texts)
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _as_item_table(texts)
     config = {"file": table.file, "items": len(table.items)}
-    with judge.opened(workspace, command, config, {"sort": seed}) as at:
-        result = judging.rank_items(table.items, at.method, sort=sort, seed=seed, on_progress=at.on_progress)
-        at.check_answered(result.failed, result.comparisons)
-        at.run.save_results("ranking", result.rows())
-    notes = (*at.notes, *table.notes)
-    known: dict[str, Any] = {"quality": at.quality.name, "method": at.method.name, "file": Path(table.file).name}
-    return replace(result, run=at.run.id, messages=notes, **known)
+    with judge.opened(workspace, command, config, {"sort": seed}) as comparer:
+        result = judging.rank_items(
+            table.items, comparer.method, sort=sort, seed=seed, on_progress=comparer.on_progress
+        )
+        comparer.check_answered(result.failed, result.comparisons)
+        comparer.run.save_results("ranking", result.rows())
+    notes = (*comparer.notes, *table.notes)
+    result_fields: dict[str, Any] = {
+        "quality": comparer.quality.name,
+        "method": comparer.method.name,
+        "file": Path(table.file).name,
+    }
+    return replace(result, run=comparer.run.id, messages=notes, **result_fields)
 
 
 def insert(
@@ -90,23 +96,23 @@ def insert(
     workspace: Place = None,
     seed: int = 0,
 ) -> "judging.Inserted":
-    """Give new items a label on an ordered scale, by comparing them with labelled anchors.
+    """Assign new items a label on an ordered scale by comparing them with labelled anchors.
 
     Args:
-        texts: New texts or items, or a table of them; if they have labels, these only score the result.
+        texts: New texts or items, or a table of items; labels, if they have any, are used only to score the result.
         anchors: Labelled items, or a table of them; a label is an index into ``levels``.
-        levels: Names of the labels, lowest first; by default those of the anchors' table.
-        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
-            quality of your own; by default what the probe was trained for.
-        probe: Probe that :func:`train_judge` returned, or its file.
-        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+        levels: Names of the labels, lowest first; by default the names in the anchors' table.
+        quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
+            sentence that describes a quality of your own; by default the quality that the probe was trained for.
+        probe: Trained probe (:func:`train_judge`), or its file.
+        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
             weights.
-        model: Model that compares the texts; a probe needs the model that it was trained on.
-        samples: Number of anchors per label that an item is compared with.
-        mode: Rule that decides when items count as equal.
+        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        samples: Number of anchors of each label with which an item is compared.
+        mode: Rule by which an item and an anchor count as equal.
         token_budget: Maximum number of tokens in one forward pass.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
 
     Raises:
         InputError: A label has no anchors, a text is among the anchors, or no quality is named.
@@ -114,28 +120,44 @@ def insert(
     """
     from climassay.judging.anchor_labelling import TIE_BAND
 
-    judge, table, known = JudgeSpec(quality, probe, method, model, token_budget), _table(texts), _table(anchors)
-    config = {"file": table.file, "items": len(table.items), "anchors": known.file, "mode": mode, "samples": samples}
-    with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as at:
+    judge, table, anchor_table = (
+        JudgeSpec(quality, probe, method, model, token_budget),
+        _as_item_table(texts),
+        _as_item_table(anchors),
+    )
+    config = {
+        "file": table.file,
+        "items": len(table.items),
+        "anchors": anchor_table.file,
+        "mode": mode,
+        "samples": samples,
+    }
+    with judge.opened(workspace, "judge insert", config, {"anchors": seed}) as comparer:
         result = judging.insert_items(
             table.items,
-            known.items,
-            tuple(levels) or known.levels,
-            at.method,
+            anchor_table.items,
+            tuple(levels) or anchor_table.levels,
+            comparer.method,
             samples=samples,
             mode=mode,
-            tie_band=at.tie_band or TIE_BAND,
+            tie_band=comparer.tie_band or TIE_BAND,
             seed=seed,
-            on_progress=at.on_progress,
+            on_progress=comparer.on_progress,
         )
-        at.run.save_results("labels", result.labels())
-    notes = (*at.notes, *known.notes, *table.notes)
-    return replace(result, run=at.run.id, quality=at.quality.name, method=at.method.name, messages=notes)
+        comparer.run.save_results("labels", result.labels())
+    notes = (*comparer.notes, *anchor_table.notes, *table.notes)
+    return replace(
+        result,
+        run=comparer.run.id,
+        quality=comparer.quality.name,
+        method=comparer.method.name,
+        messages=notes,
+    )
 
 
 @dataclass(frozen=True)
 class Judge:
-    """Method of comparing texts, with the run that records its answers."""
+    """Opened judge: a method of comparing texts, with the run that records the model's answers."""
 
     run: "Run"
     method: "judging.Method"
@@ -149,18 +171,18 @@ class Judge:
     notes: tuple[str, ...] = ()
 
     def check_answered(self, failed: int, n_asked: int) -> None:
-        """Check that hidden states could be read for one comparison at least.
+        """Check that hidden states were obtained for at least one comparison.
 
         Raises:
-            NoAnswerError: No comparison was answered; the message gives the reason.
+            NoAnswerError: There were comparisons, and none was answered; the message gives the reason.
         """
         if failed == n_asked > 0 and self.harvester is not None and self.harvester.error:
-            why = f"{self.harvester.error.rstrip('.')}. Shorter texts or --context-words may help."
-            raise NoAnswerError(f"{self.recorded.name} gave no answer to {counted(n_asked, 'comparison')}: {why}")
+            reason = f"{self.harvester.error.rstrip('.')}. Shorter texts or --context-words may help."
+            raise NoAnswerError(f"{self.recorded.name} gave no answer to {counted(n_asked, 'comparison')}: {reason}")
 
     @property
     def cost(self) -> "Cost":
-        """Cost of the comparisons made so far."""
+        """Cost of all comparisons so far."""
         from climassay.judging.judges import Cost
 
         if self.harvester is not None and self.harvester.cost != Cost():
@@ -175,7 +197,7 @@ class JudgeSpec:
     """Specification of a judge: its quality, probe or method, and model."""
 
     quality: "judging.Quality | str | None" = None
-    """Quality to compare by, or its name; None for the quality of the probe."""
+    """Quality to compare by, or its name; None for the quality that the probe was trained for."""
     probe: "judging.Probe | Path | str | None" = None
     """Trained probe, or its file; None to compare with ``method``."""
     method: str | None = None
@@ -186,7 +208,7 @@ class JudgeSpec:
 
     @cached_property
     def loaded_probe(self) -> "judging.Probe | None":
-        """Probe, read from its file if a path is given; None without a probe."""
+        """Trained probe, loaded from its file if necessary; None without a probe."""
         return judging.load_probe(Path(self.probe)) if isinstance(self.probe, (str, Path)) else self.probe
 
     @cached_property
@@ -204,43 +226,43 @@ class JudgeSpec:
                     'Say which quality to rank by: quality="relevance", or a probe that was trained for one.'
                 )
             return quality_of(self.loaded_probe.provenance)
-        return _quality(self.quality)
+        return _find_quality(self.quality)
 
     @property
     def model_name(self) -> str:
-        """Name of the model."""
+        """Name of the model, for records and reports."""
         return self.model if isinstance(self.model, str) else self.model.name
 
     @contextmanager
     def opened(
         self, workspace: Place, command: str, config: Mapping[str, Any], seeds: Mapping[str, int] | None = None
     ) -> Iterator[Judge]:
-        """Open the judge in a run of its own, recorded with ``config`` and the settings of the judge.
+        """Start a run that records ``config`` and the judge's settings, load the model, and yield the opened judge.
 
         Raises:
-            InputError: No quality is known, or the judge needs another model.
+            InputError: No quality is named, or the judge needs another model.
         """
         from climassay.judging.judges import JUDGES, open_weights, probe_judge
 
         probe = self.loaded_probe
-        source = str(self.probe) if isinstance(self.probe, (str, Path)) else probe is not None
+        probe_source = str(self.probe) if isinstance(self.probe, (str, Path)) else probe is not None
         judge_config = {
             "quality": self.resolved_quality.name,
             "model": self.model_name,
-            "probe": source,
+            "probe": probe_source,
             "method": self.method,
         }
         with ExitStack() as stack:
             session = stack.enter_context(Session.opened(workspace))
             prompts = judging.QualityRequests(self.resolved_quality, session.options.prompts)
             dtype = None if probe is None else probe.provenance.dtype or None
-            loaded = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
+            generator = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
             run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
-            recorded, harvester, tie_band = session.recorded(loaded, run), None, 0.0
+            recorded, harvester, tie_band = session.recorded(generator, run), None, 0.0
             notes: tuple[str, ...] = ()
             if probe is None:
-                if isinstance(loaded, OpenWeights):
-                    harvester = judging.Harvester(loaded, prompts, (-1,), session.activations, self.token_budget)
+                if isinstance(generator, OpenWeights):
+                    harvester = judging.Harvester(generator, prompts, (-1,), session.activations, self.token_budget)
                 name = self.method or ("pairs" if harvester is None else "zero-shot")
                 method = JUDGES.find(name)(recorded, prompts, harvester)
             else:
@@ -250,7 +272,7 @@ class JudgeSpec:
                         f"The probe was trained with another template than {prompt.name} ({prompt.origin}): check the "
                         "transfer on labelled items.",
                     )
-                weights, layers = open_weights(loaded, "A probe"), probe.provenance.layers or (-1,)
+                weights, layers = open_weights(generator, "A probe"), probe.provenance.layers or (-1,)
                 harvester = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
                 method, tie_band = probe_judge(probe, harvester), probe.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
@@ -270,56 +292,58 @@ def evaluate_judge(
     workspace: Place = None,
     seed: int = 0,
 ) -> Shown:
-    """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant.
+    """Score a judge on labelled items that it was not trained on, beside two baselines.
+
+    The baselines prefer the longer text and always give the same answer.
 
     Args:
         items: Items with labels.
-        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
-            quality of your own; by default what the probe was trained for.
-        probe: Probe that :func:`train_judge` returned, or its file.
-        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+        quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
+            sentence that describes a quality of your own; by default the quality that the probe was trained for.
+        probe: Trained probe (:func:`train_judge`), or its file.
+        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
             weights.
-        model: Model that compares the texts; a probe needs the model that it was trained on.
-        include_trained: Also score items of the training data.
-        pairs_per_item: Number of others each item is compared with, instead of all of its group.
+        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        include_trained: Whether items of the training data are scored as well.
+        pairs_per_item: Number of other items with which each item is compared; by default all items of its group.
         token_budget: Maximum number of tokens in one forward pass.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
 
     Raises:
-        InputError: The probe was trained on every item, or the judge cannot be opened.
+        InputError: The probe was trained on all the items, or the judge cannot be opened.
     """
     from climassay.judging.benchmark import result_row
     from climassay.judging.report import judge_sections, judge_tables
 
-    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _table(items)
-    known = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
-    fresh = [item for item in table.items if known is None or not known.knows(item.text)]
-    with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as at:
-        if not fresh:
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _as_item_table(items)
+    provenance = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
+    unseen_items = [item for item in table.items if provenance is None or not provenance.knows(item.text)]
+    with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as comparer:
+        if not unseen_items:
             name = probe if isinstance(probe, (str, Path)) else "The judge"
             raise InputError(f"{name} was trained on every item of {table.file}: give others, or --include-trained.")
         scores = judging.evaluate_judge(
-            fresh,
-            at.method,
-            quality=at.quality.name,
-            band=at.tie_band,
+            unseen_items,
+            comparer.method,
+            quality=comparer.quality.name,
+            band=comparer.tie_band,
             pairs_per_item=pairs_per_item,
             seed=seed,
-            on_progress=at.on_progress,
+            on_progress=comparer.on_progress,
         )
-        result = judging.JudgeResult(at.quality, scores, at.cost, table.skipped)
-        row, left_out = result_row(result), len(table.items) - len(fresh)
-        at.run.save_results("judges", [row])
+        result = judging.JudgeResult(comparer.quality, scores, comparer.cost, table.skipped)
+        row, n_omitted = result_row(result), len(table.items) - len(unseen_items)
+        comparer.run.save_results("judges", [row])
         page = Report(
             f"{judge.model_name} as a judge of {Path(table.file).name}",
             f"{scores.n_items} labelled items, by {scores.method}.",
             tuple(judge_sections([result])),
         )
-        at.run.save_results("report", [report_data(page)])
-        data = {"run": at.run.id, "file": table.file, "model": judge.model_name, "left_out": left_out, **row}
-    note = f"{left_out} items are left out: the probe was trained on them." if left_out else ""
-    return Shown(data, judge_tables([result]), noted=(*at.notes, *table.notes, *filter(None, [note])))
+        comparer.run.save_results("report", [report_data(page)])
+        data = {"run": comparer.run.id, "file": table.file, "model": judge.model_name, "left_out": n_omitted, **row}
+    note = f"{n_omitted} items are left out: the probe was trained on them." if n_omitted else ""
+    return Shown(data, judge_tables([result]), noted=(*comparer.notes, *table.notes, *filter(None, [note])))
 
 
 def compare_texts(
@@ -334,18 +358,18 @@ def compare_texts(
     token_budget: int | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Say which of two texts has more of a quality, with its probability; asked in both orders.
+    """Determine which of two texts has more of a quality, and with what probability; both orders are compared.
 
     Args:
         first: A text, in quotes.
         second: Another text, in quotes.
-        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
-            quality of your own; by default what the probe was trained for.
-        probe: Probe that :func:`train_judge` returned, or its file.
-        method: Name of a method that needs no probe; by default zero-shot, or pairs if the model does not expose its
+        quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
+            sentence that describes a quality of your own; by default the quality that the probe was trained for.
+        probe: Trained probe (:func:`train_judge`), or its file.
+        method: Name of a method without a probe; by default zero-shot, or pairs if the model does not expose its
             weights.
-        model: Model that compares the texts; a probe needs the model that it was trained on.
-        context: Source that both texts were written from.
+        model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
+        context: Source text of both texts, such as the article that they summarise.
         token_budget: Maximum number of tokens in one forward pass.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -363,27 +387,33 @@ def compare_texts(
         raise InputError("One of the two texts is empty: there is nothing to compare.")
     items = [judging.Item(name, text, clean_text(context)) for name, text in zip("AB", texts, strict=True)]
     judge = JudgeSpec(quality, probe, method, model, token_budget)
-    with judge.opened(workspace, "judge compare", {"texts": texts}) as at:
-        result = at.method.compare(items, np.array([[0, 1]]))
-        at.check_answered(int(result.failed[0]), 1)
+    with judge.opened(workspace, "judge compare", {"texts": texts}) as comparer:
+        result = comparer.method.compare(items, np.array([[0, 1]]))
+        comparer.check_answered(int(result.failed[0]), 1)
         if result.failed[0]:
             raise NoAnswerError("The model gave no answer to the comparison.")
-        odds, probability = float(result.log_odds[0]), float(result.probabilities[0])
-        better = "equal" if abs(odds) <= at.tie_band or f"{probability:.3f}" == "0.500" else "A" if odds > 0 else "B"
+        log_odds, probability = float(result.log_odds[0]), float(result.probabilities[0])
+        better = (
+            "equal"
+            if abs(log_odds) <= comparer.tie_band or f"{probability:.3f}" == "0.500"
+            else "A"
+            if log_odds > 0
+            else "B"
+        )
         data = {
-            "run": at.run.id,
-            "quality": at.quality.name,
-            "method": at.method.name,
+            "run": comparer.run.id,
+            "quality": comparer.quality.name,
+            "method": comparer.method.name,
             "model": judge.model_name,
             "better": better,
             "probability_a": probability,
-            "log_odds": odds,
+            "log_odds": log_odds,
         }
-        at.run.save_results("comparison", [data])
+        comparer.run.save_results("comparison", [data])
     verdict = "Both have about as much of it" if better == "equal" else f"{better} has more of it"
-    sure = "without a probability" if abs(odds) == CERTAIN else f"P(A) = {probability:.3f}"
-    sentence = f"{at.quality.name}: {verdict} ({sure}, {at.method.name})."
-    return Shown(data, printed_lines=(sentence,), noted=at.notes)
+    certainty = "without a probability" if abs(log_odds) == CERTAIN else f"P(A) = {probability:.3f}"
+    sentence = f"{comparer.quality.name}: {verdict} ({certainty}, {comparer.method.name})."
+    return Shown(data, printed_lines=(sentence,), noted=comparer.notes)
 
 
 def benchmark_judges(
@@ -396,15 +426,16 @@ def benchmark_judges(
     workspace: Place = None,
     token_budget: int | None = None,
 ) -> BenchmarkedJudges:
-    """Measure how well judges agree with experts on unseen groups, beside "longer is better" and the constant.
+    """Measure how well judges agree with experts on unseen groups of items, beside two baselines.
 
-    Without --layer, probes choose among four layers of the upper half.
+    The baselines prefer the longer text and always give the same answer. Without --layer, a probe chooses among four
+    layers of the upper half of the model.
 
     Args:
-        tasks: Qualities with their labelled items.
-        settings: Folds, pairs, sort and probes.
-        methods: Names of judges, or ``all``.
-        file: Name of the file of the items, for the report.
+        tasks: Qualities, each with its labelled items.
+        settings: Settings of folds, pairs, sorting and probes.
+        methods: Names of methods, or ``all`` for every method that the model supports.
+        file: Name of the items' file, for the report.
         model: Model that compares the texts.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         token_budget: Maximum number of tokens in one forward pass.
@@ -416,19 +447,19 @@ def benchmark_judges(
     from climassay.judging.training import NEEDS_WEIGHTS, PROBE_METHODS
 
     with Session.opened(workspace) as session:
-        loaded, options = session.model(model), session.options
+        generator, options = session.model(model), session.options
         names = list(dict.fromkeys(methods))
         if "all" in names:
             names = [
-                method_name
-                for method_name in judging.METHODS
-                if isinstance(loaded, OpenWeights) or method_name not in NEEDS_WEIGHTS
+                name for name in judging.METHODS if isinstance(generator, OpenWeights) or name not in NEEDS_WEIGHTS
             ]
-        settings = replace(settings, probe=replace(settings.probe, layers=layer_choices(loaded, settings.probe.layers)))
-        done = judging.benchmark_judges(
+        settings = replace(
+            settings, probe=replace(settings.probe, layers=layer_choices(generator, settings.probe.layers))
+        )
+        benchmark = judging.benchmark_judges(
             tasks,
             cast("list[MethodName]", names),
-            loaded,
+            generator,
             session.records,
             session.activations,
             settings=settings,
@@ -440,24 +471,24 @@ def benchmark_judges(
         )
         evidence = None
         method = next(
-            (method_name for method_name in PROBE_METHODS if any(r.scores.method == method_name for r in done.results)),
+            (name for name in PROBE_METHODS if any(result.scores.method == name for result in benchmark.results)),
             None,
         )
-        if method is not None and isinstance(loaded, OpenWeights):
-            first, layers = tasks[0], layers_of(settings.probe.layers)
-            prompts = judging.QualityRequests(first.quality, options.prompts)
+        if method is not None and isinstance(generator, OpenWeights):
+            first_task, layers = tasks[0], layers_of(settings.probe.layers)
+            prompts = judging.QualityRequests(first_task.quality, options.prompts)
             fold = judging.make_folds(
-                first.items,
+                first_task.items,
                 train_items=settings.train_items,
                 folds=settings.folds,
                 pairs_per_item=settings.pairs_per_item,
                 seed=settings.seed,
             )[0]
-            harvester = judging.Harvester(loaded, prompts, layers, session.activations, token_budget)
+            harvester = judging.Harvester(generator, prompts, layers, session.activations, token_budget)
             evidence = judging.train_probe(
-                first.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
+                first_task.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
             )
-    return BenchmarkedJudges(done, tuple(tasks), file, evidence)
+    return BenchmarkedJudges(benchmark, tuple(tasks), file, evidence)
 
 
 def train_judge(
@@ -473,23 +504,23 @@ def train_judge(
     token_budget: int | None = None,
     seed: int = 0,
 ) -> "judging.TrainedProbe":
-    """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
+    """Train a probe on labelled items and measure it on held-out items; without --layer, four layers are tried.
 
     Args:
-        items: Items with labels, of which more is better; items of a group are compared with each other.
-        quality: ``relevance`` and other aspects, ``claims`` (accuracy), ``confidence``, or a sentence that describes a
-            quality of your own; by default what the probe was trained for.
-        model: Model with open weights, whose hidden states are read.
-        method: ppairs, ppairs-length, principal, pointwise or pointwise-length.
-        settings: Layers, ties and penalty; by default chosen by cross-validation.
-        pairs_per_item: Number of others each item is compared with, instead of all of its group.
+        items: Items with numeric labels, where higher is better; only items of the same group are compared.
+        quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
+            sentence that describes a quality of your own; by default the quality that the probe was trained for.
+        model: Model with open weights, whose hidden states are the features.
+        method: Kind of probe: ppairs, ppairs-length, principal, pointwise or pointwise-length.
+        settings: Layers, tie band and penalty; by default they are chosen by cross-validation.
+        pairs_per_item: Number of other items with which each item is compared; by default all items of its group.
         output: File to save the probe in.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         token_budget: Maximum number of tokens in one forward pass.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
 
     Returns:
-        The probe, and its accuracy on held-out items beside that of "the longer text is better".
+        The probe, with its accuracy on held-out items beside the accuracy of always preferring the longer text.
 
     Raises:
         InputError: Items have no labels, too few or only equal ones, the model's hidden states cannot be read, or the
@@ -509,22 +540,22 @@ def train_judge(
     output = None if output is None else Path(output)
     if output is not None:
         check_model_path(output)
-    table, asked_for = _table(items), settings or judging.ProbeSettings((), seed=seed)
+    table, probe_settings = _as_item_table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
-        prompts = judging.QualityRequests(_quality(quality), session.options.prompts)
+        prompts = judging.QualityRequests(_find_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
-        layer_settings = replace(asked_for, layers=layer_choices(weights, asked_for.layers))
+        layer_settings = replace(probe_settings, layers=layer_choices(weights, probe_settings.layers))
         harvester = judging.Harvester(
             weights, prompts, layers_of(layer_settings.layers), session.activations, token_budget
         )
-        layers: object = [",".join(map(str, layer)) for layer in asked_for.layers] or "four of the upper half"
+        layers: object = [",".join(map(str, layer)) for layer in probe_settings.layers] or "four of the upper half"
         name = model if isinstance(model, str) else model.name
         config = {"file": table.file, "method": method, "model": name, "layers": layers}
         with (
             session.run("judge train", config, {"seed": seed}) as run,
             session.progress.task(f"Reading {weights.name}") as task,
         ):
-            trained = judging.train_probe(
+            trained_probe = judging.train_probe(
                 table.items,
                 harvester,
                 method=method,
@@ -534,39 +565,40 @@ def train_judge(
                 on_progress=task.advance,
             )
             file_name, notes = "" if output is None else str(output), table.notes
-            trained = replace(trained, run=run.id, file=table.file, output=file_name, messages=notes)
-            run.save_results("probe", [trained.to_dict()])
-            run.save_results("report", [report_data(trained.report())])
+            trained_probe = replace(trained_probe, run=run.id, file=table.file, output=file_name, messages=notes)
+            run.save_results("probe", [trained_probe.to_dict()])
+            run.save_results("report", [report_data(trained_probe.report())])
     if output is not None:
-        trained.probe.save(output)
-    return trained
+        trained_probe.probe.save(output)
+    return trained_probe
 
 
-def _quality(quality_name: "judging.Quality | str | None") -> "judging.Quality":
+def _find_quality(quality_name: "judging.Quality | str | None") -> "judging.Quality":
     if isinstance(quality_name, judging.Quality):
         return quality_name
-    word = quality_name or ""
-    if word == "claims" or word == "confidence":
-        return judging.quality(word)  # type: ignore[arg-type]
-    return judging.quality("text", word) if word in judging.aspect_names() else judging.quality("own", sentence=word)
+    name = quality_name or ""
+    if name == "claims" or name == "confidence":
+        return judging.quality(name)  # type: ignore[arg-type]
+    return judging.quality("text", name) if name in judging.aspect_names() else judging.quality("own", sentence=name)
 
 
-def _table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
+def _as_item_table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
     from climassay.judging.item_tables import clean_text
 
     if isinstance(texts, judging.ItemTable):
         return texts
-    named = enumerate(texts, start=1)
+    numbered = enumerate(texts, start=1)
     return judging.ItemTable(
-        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in named), ()
+        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in numbered),
+        (),
     )
 
 
 def side_by_side_judge(session: Session, file: Path) -> "Comparer":
-    """Return a trained judge as a function that compares long answers, with the question as context.
+    """Return a function that compares long answers with a trained judge, using the question as context.
 
-    Each pair is compared once, in both orders, which the probe averages; within its tie band there is no winner. The
-    model is the one that it was trained on.
+    The probe averages the two orders of a pair, so that each pair is compared only once; log-odds within its tie band
+    are a tie. The judge uses the model with which it was trained.
 
     Raises:
         InputError: The file is not a judge, or its model cannot be loaded.
@@ -587,15 +619,21 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
             dtype=np.int64,
         ).reshape(-1, 2)
         items = [judging.Item(str(index), answer, question, question) for (question, answer), index in indices.items()]
-        once, where = np.unique(np.sort(positions, axis=1), axis=0, return_inverse=True)
-        with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as at:
-            result = at.method.compare(items, once)
+        distinct_pairs, pair_indices = np.unique(np.sort(positions, axis=1), axis=0, return_inverse=True)
+        with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as comparer:
+            result = comparer.method.compare(items, distinct_pairs)
         outcomes: list[tuple[Better, str] | JudgeFailure] = []
-        for (first, second), pair in zip(positions, where.ravel(), strict=True):
-            odds = float(result.log_odds[pair]) * (1 if first < second else -1)
-            better: Better = "tie" if abs(odds) <= at.tie_band or first == second else "first" if odds > 0 else "second"
+        for (first, second), pair in zip(positions, pair_indices.ravel(), strict=True):
+            log_odds = float(result.log_odds[pair]) * (1 if first < second else -1)
+            better: Better = (
+                "tie"
+                if abs(log_odds) <= comparer.tie_band or first == second
+                else "first"
+                if log_odds > 0
+                else "second"
+            )
             failure = JudgeFailure("The judge's model gave no answer.")
-            outcomes.append(failure if result.failed[pair] else (better, f"Log-odds {odds:+.2f}."))
+            outcomes.append(failure if result.failed[pair] else (better, f"Log-odds {log_odds:+.2f}."))
         return outcomes
 
     return compare

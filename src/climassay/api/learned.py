@@ -20,7 +20,7 @@ _TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
 
 
 def check_model_path(path: Path) -> None:
-    """Check that a model file can be written to the path, before training starts.
+    """Check, before training, that a model file can be written to a path.
 
     Raises:
         InputError: The path is a folder, or its parent folder does not exist.
@@ -33,7 +33,7 @@ def check_model_path(path: Path) -> None:
 
 @contextmanager
 def open_weights(name: str | None) -> "Iterator[OpenWeights | None]":
-    """Load a model whose hidden states can be read, and close it at the end; yield None if ``name`` is None.
+    """Yield a loaded model with open weights, and close it afterwards; yield None if ``name`` is None.
 
     Raises:
         InputError: The model does not expose hidden states.
@@ -46,7 +46,7 @@ def open_weights(name: str | None) -> "Iterator[OpenWeights | None]":
         return
     with closing(load_model(name)) as model:
         if not isinstance(model, OpenWeights):
-            raise InputError(f"The states of {name} cannot be read: give a local: model.")
+            raise InputError(f"The hidden states of {name} cannot be read: give a local: model.")
         yield model
 
 
@@ -54,7 +54,7 @@ def is_table(text: str) -> bool:
     """Return whether the text is the path of an existing file.
 
     Raises:
-        InputError: The text ends like a table's file name, and there is no such file.
+        InputError: The text has the suffix of a table, such as ``.csv``, but no such file exists.
     """
     path = Path(text)
     try:
@@ -68,22 +68,22 @@ def is_table(text: str) -> bool:
 
 
 class TextRow(NamedTuple):
-    """Row of a table of texts."""
+    """Row of a table with a column of texts; see :func:`read_text_rows`."""
 
     text: str
     other: str
-    """Cell of another column; empty without one."""
+    """Cell of the second column that was requested, such as a label; empty if none was requested."""
     remaining: "Row"
-    """Cells of the remaining columns."""
+    """Cells of all other columns, by name."""
 
 
-def text_rows(file: Path, text: str, other: str | None = None) -> list[TextRow]:
-    """Read a table of texts.
+def read_text_rows(file: Path, text: str, other: str | None = None) -> list[TextRow]:
+    """Read a table with a column of texts and, if requested, a second column.
 
     Args:
         file: CSV, TSV, JSON, JSONL or Parquet, also gzipped.
         text: Column of the texts.
-        other: Another column.
+        other: Second column, for example of labels.
 
     Raises:
         InputError: A column is missing, a text has no words, or there are no rows.
@@ -94,38 +94,40 @@ def text_rows(file: Path, text: str, other: str | None = None) -> list[TextRow]:
     text = require_column(file, rows[0], text)
     other = require_column(file, rows[0], other) if other else None
     results = []
-    for number, row in enumerate(rows, start=1):
-        words = str(row.get(text) or "")
-        if not any(map(str.isalpha, words)):
-            raise InputError(f"Row {number} of {file} has no text in the column {text!r}.")
+    for row_number, row in enumerate(rows, start=1):
+        content = str(row.get(text) or "")
+        if not any(map(str.isalpha, content)):
+            raise InputError(f"Row {row_number} of {file} has no text in the column {text!r}.")
         remaining = {name: value for name, value in row.items() if name not in (text, other)}
-        results.append(TextRow(words, str(row.get(other) or "") if other else "", remaining))
+        results.append(TextRow(content, str(row.get(other) or "") if other else "", remaining))
     return results
 
 
-def card(provenance: "Provenance") -> dict[str, Any]:
-    """Return a model's provenance as JSON-serialisable values, with only the number of training texts."""
+def provenance_data(provenance: "Provenance") -> dict[str, Any]:
+    """Return a model's provenance as JSON-serialisable values, with the number of training texts, not their ids."""
     return {**provenance.facts(), "trained_on": len(provenance.trained_on)}
 
 
-def comparison_table(tried: "Sequence[tuple[str, HeldOutScores]]", title: str = "Tried, on held-out items") -> "Table":
-    """Return a table of evaluations, one per row; the lowest log loss is marked as the best."""
-    best = min(range(len(tried)), key=lambda index: tried[index][1].log_loss.value)
-    first = tried[0][1]
+def comparison_table(
+    evaluations: "Sequence[tuple[str, HeldOutScores]]", title: str = "Tried, on held-out items"
+) -> "Table":
+    """Return a table with an evaluation per row; the row with the lowest log loss is emphasised."""
+    best = min(range(len(evaluations)), key=lambda index: evaluations[index][1].log_loss.value)
+    first = evaluations[0][1]
     rows = [
         [
             name,
             *(
-                f"{part.value:.3f} [{part.interval.low:.3f}, {part.interval.high:.3f}]"
-                for part in (evaluation.accuracy, evaluation.macro_f1)
+                f"{estimate.value:.3f} [{estimate.interval.low:.3f}, {estimate.interval.high:.3f}]"
+                for estimate in (evaluation.accuracy, evaluation.macro_f1)
             ),
             f"{evaluation.balanced_accuracy.value:.3f}",
             f"{evaluation.log_loss.value:.3f}",
         ]
-        for name, evaluation in tried
+        for name, evaluation in evaluations
     ]
-    words = (
+    note = (
         f"{first.n} items in {first.groups} groups; 95% bootstrap intervals over groups. The most frequent class alone:"
         f" {first.constant.value:.3f} right."
     )
-    return Table.of(title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=words, strong=[best])
+    return Table.of(title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=note, strong=[best])

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay.models import ModelOptions
-from climassay.models.provider import check_model as checked
+from climassay.models.provider import check_model as run_model_check
 from climassay.models.servers import OPENAI, configuration_file, normalised_base_url, providers
 from climassay.prompts import export_prompts as write_prompts
 from climassay.prompts import load_prompt, prompt_names
@@ -27,14 +27,16 @@ CHECK_SECONDS = 45.0
 
 
 def list_models() -> Shown:
-    """List the bundled models and how to name others.
+    """List the bundled models and the configured providers, and explain how other models are named.
 
     Raises:
-        InputError: The configuration cannot be read.
+        InputError: The configuration file of the providers cannot be read.
     """
     from climassay.models.bundled import BUNDLED, bundled_status
 
-    served = {name: normalised_base_url(provider.base_url) for name, provider in providers().items() if name != OPENAI}
+    base_urls = {
+        name: normalised_base_url(provider.base_url) for name, provider in providers().items() if name != OPENAI
+    }
     records: list[dict[str, Any]] = []
     rows = []
     for status in map(bundled_status, BUNDLED):
@@ -60,10 +62,10 @@ def list_models() -> Shown:
             state = "not installed: climassay models install"
         rows.append((f"local:{model.name}", model.title, model.kind, model.licence, state, size))
     tables = [Table.of("", ("name", "model", "kind", "licence", "state", "size"), rows, left=5)]
-    if served:
-        named = [(f"{name}:NAME", url) for name, url in served.items()]
-        tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), named, left=2))
-    return Shown({"bundled": records, "providers": served, "others": NAMING}, tables, records, noted=(NAMING,))
+    if base_urls:
+        server_rows = [(f"{name}:NAME", url) for name, url in base_urls.items()]
+        tables.append(Table.of(f"providers of {configuration_file()}", ("name", "server"), server_rows, left=2))
+    return Shown({"bundled": records, "providers": base_urls, "others": NAMING}, tables, records, noted=(NAMING,))
 
 
 def check_model(
@@ -75,10 +77,10 @@ def check_model(
     again: bool = False,
     workspace: Place = None,
 ) -> Shown:
-    """Load a model, send one prompt, and report what it is, its speed, and what its server supports.
+    """Load a model, send one prompt, and report the model's properties, its speed and its server's capabilities.
 
-    Three short requests find out what a server's model supports; the answer is kept in the workspace. The server has 45
-    seconds for each, unless --deadline says otherwise: one that first has to load its model may need longer.
+    Three short requests determine the capabilities of a server, which are stored in the workspace. Each request has a
+    timeout of 45 seconds; use --deadline for a server that needs longer because it first has to load its model.
 
     Args:
         name: Model, for example local:smollm2 or openai:gpt-4o-mini.
@@ -86,7 +88,7 @@ def check_model(
         adapter: Folder of a PEFT adapter, for a local model.
         prompt: Prompt to send.
         again: Probe the server again instead of using its stored capabilities.
-        workspace: Session, whose options reach the model, workspace or folder of a workspace.
+        workspace: Session, workspace or folder of a workspace; the options of a session apply to the model.
 
     Raises:
         InputError: The name is invalid, or an option does not apply to the model.
@@ -95,7 +97,7 @@ def check_model(
     with Session.opened(workspace) as session, session.progress.status(f"Loading {name} ..."):
         options = with_changes(session.options, device=device, adapter=adapter)
         options = options.with_defaults(ModelOptions(deadline=CHECK_SECONDS))
-        report = checked(
+        report = run_model_check(
             name,
             options,
             prompt=prompt,
@@ -112,24 +114,24 @@ def check_model(
         ("threads", None if report.threads is None else str(report.threads)),
         ("loaded in", f"{report.load_seconds:.1f} s"),
         *([] if report.capabilities is None else _capability_lines(report.capabilities)),
-        ("prefill", _rate(report.prefill_tokens_per_second)),
-        ("decode", _rate(report.decode_tokens_per_second)),
+        ("prefill", _format_rate(report.prefill_tokens_per_second)),
+        ("decode", _format_rate(report.decode_tokens_per_second)),
         ("prompt", report.prompt),
         ("answer", report.answer),
     ]
-    noted = () if report.answer.strip() else ("The answer is empty: look at the model and its template on the server.",)
+    notes = () if report.answer.strip() else ("The answer is empty: look at the model and its template on the server.",)
     return Shown(
-        report, printed_lines=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=noted
+        report, printed_lines=[f"{label:<12} {value}" for label, value in lines if value is not None], noted=notes
     )
 
 
-def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]:
-    """Yield the capabilities of a server as labels and texts; a text is None if it does not apply."""
-    status = "" if known.logprobs_status is None else f" with {known.logprobs_status}"
+def _capability_lines(capabilities: "Capabilities") -> Iterator[tuple[str, str | None]]:
+    """Yield a label and a description of each capability; the description is None if it is to be left out."""
+    status = "" if capabilities.logprobs_status is None else f" with {capabilities.logprobs_status}"
     logprobs = {
         "given": "given, but of thoughts: options are named in an answer instead"
-        if known.is_reasoning_model
-        else f"given, {known.top_logprobs} a place",
+        if capabilities.is_reasoning_model
+        else f"given, {capabilities.top_logprobs} a place",
         "refused": f"refused{status}; options are named in an answer instead",
         "ignored": "ignored; options are named in an answer instead",
     }
@@ -139,44 +141,52 @@ def _capability_lines(known: "Capabilities") -> Iterator[tuple[str, str | None]]
         "refused": "refused; the schema stands in the prompt instead",
         "ignored": "ignored; the schema stands in the prompt instead",
     }
-    thinks = {True: f"yes; {known.reasoning_budget:,} tokens on top of each limit", False: "none seen", None: None}
-    accepted_options = [name for name in known.accepted if name not in ("max_tokens", "max_completion_tokens")]
-    continues = {
+    reasoning = {
+        True: f"yes; {capabilities.reasoning_budget:,} tokens on top of each limit",
+        False: "none seen",
+        None: None,
+    }
+    accepted_options = [name for name in capabilities.accepted if name not in ("max_tokens", "max_completion_tokens")]
+    continuation = {
         True: "yes: options are weighed where the model goes on with the beginning of its answer",
         False: "no: options are weighed at the beginning of the answer",
         None: None,
     }
-    counts = {True: None, False: "of what it does not have in its cache; shortened prompts are not seen", None: None}
-    yield "logprobs", logprobs[known.logprobs] if known.logprobs else "not known"
-    yield "continues", continues[known.continues]
-    yield "counts", counts[known.counts_cached]
-    yield "JSON schema", schema[known.schema_support] if known.schema_support else "not known"
-    yield "limit", known.token_limit
+    token_counts = {
+        True: None,
+        False: "of what it does not have in its cache; shortened prompts are not seen",
+        None: None,
+    }
+    yield "logprobs", logprobs[capabilities.logprobs] if capabilities.logprobs else "not known"
+    yield "continues", continuation[capabilities.continues]
+    yield "counts", token_counts[capabilities.counts_cached]
+    yield "JSON schema", schema[capabilities.schema_support] if capabilities.schema_support else "not known"
+    yield "limit", capabilities.token_limit
     yield "takes", ", ".join(accepted_options) or None
-    yield "refuses", ", ".join(known.dropped) or None
-    yield "thinks", thinks[known.is_reasoning_model]
-    yield "window", None if known.window is None else f"{known.window:,} tokens"
-    yield "learnt on", known.learned_on or None
+    yield "refuses", ", ".join(capabilities.dropped) or None
+    yield "thinks", reasoning[capabilities.is_reasoning_model]
+    yield "window", None if capabilities.window is None else f"{capabilities.window:,} tokens"
+    yield "learnt on", capabilities.learned_on or None
 
 
-def _rate(tokens_per_second: float | None) -> str | None:
+def _format_rate(tokens_per_second: float | None) -> str | None:
     return None if tokens_per_second is None else f"{tokens_per_second:.0f} tokens/s"
 
 
 def list_prompts() -> Shown:
-    """List the built-in prompts and the hashes of their texts."""
-    listed = [{"name": prompt.name, "sha256": prompt.sha256} for prompt in map(load_prompt, prompt_names())]
-    return listing("Prompts", listed, {"name": "name", "sha256": "sha256"}, left=2)
+    """List the built-in prompts with the SHA-256 of each template."""
+    prompts = [{"name": prompt.name, "sha256": prompt.sha256} for prompt in map(load_prompt, prompt_names())]
+    return listing("Prompts", prompts, {"name": "name", "sha256": "sha256"}, left=2)
 
 
 def show_prompt(name: str) -> Shown:
     """Print a prompt's template.
 
     Args:
-        name: Name of a prompt.
+        name: Name of the prompt; ``climassay prompts list`` lists them.
 
     Raises:
-        InputError: The dataset does not exist.
+        InputError: The prompt does not exist.
     """
     prompt = load_prompt(name)
     data = {"name": prompt.name, "sha256": prompt.sha256, "template": prompt.source}
@@ -184,7 +194,7 @@ def show_prompt(name: str) -> Shown:
 
 
 def export_prompts(folder: Path | str) -> Shown:
-    """Write all prompts to a folder; edit them there and pass it to a command with --prompts.
+    """Write all built-in prompts to a folder, in which they can be edited; commands use it with ``--prompts``.
 
     Args:
         folder: Folder to write to; existing files are kept.
@@ -193,5 +203,5 @@ def export_prompts(folder: Path | str) -> Shown:
         InputError: The folder cannot be written to.
     """
     folder = Path(folder)
-    written = write_prompts(folder)
-    return Shown({"written": written}, printed_lines=(f"{counted(len(written), 'prompt')} written to {folder}.",))
+    paths = write_prompts(folder)
+    return Shown({"written": paths}, printed_lines=(f"{counted(len(paths), 'prompt')} written to {folder}.",))

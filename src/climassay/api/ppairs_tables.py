@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 
 PUBLISHED = Path(__file__).with_suffix(".toml")
 ASPECTS: Mapping[str, str] = {"CH": "coherence", "CON": "consistency", "FLU": "fluency", "RE": "relevance"}
-"""Aspects by their heading in Tables 4.1 and 4.2."""
+"""Names of aspects by their abbreviation in Tables 4.1 and 4.2."""
 N_ARTICLES: Mapping[str, int] = {"Newsroom": 60, "SummEval": 100}
 N_CLAIMS: Mapping[str, int] = {"Climate": 100, "Health": 100, "Energy": 11}
-"""Number of claims of the thesis by domain."""
+"""Number of claims in the thesis by domain."""
 MAX_CLAIMS = 100
-"""Maximum number of claims per domain, as in the code of the thesis."""
+"""Maximum number of claims per domain, as in the thesis's code."""
 N_TRAINING = 100
-"""Number of labelled items that a probe learns from, and of anchors (appendices A.2, C.4 and C.6)."""
+"""Number of labelled items on which a probe is trained, and number of anchors (appendices A.2, C.4 and C.6)."""
 N_PER_CYCLE = 75
-"""Number of statements per assessment cycle that the thesis tags: 100 less the 25 for training."""
+"""Number of statements per assessment cycle that the thesis tags: 100 minus the 25 for training."""
 CONTEXT_SENTENCES = 5
 CYCLES: Mapping[str, str] = {"AR3": "Third", "AR4": "Fourth", "AR5": "Fifth", "AR6": "Sixth"}
 VERDICTS = judging.parse_levels(
     "inaccurate|incorrect|unsupported|flawed reasoning|reasoning,misleading|lacks context|context|imprecise|"
     "correct but|correct but...,accurate|correct|mostly accurate|mostly correct"
 )
-"""Verdicts of Science Feedback in three levels (appendix B)."""
+"""Verdicts of Science Feedback, grouped into three levels (appendix B)."""
 _INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
     "printed": "PPairS_insert, as printed",
     "three-way": "PPairS_insert, every level reachable",
@@ -73,32 +73,32 @@ _CHARACTERS_PER_TOKEN = 4.0
 
 @dataclass(frozen=True, slots=True)
 class PpairsRecipe:
-    """Data with which the tables are run."""
+    """Data with which the tables are reproduced."""
 
     tables: tuple[str, ...]
     """Numbers of the tables; if empty, all tables whose data is named."""
     summaries: Mapping[str, str]
-    """Files of rated summaries, by ``Newsroom`` and ``SummEval``."""
+    """Files of rated summaries by data set: ``Newsroom``, ``SummEval``."""
     claims: Mapping[str, str]
-    """Files of claims with Science Feedback's verdicts, by ``Climate``, ``Health`` and ``Energy``."""
+    """Files of claims with Science Feedback's verdicts by domain: ``Climate``, ``Health``, ``Energy``."""
     statements: str
-    """File of statements with their levels of confidence, or empty."""
+    """File of statements with their levels of confidence; empty if there is none."""
     paragraphs: str
-    """File of the reports' paragraphs, from which ClimateX's contexts are taken, or empty."""
+    """File of the reports' paragraphs, from which ClimateX's contexts are recovered; empty if there is none."""
     limit: int | None
     """Maximum number of articles per data set, claims per domain, and statements per cycle."""
     seed: int
 
     def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
-        """Compare and tag with each model, and return the tables with their rows.
+        """Compare and tag items with each model, and return the published tables with our rows.
 
         Raises:
-            InputError: No data is named for a table, a file cannot be read, or a model's states cannot be read.
+            InputError: No data is named for a table, a file cannot be read, or a model does not expose hidden states.
             ModelError: A model cannot be loaded.
         """
         from climassay.judging.judges import open_weights
 
-        numbers = self._chosen_numbers()
+        numbers = self._choose_tables()
         parts = [
             part
             for model in models
@@ -106,7 +106,7 @@ class PpairsRecipe:
         ]
         published = load_paper_tables(PUBLISHED)
         return Reproduction(
-            tuple(_finished(published[number], parts) for number in numbers),
+            tuple(_add_our_rows(published[number], parts) for number in numbers),
             tuple(run for part in parts for run in part.runs),
             tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
         )
@@ -121,58 +121,61 @@ class PpairsRecipe:
             yield self._tag_statements(model, session)
 
     def estimate(self, models: Sequence[Generator | str], session: Session) -> ReproductionEstimate:  # noqa: ARG002
-        """Estimate forward passes and tokens without loading a model; local models cost nothing.
+        """Estimate the number of forward passes and tokens without loading a model; local models cost nothing.
 
         Raises:
             InputError: No data is named for a table, or a file cannot be read.
         """
-        numbers = self._chosen_numbers()
+        numbers = self._choose_tables()
         parts: list[PartEstimate] = []
         if {"4.1", "4.2"} & set(numbers):
             for name, file in self.summaries.items():
                 parts += [
-                    _estimated(f"{name}, {aspect}", self._summaries(name, file, aspect).items)
+                    _estimate_part(f"{name}, {aspect}", self._read_summaries(name, file, aspect).items)
                     for aspect in ASPECTS.values()
                 ]
         if "4.3" in numbers:
-            parts += [_estimated(f"claims, {domain}", self._claims(file).items) for domain, file in self.claims.items()]
+            parts += [
+                _estimate_part(f"claims, {domain}", self._read_claims(file).items)
+                for domain, file in self.claims.items()
+            ]
         if "4.4" in numbers:
-            items, training, *_ = self._statements()
+            items, training, *_ = self._read_statements()
             length = sum(len(item.item.window(CONTEXT_SENTENCES)) for item in items) / max(1, len(items))
             # A binary search among four levels makes at most three steps with ten anchors each, in both orders.
             calls = 2 * (4 * len(training) + 30 * len(items))
-            parts.append(PartEstimate("statements", calls, _tokens(2 * length * calls), 0, 0.0))
+            parts.append(PartEstimate("statements", calls, _estimate_tokens(2 * length * calls), 0, 0.0))
         names = [model if isinstance(model, str) else model.name for model in models]
         parts = [replace(part, part=f"{name}, {part.part}") for name in names for part in parts]
         note = "Prompts that share an article or a text are computed once, so that the work is several times less."
         return ReproductionEstimate(tuple(parts), (note,))
 
-    def _chosen_numbers(self) -> tuple[str, ...]:
-        """Return the numbers of the tables to run.
+    def _choose_tables(self) -> tuple[str, ...]:
+        """Return the numbers of the tables to reproduce.
 
         Raises:
-            InputError: There is no such table, or no data is named for it.
+            InputError: A table does not exist, or no data is named for it.
         """
         has_data = {"summaries": self.summaries, "claims": self.claims, "statements": self.statements}
-        possible = [number for kind, own in _TABLES_OF.items() if has_data[kind] for number in own]
+        available_numbers = [number for kind, numbers in _TABLES_OF.items() if has_data[kind] for number in numbers]
         for number in choose_tables(load_paper_tables(PUBLISHED), self.tables) if self.tables else ():
-            if number not in possible:
+            if number not in available_numbers:
                 raise InputError(f"Table {number} needs data: {_OPTIONS[number]}.")
-        if not possible:
+        if not available_numbers:
             raise InputError(f"Name the data of a table: {'; '.join(dict.fromkeys(_OPTIONS.values()))}.")
-        return self.tables or tuple(possible)
+        return self.tables or tuple(available_numbers)
 
     def _compare_summaries(self, name: str, file: str, model: OpenWeights, session: Session) -> "_Part":
-        tables = {aspect: self._summaries(name, file, aspect) for aspect in ASPECTS.values()}
+        tables = {aspect: self._read_summaries(name, file, aspect) for aspect in ASPECTS.values()}
         tasks = [judging.JudgeTask(judging.quality("text", aspect), table.items) for aspect, table in tables.items()]
         settings = judging.BenchmarkSettings(
             train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
         )
         methods = ("direct", "pairs", "ppairs")
-        done = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).done
-        part = _Part(_display_name(model), (done.run,))
+        benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).done
+        part = _Part(_display_name(model), (benchmark.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
-        for result in done.results:
+        for result in benchmark.results:
             column = f"{name} {headings[result.scores.quality]}"
             _add_scores(part, result, column, ("4.1", "4.2"), "articles")
         n_articles = len({item.group for item in tasks[0].items})
@@ -184,11 +187,11 @@ class PpairsRecipe:
             part.remarks.append("Newsroom CON: the ratings are those of informativeness, as in the thesis.")
         return part
 
-    def _summaries(self, name: str, file: str, aspect: str) -> judging.ItemTable:
-        """Read the summaries of the first articles with their ratings of an aspect.
+    def _read_summaries(self, name: str, file: str, aspect: str) -> judging.ItemTable:
+        """Read the summaries with their ratings of an aspect, for the first ``limit`` articles.
 
         Raises:
-            InputError: The file cannot be read, or is in none of the published formats.
+            InputError: The file cannot be read, or its columns are not those of a published file.
         """
         label = "informativeness" if (name, aspect) == ("Newsroom", "consistency") else aspect
         columns = judging.published_columns(file, label)
@@ -199,24 +202,24 @@ class PpairsRecipe:
         return replace(table, items=tuple(item for item in table.items if item.group in articles))
 
     def _compare_claims(self, model: OpenWeights, session: Session) -> "list[_Part]":
-        tables = {domain: self._claims(file) for domain, file in self.claims.items()}
+        tables = {domain: self._read_claims(file) for domain, file in self.claims.items()}
         items = {domain: table.items for domain, table in tables.items()}
         quality = judging.quality("claims")
         parts = []
-        for domain, own in items.items():
+        for domain, claims in items.items():
             settings = judging.BenchmarkSettings(
                 train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
             )
-            task = judging.JudgeTask(quality, own)
+            task = judging.JudgeTask(quality, claims)
             methods = ("direct", "zero-shot") if domain == "Energy" else ("direct", "zero-shot", "ppairs")
-            done = benchmark_judges(
+            benchmark = benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
             ).done
-            part = _Part(_display_name(model), (done.run,))
-            for result in done.results:
+            part = _Part(_display_name(model), (benchmark.run,))
+            for result in benchmark.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")
-            if len(own) != N_CLAIMS[domain]:
-                reason = f"ours is on {counted(len(own), 'claim')}, the thesis on {N_CLAIMS[domain]}."
+            if len(claims) != N_CLAIMS[domain]:
+                reason = f"ours is on {counted(len(claims), 'claim')}, the thesis on {N_CLAIMS[domain]}."
                 part.add_reason([domain], reason, ("4.3",))
             part.remarks += [f"{domain}: {note}" for note in tables[domain].notes]
             parts.append(part)
@@ -231,26 +234,26 @@ class PpairsRecipe:
                 parts.append(part)
         return parts
 
-    def _claims(self, file: str) -> judging.ItemTable:
-        """Read the first claims of a file, labelled from 0 (inaccurate) to 2 (accurate).
+    def _read_claims(self, file: str) -> judging.ItemTable:
+        """Read at most ``limit`` claims from the beginning of a file, with labels from 0 (inaccurate) to 2 (accurate).
 
         Raises:
-            InputError: The file has no column of claims or verdicts, or none of its verdicts is Science Feedback's.
+            InputError: The file has no column of claims or verdicts, or no verdict of Science Feedback.
         """
         path = Path(file)
-        names = list(next(iter(parse_rows(path, read_bytes(path))), {}))
-        text = next((name for name in ("claim", "statement", "text") if name in names), None)
-        label = next((name for name in names if "verdict" in name.lower()), None)
-        if text is None or label is None:
+        columns = list(next(iter(parse_rows(path, read_bytes(path))), {}))
+        claim_column = next((name for name in ("claim", "statement", "text") if name in columns), None)
+        verdict_column = next((name for name in columns if "verdict" in name.lower()), None)
+        if claim_column is None or verdict_column is None:
             raise InputError(f"{file} needs a column of claims (claim) and one of verdicts (verdict).")
-        table = judging.read_items(file, judging.ItemColumns(text, label=label, levels=VERDICTS))
+        table = judging.read_items(file, judging.ItemColumns(claim_column, label=verdict_column, levels=VERDICTS))
         return replace(table, items=table.items[: min(MAX_CLAIMS, self.limit or MAX_CLAIMS)])
 
-    def _statements(self) -> "_Statements":
-        """Read the statements, and draw those to tag, those to train on and the anchors.
+    def _read_statements(self) -> "_Statements":
+        """Read the statements, and draw the test statements, the training statements and the anchors.
 
         Raises:
-            InputError: The file cannot be read, or names no assessment cycle.
+            InputError: The file cannot be read, or has no assessment cycles.
         """
         from climassay.confidence.tagging import read_labelled
         from climassay.confidence.tagging.insertion import sample_balanced, sample_latest_anchors
@@ -260,33 +263,35 @@ class PpairsRecipe:
         labelled = table.items
         training = sample_balanced(labelled, N_TRAINING, by="cycle", seed=self.seed)
         anchors = sample_latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
-        known = {item.item.text for item in (*training, *anchors)}
+        training_texts = {item.item.text for item in (*training, *anchors)}
         limit = min(N_PER_CYCLE, self.limit or N_PER_CYCLE)
-        tested: list[LabelledItem] = []
+        test_statements: list[LabelledItem] = []
         for cycle in sorted({item.cycle for item in labelled}):
-            pool = [item for item in labelled if item.cycle == cycle and item.item.text not in known]
-            tested += sample(pool, limit, self.seed)
-        return _Statements(tested, training, anchors, table.notes)
+            pool = [item for item in labelled if item.cycle == cycle and item.item.text not in training_texts]
+            test_statements += sample(pool, limit, self.seed)
+        return _Statements(test_statements, training, anchors, table.notes)
 
     def _tag_statements(self, model: OpenWeights, session: Session) -> "_Part":
         from climassay.confidence.tagging.insertion import train_insertion
         from climassay.learning import evaluate
 
-        items, training, anchors, notes = self._statements()
+        items, training, anchors, notes = self._read_statements()
         config = {"file": self.statements, "model": model.name, "items": len(items), "limit": self.limit}
         with (
             session.run("reproduce ppairs", config, {"seed": self.seed}) as run,
-            session.progress.task("Comparing training statements") as comparing,
-            session.progress.task("Inserting statements") as inserting,
+            session.progress.task("Comparing training statements") as training_task,
+            session.progress.task("Inserting statements") as tagging_task,
         ):
             tagger = train_insertion(
                 training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
-                store=session.activations, seed=self.seed, on_progress=comparing.advance,
+                store=session.activations, seed=self.seed, on_progress=training_task.advance,
             )  # fmt: skip
             part = _Part(_display_name(model), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
             for mode, system in _INSERTION_SYSTEMS.items():
-                tags = replace(tagger, mode=mode).predict([item.item for item in items], on_progress=inserting.advance)
+                tags = replace(tagger, mode=mode).predict(
+                    [item.item for item in items], on_progress=tagging_task.advance
+                )
                 for cycle, column in (*CYCLES.items(), ("", "Overall")):
                     indices = [index for index, item in enumerate(items) if cycle in ("", item.cycle)]
                     if not indices:
@@ -298,10 +303,11 @@ class PpairsRecipe:
                     part.add("4.4", "most frequent level", column, scores.constant.value)
             scores_by_system = as_json_data(part.rows["4.4"])
             run.save_results("scores", [{"system": system, **scores} for system, scores in scores_by_system.items()])
-        pairs = tagger.trained.accuracy
+        accuracy = tagger.trained.accuracy
+        interval = f"{accuracy.low:.3f}, {accuracy.high:.3f}"
         part.remarks.append(
-            f"Table 4.4: the probe ordered {pairs.value:.3f} [{pairs.low:.3f}, {pairs.high:.3f}] of {pairs.n} pairs of "
-            "training statements with different levels, held out by item; the thesis prints .727 for three outcomes."
+            f"Table 4.4: the probe ordered {accuracy.value:.3f} [{interval}] of {accuracy.n} pairs of training "
+            "statements with different levels, held out by item; the thesis prints .727 for three outcomes."
         )
         missing = [column for cycle, column in CYCLES.items() if cycle not in {item.cycle for item in items}]
         if missing:
@@ -338,33 +344,33 @@ _DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         "The probe compares the training statements with each other, in the thesis with the anchors.",
     ),
 }
-"""Sentences on how our rows differ from the published ones, by table."""
+"""Sentences on the differences between our procedure and the thesis's, by table."""
 
 
 class _Statements(NamedTuple):
-    """Statements of Table 4.4; none is in two of the lists."""
+    """Statements for Table 4.4. No test statement is among the training statements or the anchors."""
 
-    tested: "list[LabelledItem]"
+    test: "list[LabelledItem]"
     training: "list[LabelledItem]"
     anchors: "list[LabelledItem]"
     notes: tuple[str, ...]
-    """Notes on the read and removed rows of the file."""
+    """Notes on the rows of the file that were read or left out."""
 
 
 @dataclass(slots=True)
 class _Part:
-    """Scores of one model on one data set."""
+    """Scores of one model on one data set, for one or more tables."""
 
     model: str
     runs: tuple[str, ...]
     rows: dict[str, dict[str, dict[str, float | Estimate]]] = field(default_factory=dict)
-    """Score of each column, by table and system."""
+    """Score of each column, by table, system and column."""
     remarks: list[str] = field(default_factory=list)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Reasons why scores cannot be compared with the published ones, by table and column."""
+    """Reason why a column's scores cannot be compared with the published ones, by table and column."""
 
     def add(self, table: str, system: str, column: str, score: "JudgeScore | Estimate | float") -> None:
-        """Add a score; figures without a value are left out."""
+        """Add a score to the rows; a score without a value or an interval is ignored."""
         if not isinstance(score, float | Estimate):
             if score.value is None or score.low is None or score.high is None:
                 return
@@ -372,32 +378,32 @@ class _Part:
         self.rows.setdefault(table, {}).setdefault(system, {})[column] = score
 
     def add_reason(self, columns: Sequence[str], reason: str, tables: Sequence[str]) -> None:
-        """Mark columns of tables as not comparable."""
+        """Mark columns of tables as not comparable with the published scores, and record the reason."""
         for table in tables:
             self.reasons.setdefault(table, {}).update(dict.fromkeys(columns, reason))
 
 
 _SYSTEMS: Mapping[str, str] = {"direct": "Direct-Scoring", "pairs": "PairS", "zero-shot": "PairS", "ppairs": "PPairS"}
-"""Names of methods in the tables of the thesis."""
+"""Name of each method in the tables of the thesis."""
 _LEAKY = " (leaky)"
-"""Suffix of the probe's row evaluated as in the thesis."""
+"""Suffix of the system in rows in which the probe is evaluated as in the thesis, with leakage."""
 
 
 def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], unit: str) -> None:
-    """Add the scores of a method: as published, on unseen items, and of the baselines."""
+    """Add the scores of a method evaluated as in the thesis and on unseen items, and the scores of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    unseen, leaky = _UNSEEN.format(unit=unit), _LEAKY if result.scores.method == "ppairs" else ""
+    suffix_of_unseen, suffix_of_leaky = _UNSEEN.format(unit=unit), _LEAKY if result.scores.method == "ppairs" else ""
     if scores.as_published is not None:
-        part.add(tables[0], system + leaky, column, scores.as_published.accuracy)
+        part.add(tables[0], system + suffix_of_leaky, column, scores.as_published.accuracy)
         part.add(tables[0], _CONSTANT, column, scores.as_published.constant)
-    part.add(tables[0], system + unseen, column, scores.agreement.accuracy_differing)
-    longer = scores.baselines["longer"]
-    part.add(tables[0], "the longer text" + unseen, column, longer.accuracy_differing)
+    part.add(tables[0], system + suffix_of_unseen, column, scores.agreement.accuracy_differing)
+    length_baseline = scores.baselines["longer"]
+    part.add(tables[0], "the longer text" + suffix_of_unseen, column, length_baseline.accuracy_differing)
     if len(tables) > 1:
         if scores.as_published is not None:
-            part.add(tables[1], system + leaky, column, scores.as_published.spearman)
+            part.add(tables[1], system + suffix_of_leaky, column, scores.as_published.spearman)
         part.add(tables[1], f"{system}, unseen {unit}", column, scores.agreement.spearman)
-        part.add(tables[1], f"the longer text, unseen {unit}", column, longer.spearman)
+        part.add(tables[1], f"the longer text, unseen {unit}", column, length_baseline.spearman)
     if scores.failed:
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
 
@@ -406,24 +412,24 @@ def _display_name(model: Generator) -> str:
     return model.name.rpartition(":")[2].rstrip("/").rpartition("/")[2]
 
 
-def _finished(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
-    """Return a table with our rows by model, the figures leaky as published first, and what differs."""
+def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
+    """Return a table with our rows, those with the thesis's leaky evaluation first, and notes on differences."""
     rows: dict[tuple[str, str], dict[str, float | Estimate]] = {}
     for part in parts:
         for system, scores in part.rows.get(table.number, {}).items():
             rows.setdefault((part.model, system), {}).update(scores)
-    ordered = sorted(rows, key=lambda row: (_UNSEEN.partition("{")[0] in row[1], "longer" in row[1]))
+    sorted_systems = sorted(rows, key=lambda row: (_UNSEEN.partition("{")[0] in row[1], "longer" in row[1]))
     reasons = {column: reason for part in parts for column, reason in part.reasons.get(table.number, {}).items()}
     return replace(
         table,
-        ours=tuple(PaperRow(system, rows[model, system], model) for model, system in ordered),
+        ours=tuple(PaperRow(system, rows[model, system], model) for model, system in sorted_systems),
         differences=("Ours: climassay's own wording of the prompts.", *_DIFFERENCES[table.number]),
         not_comparable=reasons,
     )
 
 
-def _estimated(part: str, items: Sequence[judging.Item]) -> PartEstimate:
-    """Return the requests of direct scoring, PairS and PPairS for items, with the length of their prompts."""
+def _estimate_part(part: str, items: Sequence[judging.Item]) -> PartEstimate:
+    """Estimate the requests and prompt tokens of direct scoring, PairS and PPairS for items."""
     groups: dict[str, list[judging.Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
@@ -433,8 +439,8 @@ def _estimated(part: str, items: Sequence[judging.Item]) -> PartEstimate:
         n_pairs = len(members) * (len(members) - 1)
         calls += 2 * n_pairs
         characters += 2 * n_pairs * (len(members[0].context) + 2 * length)
-    return PartEstimate(part, calls, _tokens(characters), 0, 0.0)
+    return PartEstimate(part, calls, _estimate_tokens(characters), 0, 0.0)
 
 
-def _tokens(characters: float) -> int:
+def _estimate_tokens(characters: float) -> int:
     return round(characters / _CHARACTERS_PER_TOKEN)

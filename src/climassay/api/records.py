@@ -20,89 +20,91 @@ if TYPE_CHECKING:
     from climassay.records.recorded_answers import RecordedAnswer
     from climassay.records.transfer import MergedAnswers
 
-MOST_ROWS = 20
-"""Maximum number of rows of a result table shown on screen."""
-_AGAIN = "The next run of the command asks only for what is missing."
-_NOTHING = "No model call gave a usable answer, so that there is nothing to show."
+MAX_ROWS = 20
+"""Maximum number of rows of a run's result table that are shown on screen."""
+_RESUME_NOTE = "The next run of the command asks only for what is missing."
+_NO_ANSWER_NOTE = "No model call gave a usable answer, so that there is nothing to show."
 
 
 @dataclass(frozen=True, slots=True)
 class WithFailedCalls(Result):
-    """Result with the model calls that failed or returned nothing, listed after its tables.
+    """Result extended by a table of the model calls that failed or returned an empty answer.
 
-    If no call was answered, the failures replace a result that depends on answers.
+    If no call was answered, and the result depends on answers, only the failed calls are shown.
     """
 
     result: Result
     calls: "Sequence[ModelCalls]"
-    """Calls of every model, with their failures."""
+    """Calls to each model, with the numbers and reasons of failures."""
 
     @property
-    def alone(self) -> bool:
-        """True if every call failed, so that only the failures are shown."""
+    def shows_only_failures(self) -> bool:
+        """Whether no call was answered, so that only the failed calls are shown."""
         rests = self.result.rests_on_calls and self.result.failure() is None
         return rests and all(call.unanswered for call in self.calls)
 
-    def _failed(self) -> "list[ModelCalls]":
+    def _failed_calls(self) -> "list[ModelCalls]":
         return [call for call in self.calls if call.failed or call.empty]
 
     def _failure_sentences(self) -> list[str]:
-        return [sentence for model_calls in self._failed() for sentence in model_calls.sentences()]
+        return [sentence for model_calls in self._failed_calls() for sentence in model_calls.sentences()]
 
     def _table(self) -> "Table":
         reasons = [
             (model_calls.model, {**model_calls.reasons, "The answer is empty.": model_calls.empty})
-            for model_calls in self._failed()
+            for model_calls in self._failed_calls()
         ]
         rows = [(model, why, str(count)) for model, whys in reasons for why, count in whys.items() if count]
         note = "; ".join(
             f"{model_calls.model}: {model_calls.failed:,} of {model_calls.sent:,} calls failed"
-            for model_calls in self._failed()
+            for model_calls in self._failed_calls()
         )
-        return Table.of("Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_AGAIN}")
+        return Table.of(
+            "Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_RESUME_NOTE}"
+        )
 
     def tables(self) -> "list[Table]":
-        """Return the tables of the result, followed by the table of failures."""
-        return [*(() if self.alone else self.result.tables()), self._table()]
+        """Return the tables of the result, followed by the table of failed calls."""
+        return [*(() if self.shows_only_failures else self.result.tables()), self._table()]
 
     def terminal_tables(self, width: int) -> "Sequence[Table]":
-        """Return the tables of the result for a terminal; the notes report the failures."""
-        return () if self.alone else self.result.terminal_tables(width)
+        """Return the tables of the result for a terminal; failed calls are reported by the notes instead."""
+        return () if self.shows_only_failures else self.result.terminal_tables(width)
 
     def to_dict(self) -> Any:
-        """Return the data of the result, with ``failed_calls`` added if the data are a mapping."""
+        """Return the result as JSON-serialisable values, with an entry ``failed_calls`` if they are a mapping."""
         data = self.result.to_dict()
         if not isinstance(data, Mapping):
-            return {"failed_calls": self._failed()} if self.alone else data
-        remaining = {name: value for name, value in data.items() if not self.alone or name == "run"}
-        return {**remaining, "failed_calls": self._failed()}
+            return {"failed_calls": self._failed_calls()} if self.shows_only_failures else data
+        remaining = {name: value for name, value in data.items() if not self.shows_only_failures or name == "run"}
+        return {**remaining, "failed_calls": self._failed_calls()}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of the result, or of the failures if there is no answer."""
-        return Result.rows(self) if self.alone else self.result.rows()
+        """Return the rows of the result, or of the failed calls if there is no answer."""
+        return Result.rows(self) if self.shows_only_failures else self.result.rows()
 
     def lines(self) -> "Iterable[str | Text]":
         """Return the lines of the result; none if there is no answer."""
-        return () if self.alone else self.result.lines()
+        return () if self.shows_only_failures else self.result.lines()
 
     def notes(self) -> Iterator[str]:
-        """Yield the notes of the result and the reasons for failed calls."""
+        """Yield the notes of the result, then the reasons for failed calls."""
         sentences = self._failure_sentences()
-        if not self.alone:
+        if not self.shows_only_failures:
             yield from self.result.notes()
             if self.result.failure() is None:
                 yield from sentences
-                yield from [_AGAIN] if any(call.failed for call in self.calls) else ()
+                yield from [_RESUME_NOTE] if any(call.failed for call in self.calls) else ()
         elif len(sentences) > 1:
             yield from sentences
 
     def failure(self) -> ClimassayError | None:
-        """Return an error if no call was answered, otherwise the error of the result."""
-        if not self.alone:
+        """Return an error if no call was answered, otherwise the error of the result, if any."""
+        if not self.shows_only_failures:
             return self.result.failure()
         sentences = self._failure_sentences()
         why = f" {sentences[0]}" if len(sentences) == 1 else ""
-        return NoAnswerError(f"{_NOTHING}{why} {_AGAIN}")
+        return NoAnswerError(f"{_NO_ANSWER_NOTE}{why} {_RESUME_NOTE}")
 
     def title(self) -> str:
         """Return the title of the result."""
@@ -110,71 +112,78 @@ class WithFailedCalls(Result):
 
     def markdown(self) -> str:
         """Return all tables as Markdown."""
-        return Result.markdown(self) if self.alone else f"{self.result.markdown()}\n{as_markdown(self._table())}"
+        return (
+            Result.markdown(self)
+            if self.shows_only_failures
+            else f"{self.result.markdown()}\n{as_markdown(self._table())}"
+        )
 
     def report(self) -> Report:
         """Return the report with the failed calls as its first section."""
         section = Section("Calls without an answer", (self._table(),))
-        if self.alone:
-            return Report(self.title(), _NOTHING, (section,))
+        if self.shows_only_failures:
+            return Report(self.title(), _NO_ANSWER_NOTE, (section,))
         page = self.result.report()
         return replace(page, sections=(section, *page.sections))
 
     def page(self) -> str:
         """Return the HTML page of the report, or the result's own page if it has one."""
-        own = type(self.result).page is not Result.page and not self.alone
+        own = type(self.result).page is not Result.page and not self.shows_only_failures
         return self.result.page() if own else Result.page(self)
 
 
 def failed_calls(records: "Records", runs: Sequence[str] = (), *, besides: str = "") -> list[str]:
-    """Return sentences on the failed calls of each model, by default in the latest runs of this session.
+    """Return sentences on the failed calls to each model, by default in the latest runs of this session.
 
-    A model is skipped if ``besides``, a text already printed, contains one of its reasons.
+    A model is skipped if ``besides``, a text that was already printed, contains a reason for its failures.
     """
-    calls = _calls(records, runs)
+    calls = _load_calls(records, runs)
     return [
-        sentence for part in calls if not any(why in besides for why in part.reasons) for sentence in part.sentences()
+        sentence
+        for model_calls in calls
+        if not any(reason in besides for reason in model_calls.reasons)
+        for sentence in model_calls.sentences()
     ]
 
 
 def none_answered(records: "Records") -> bool:
-    """Return whether the latest runs of this session called models and got no answer at all."""
-    calls = _calls(records, ())
+    """Return whether the latest runs of this session called models without getting a single answer."""
+    calls = _load_calls(records, ())
     return bool(calls) and all(call.unanswered for call in calls)
 
 
 def with_failed_calls(result: Result, records: "Records", runs: Sequence[str] = ()) -> Result:
-    """Return a result together with the failed model calls of some runs, or unchanged if no call failed."""
-    calls = _calls(records, runs)
+    """Return a result extended by the failed model calls of runs, or the result itself if no call failed."""
+    calls = _load_calls(records, runs)
     return WithFailedCalls(result, calls) if any(call.failed or call.empty for call in calls) else result
 
 
-def _calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":
+def _load_calls(records: "Records", runs: Sequence[str]) -> "list[ModelCalls]":
     from climassay.records.queries import calls_by_model
 
     return calls_by_model(records.database, runs or tuple(records.latest_runs))
 
 
 def list_runs(*, workspace: Place = None) -> Shown:
-    """List the runs, oldest first."""
+    """List the recorded runs, oldest first."""
     from climassay.records import queries
 
     with Session.opened(workspace) as session:
-        result, database_name = queries.list_runs(session.records.database), session.records.database.shown_url
+        runs, database_name = queries.list_runs(session.records.database), session.records.database.shown_url
     columns = ("run", "command", "status", "started (UTC)", "asked", "failed", "from records", "cost")
     rows = [
         (run.id, run.command, run.status, run.started_at[:19], run.sent, run.failed, run.served, run.formatted_cost)
-        for run in result
+        for run in runs
     ]
-    none = () if result else (f"No runs yet in {database_name}.",)
-    return Shown(result, (_table(columns, rows),) if result else (), [asdict(run) for run in result], noted=none)
+    notes = () if runs else (f"No runs yet in {database_name}.",)
+    return Shown(runs, (_table(columns, rows),) if runs else (), [asdict(run) for run in runs], noted=notes)
 
 
 def show_record(what: str, *, workspace: Place = None) -> Shown:
-    """Show a run with its configuration, usage and results, or a request with all its answers.
+    """Show a run with its configuration, usage and results, or a request with its recorded answers.
 
     Args:
-        what: Id of a run, or the start of a request's key.
+        what: Id of a run, or the beginning of a request's key.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -185,34 +194,34 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
 
     with Session.opened(workspace) as session:
         if what.startswith("r"):
-            return _run(run_details(session.records.database, what))
+            return _show_run(run_details(session.records.database, what))
         answers = answers_to(session.records.database, what)
         return Shown(answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_answer_lines(answers)))
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
-    """Show tokens, cost and failures of each model, with the reasons; unknown costs are marked.
+    """Show the tokens, cost and failed calls of each model; unknown costs are marked.
 
     Args:
-        run: Id of the only run to include.
+        run: Id of the run; by default all runs are included.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
     """
     from climassay.records.queries import calls_by_model, usage_by_model
 
     with Session.opened(workspace) as session:
         database = session.records.database
-        result, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
+        usages, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
     sentences = [sentence for call in calls for sentence in call.sentences()]
-    notes = sentences if result else (f"Nothing has been asked yet in {database.shown_url}.",)
-    return Shown(result, (_usage_table(result),) if result else (), [asdict(usage) for usage in result], noted=notes)
+    notes = sentences if usages else (f"Nothing has been asked yet in {database.shown_url}.",)
+    return Shown(usages, (_usage_table(usages),) if usages else (), [asdict(usage) for usage in usages], noted=notes)
 
 
 def export_records(file: Path | str, run: str | None = None, *, workspace: Place = None) -> Shown:
-    """Write all answers with their requests to a file.
+    """Write recorded answers with their requests to a file.
 
     Args:
         file: File to write: .jsonl, .csv or .parquet.
-        run: Id of the only run to include.
+        run: Id of the run; by default all runs are included.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -225,15 +234,15 @@ def export_records(file: Path | str, run: str | None = None, *, workspace: Place
     with Session.opened(workspace) as session:
         database = session.records.database
         with session.progress.task("answers", total=count_answers(database, run)) as task:
-            written = export_answers(database, file, run, task.advance)
-    return Shown({"file": file, "answers": written}, noted=(f"{counted(written, 'answer')} written to {file}.",))
+            n_written = export_answers(database, file, run, task.advance)
+    return Shown({"file": file, "answers": n_written}, noted=(f"{counted(n_written, 'answer')} written to {file}.",))
 
 
 def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
-    """Import the answers of an export, so that they are not asked again. Existing answers stay as they are.
+    """Import exported answers, so that their requests are not sent again; existing answers are kept.
 
     Args:
-        file: File written by records export: .jsonl or .parquet.
+        file: File written by ``climassay records export`` (.jsonl or .parquet).
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -243,12 +252,12 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
 
     file = Path(file)
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
-        result = import_answers(session.records.database, file, task.advance)
-    return Shown(result, noted=(_import_sentence(result),))
+        merged = import_answers(session.records.database, file, task.advance)
+    return Shown(merged, noted=(_import_sentence(merged),))
 
 
 def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
-    """Copy the records database to one file, also while other commands or a server write to it.
+    """Copy the records database to a single file, even while other commands or a server write to it.
 
     Args:
         file: File to write.
@@ -267,10 +276,10 @@ def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
 
 
 def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
-    """Replace the records database by a backup. The replaced files are kept under other names.
+    """Replace the records database with a backup; the replaced files are kept under other names.
 
     Args:
-        file: File written by records backup.
+        file: File written by ``climassay records backup``.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -280,11 +289,11 @@ def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
 
     file = Path(file)
     with Session.opened(workspace) as session, session.progress.status("Restoring the records ..."):
-        replaced = restore(session.records_url, file)
+        replaced_files = restore(session.records_url, file)
     sentences = [f"Records restored from {file}."]
-    if replaced:
-        sentences.append(f"The former ones are kept: {', '.join(map(str, replaced))}.")
-    return Shown({"file": file, "replaced": replaced}, noted=tuple(sentences))
+    if replaced_files:
+        sentences.append(f"The former ones are kept: {', '.join(map(str, replaced_files))}.")
+    return Shown({"file": file, "replaced": replaced_files}, noted=tuple(sentences))
 
 
 def _import_sentence(merged: "MergedAnswers") -> str:
@@ -297,33 +306,33 @@ def _import_sentence(merged: "MergedAnswers") -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
-    headed = tuple(
-        Column(column, "left" if not rows or isinstance(rows[0][number], str) else "right")
-        for number, column in enumerate(columns)
+    column_headings = tuple(
+        Column(column, "left" if not rows or isinstance(rows[0][index], str) else "right")
+        for index, column in enumerate(columns)
     )
-    return Table(title, headed, tuple(tuple(map(str, row)) for row in rows))
+    return Table(title, column_headings, tuple(tuple(map(str, row)) for row in rows))
 
 
 def _usage_table(usages: "Sequence[ModelUsage]") -> "Table":
-    counted = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
+    count_columns = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
     rows = []
-    for evidence_check in usages:
-        tokens = (evidence_check.prompt_tokens, evidence_check.completion_tokens, evidence_check.reasoning_tokens)
+    for usage in usages:
+        tokens = (usage.prompt_tokens, usage.completion_tokens, usage.reasoning_tokens)
         rows.append(
             (
-                evidence_check.model,
-                evidence_check.fingerprint[:12],
-                evidence_check.answers,
-                evidence_check.failed,
-                evidence_check.attempts,
+                usage.model,
+                usage.fingerprint[:12],
+                usage.answers,
+                usage.failed,
+                usage.attempts,
                 *tokens,
-                evidence_check.formatted_cost,
+                usage.formatted_cost,
             )
         )
-    return _table(("model", "fingerprint", *counted, "cost"), rows)
+    return _table(("model", "fingerprint", *count_columns, "cost"), rows)
 
 
-def _run(details: "RunDetails") -> Shown:
+def _show_run(details: "RunDetails") -> Shown:
     summary = details.summary
     lines = [
         f"run {summary.id}: {summary.command}, {summary.status}, climassay {summary.version}",
@@ -331,33 +340,37 @@ def _run(details: "RunDetails") -> Shown:
         *([f"error: {details.error}"] if details.error else []),
         f"asked {summary.sent} ({summary.failed} failed), {summary.served} from the records",
         *(sentence for call in details.calls for sentence in call.sentences()),
-        *_entries({"configuration": details.config, "seeds": details.seeds}),
+        *_format_entries({"configuration": details.config, "seeds": details.seeds}),
     ]
     tables = [_usage_table(details.usage)] if details.usage else []
     for name, rows in details.results.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
-        table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MOST_ROWS]], name)
-        more = f"... and {len(rows) - MOST_ROWS} more rows (all with --json)" if len(rows) > MOST_ROWS else ""
-        tables.append(replace(table, note=more))
+        table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MAX_ROWS]], name)
+        more_note = f"... and {len(rows) - MAX_ROWS} more rows (all with --json)" if len(rows) > MAX_ROWS else ""
+        tables.append(replace(table, note=more_note))
     return Shown(details, tables, printed_lines=lines)
 
 
-def _entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Yield the lines of a mapping: one per entry, nested mappings indented."""
-    parts: list[tuple[str, Any]] = []
+def _format_entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Yield a line for each entry of a mapping; the entries of nested mappings are indented."""
+    entries: list[tuple[str, Any]] = []
     for name, value in data.items():
-        several = isinstance(value, list) and any(isinstance(item, dict) for item in value)
-        parts += [(f"{name} {number}", item) for number, item in enumerate(value, 1)] if several else [(name, value)]
-    width = max((len(name) for name, value in parts if not isinstance(value, dict)), default=0)
-    for name, value in parts:
+        has_mappings = isinstance(value, list) and any(isinstance(item, dict) for item in value)
+        entries += (
+            [(f"{name} {number}", item) for number, item in enumerate(value, 1)] if has_mappings else [(name, value)]
+        )
+    width = max((len(name) for name, value in entries if not isinstance(value, dict)), default=0)
+    for name, value in entries:
         if isinstance(value, dict) and value:
             yield f"{indent}{name}:"
-            yield from _entries(value, f"{indent}  ")
+            yield from _format_entries(value, f"{indent}  ")
         else:
-            listed = value if isinstance(value, list) else [] if value in (None, {}) else [value]
-            words = [item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in listed]
-            joined = ", ".join(words) or "none"
-            yield f"{indent}{f'{name}:':{width + 1}} " + joined.replace("\n", f"\n{indent}{' ' * (width + 2)}")
+            items = value if isinstance(value, list) else [] if value in (None, {}) else [value]
+            formatted_items = [
+                item if isinstance(item, str) else json.dumps(item, ensure_ascii=False) for item in items
+            ]
+            text = ", ".join(formatted_items) or "none"
+            yield f"{indent}{f'{name}:':{width + 1}} " + text.replace("\n", f"\n{indent}{' ' * (width + 2)}")
 
 
 def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:

@@ -39,34 +39,35 @@ def reproduce_climaqa(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Run the tables of the ClimaQA paper with your models, beside the published rows.
+    """Reproduce the tables of the ClimaQA paper with your models, beside the published rows.
 
-    Every answer is stored: after an interruption, the same call asks only for missing answers.
+    Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
     Args:
-        tables: Number of a table (3, 5, 6 or 7); repeat. By default all of them.
-        models: Who is asked: a name or a loaded model, or several.
-        gold: File or folder of ClimaQA-Gold; repeat. By default the authors' files on the hub.
-        silver: File or folder of ClimaQA-Silver; repeat. By default the authors' files on the hub.
-        examples: Question file of the few-shot examples, or primer.
-        source: Collection of the five books that the questions come from, for the setting rag-source; repeat.
-        held_out: Collection of other textbooks, for the setting rag-held-out; repeat.
-        fine_tuned: Adapter of a local model for the rows ft-silver, see climassay tune finetune.
-        continued_pretraining: Adapter of a local model for the rows cp-held-out, see climassay tune pretrain.
-        scoring: How multiple-choice answers are read: likelihood (of the letters) or letter (generated).
-        encoder: Encoder of phrase similarity; the paper's is savedmodel:FOLDER with the Universal
-            Sentence Encoder, version 4 (needs the extra use).
-        bert_model: Model of BERTScore, by default the encoder; the paper's is roberta-large.
-        entailment: Scorer of factual accuracy, without which it is left out; the paper's is
+        tables: Number of a table (3, 5, 6 or 7); can be repeated. By default all tables.
+        models: Name of a model, a loaded model, or several of them.
+        gold: File or folder of ClimaQA-Gold; can be repeated. By default the authors' files on the hub.
+        silver: File or folder of ClimaQA-Silver; can be repeated. By default the authors' files on the hub.
+        examples: Question file of the few-shot examples, or ``primer`` for the bundled questions.
+        source: Collection of the five books from which the questions were made, for the setting rag-source; can be
+            repeated.
+        held_out: Collection of other textbooks, for the setting rag-held-out; can be repeated.
+        fine_tuned: Adapter of a local model for the rows ft-silver, made by ``climassay tune finetune``.
+        continued_pretraining: Adapter of a local model for the rows cp-held-out, made by ``climassay tune pretrain``.
+        scoring: Way of scoring multiple-choice answers: likelihood (of the letters) or letter (generated).
+        encoder: Encoder of phrase similarity. The paper uses the Universal Sentence Encoder, version 4:
+            savedmodel:FOLDER (needs the extra use).
+        bert_model: Model of BERTScore; by default the encoder. The paper uses roberta-large.
+        entailment: Scorer of factual accuracy; without one, this metric is left out. The paper uses
             supports:openai:gpt-4o-mini.
-        limit: Maximum number of questions per task, drawn by the seed.
-        estimate: Only estimate calls, tokens and cost; no model is asked.
-        seed: Seed of draws and resampling.
-        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        limit: Maximum number of questions per task, drawn at random.
+        estimate: Whether to estimate calls, tokens and cost only, without calling a model.
+        seed: Random seed for sampling and resampling.
+        output: Folder to which the tables are written as Markdown, LaTeX, CSV, HTML and JSON.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no such table, the questions cannot be read, or a collection does not exist.
+        InputError: A table does not exist, the questions cannot be read, or a collection does not exist.
         ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
     """
     from climassay.api.climaqa_tables import ClimaqaRecipe
@@ -106,31 +107,33 @@ def reproduce_climinator(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Run the tables of the Climinator paper with your models, beside the published rows.
+    """Reproduce the tables of the Climinator paper with your models, beside the published rows.
 
-    Every answer is stored: after an interruption, the same call asks only for missing answers.
+    Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
     Args:
-        tables: Number of a table (1 to 5); repeat. By default all for which claims and sources are named.
-        models: Who debates: a name or a loaded model, or several, one after the other.
+        tables: Number of a table (1 to 5); can be repeated. By default all tables for which claims and collections are
+            named.
+        models: Name of the debating model, a loaded model, or several of them, which debate one after the other.
         claims: Claims of Climate Feedback with their verdicts (Tables 1, 3 and 4).
         myths: Claims of Skeptical Science with their verdicts (Table 2).
-        report_claims: Claims from a contrarian report (Table 5), see climassay factcheck claims.
-        truth: Column of the verdicts; by default the only column that holds nothing else.
+        report_claims: Claims from a contrarian report (Table 5); ``climassay factcheck claims`` lists a report's
+            claims.
+        truth: Column of the verdicts; by default the only column that contains nothing but verdicts.
         ipcc: Collection of the advocate IPCC: the Sixth Assessment Report.
         wmo: Collection of the advocate WMO: reports of the World Meteorological Organization.
         abstracts: Collection of the advocate AbsCC: abstracts of papers on climate change.
         scientists: Collection of the advocate S1000: abstracts of the most cited climate scientists.
         contrarian: Collection of the adversarial advocate NIPCC (Tables 3 to 5).
-        settings: Rules of the debates; by default at most two rounds.
-        limit: Maximum number of claims of each file, drawn by the seed.
-        estimate: Only estimate calls, tokens and cost of the first rounds; no debate is held.
-        seed: Seed of draws and resampling.
-        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        settings: Settings of the debates; by default there are at most two rounds.
+        limit: Maximum number of claims of each file, drawn at random.
+        estimate: Whether to estimate calls, tokens and cost of the first rounds only, without calling a model.
+        seed: Random seed for sampling and resampling.
+        output: Folder to which the tables are written as Markdown, LaTeX, CSV, HTML and JSON.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: Claims or sources of a table are missing, or cannot be read.
+        InputError: Claims or collections for a table are missing or cannot be read.
         ModelError: A model cannot be loaded.
     """
     from climassay.api.climinator_tables import ROUNDS, ClimateClaims, CliminatorRecipe
@@ -166,30 +169,32 @@ def reproduce_ppairs(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Run the tables of the thesis on PPairS with your models, beside the published rows.
+    """Reproduce the tables of the thesis on PPairS with your models, beside the published rows.
 
-    The evaluation of the thesis leaks; it is repeated for comparison, and labelled, beside one that does not. What was
-    computed is stored: run it again after an interruption, and only what is missing is computed.
+    The evaluation of the thesis has a data leak. Its results are labelled as leaky, and shown beside those of an
+    evaluation without the leak. Results are stored, so that the same call after an interruption computes only the
+    missing ones.
 
     Args:
-        tables: Number of a table (4.1, 4.2, 4.3 or 4.4); repeat. By default all whose data is named.
-        models: Local model whose hidden states are read, or several, one after the other.
+        tables: Number of a table (4.1, 4.2, 4.3 or 4.4); can be repeated. By default all tables whose data is named.
+        models: Local model whose hidden states are used, or several, which are evaluated one after the other.
         newsroom: Newsroom's human ratings (newsroom-human-eval.csv), for Tables 4.1 and 4.2.
         summeval: SummEval's ratings with articles (model_annotations.aligned.paired.jsonl, or a download of
             mteb/summeval), for Tables 4.1 and 4.2.
         climate: Claims on climate with Science Feedback's verdicts, for Table 4.3.
         health: Claims on health, for Table 4.3.
-        energy: Claims on energy, judged by probes of the other domains, for Table 4.3.
-        statements: Statements with their levels: JSON lines of confidence extract, or ClimateX (.tsv), for Table 4.4.
-        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
+        energy: Claims on energy, for Table 4.3; they are judged by probes trained on the other domains.
+        statements: Statements with their levels, for Table 4.4: JSON lines written by ``climassay confidence extract``,
+            or ClimateX's table (.tsv).
+        paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
         limit: Maximum number of articles per data set, of claims per domain, and of statements per cycle.
-        estimate: Only estimate calls and tokens; no model is asked.
+        estimate: Whether to estimate calls and tokens only, without calling a model.
         seed: Seed of draws, splits and resampling.
-        output: Folder for the tables as Markdown, LaTeX, CSV, HTML and JSON.
+        output: Folder to which the tables are written as Markdown, LaTeX, CSV, HTML and JSON.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: No data is named for a table, a file cannot be read, or the model's states cannot be read.
+        InputError: No data is named for a table, a file cannot be read, or the model does not expose hidden states.
         ModelError: The model cannot be loaded.
     """
     from climassay.api.ppairs_tables import PpairsRecipe
@@ -213,12 +218,12 @@ def _reproduce(
     output: Path | str | None,
     workspace: Place,
 ) -> "Reproduction | ReproductionEstimate":
-    """Estimate a recipe, or run it and write its tables into a folder."""
-    listed = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
+    """Estimate a recipe, or run it and write its tables to the folder ``output``, if one is named."""
+    model_list = models if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     with Session.opened(workspace) as session:
         if estimate:
-            return recipe.estimate(listed, session)
-        reproduction = recipe.run(listed, session)
+            return recipe.estimate(model_list, session)
+        reproduction = recipe.run(model_list, session)
     if output is not None:
         reproduction.write(Path(output))
     return reproduction

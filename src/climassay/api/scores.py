@@ -28,18 +28,18 @@ def score_answers(
     seed: int = 0,
     workspace: Place = None,
 ) -> ScoredAnswers:
-    """Score answers against their references: every answer, and means with intervals.
+    """Score answers against their references by several metrics, with means and intervals.
 
     Args:
-        file: Table (CSV, JSONL, Parquet) with the columns reference and answer, and for cloze answers statement.
-        metrics: bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match, exact_match_normalised or
-            phrase_similarity; repeat. By default the last three for rows with a statement, the first three for the
-            others.
-        encoder: local:minilm (bundled), or local: and a folder or hub id of an encoder.
-        window: Words on each side of the gap, for phrase similarity; 0: the whole statement.
-        judge: Strong model that marks each answer with a reason (judged_accuracy), given the question, the reference
-            and the answer; the table needs a column question.
-        seed: Seed of resampling.
+        file: Table (CSV, JSONL or Parquet) with the columns reference and answer; cloze answers also need statement.
+        metrics: Metrics to compute: bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match,
+            exact_match_normalised or phrase_similarity; can be repeated. By default the last three for rows with a
+            statement, and the first three for other rows.
+        encoder: Encoder: local:minilm (bundled), or local: and a folder or hub id.
+        window: Number of words on each side of the gap that phrase similarity compares; 0 for the whole statement.
+        judge: Strong model that grades each answer with a reason (judged_accuracy), given the question, the reference
+            and the answer; the table then needs a column question.
+        seed: Seed of the bootstrap.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -47,20 +47,20 @@ def score_answers(
         ModelError: The judge cannot be loaded.
     """
     from climassay.metrics import read_answers
-    from climassay.metrics import score_answers as scored
+    from climassay.metrics import score_answers as compute_scores
 
     answers = read_answers(Path(file))
     with Session.opened(workspace) as session:
-        words = f"Scoring {len(answers.rows)} answers ..."
+        status = f"Scoring {len(answers.rows)} answers ..."
         if judge is None:
-            with session.progress.status(words):
-                scores = scored(answers.rows, metrics, encoder=encoder, window=window or None, seed=seed)
+            with session.progress.status(status):
+                scores = compute_scores(answers.rows, metrics, encoder=encoder, window=window or None, seed=seed)
             return ScoredAnswers(answers, scores)
         prompt = load_prompt("judged_accuracy", session.options.prompts)
         model = session.model(judge)
         config = {"file": answers.name, "model": model.name, "prompt_sha256": prompt.sha256}
-        with session.run("metrics score", config) as run, session.progress.status(words):
-            scores = scored(
+        with session.run("metrics score", config) as run, session.progress.status(status):
+            scores = compute_scores(
                 answers.rows,
                 metrics,
                 encoder=encoder,
@@ -73,8 +73,8 @@ def score_answers(
 
 
 def _score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
-    two = comparison_table([(score.scorer, score.two_class) for score in scores], "SUPPORTS or REFUTES")
-    three = comparison_table([(score.scorer, score.three_class) for score in scores], "Three relations")
+    two_class_table = comparison_table([(score.scorer, score.two_class) for score in scores], "SUPPORTS or REFUTES")
+    three_class_table = comparison_table([(score.scorer, score.three_class) for score in scores], "Three relations")
     rows = []
     for score in scores:
         auroc = score.two_class.auroc
@@ -89,25 +89,25 @@ def _score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
             )
         )
     columns = ("model", "AUROC", "AUROC of\nsupport", "calibration\nerror", "failed")
-    words = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
-    ranking = Table.of("Ranking", columns, rows, note=words)
-    marks = [
+    note = "AUROC: supporting pairs above refuting ones; of support: above all others. 0.5 is chance."
+    ranking_table = Table.of("Ranking", columns, rows, note=note)
+    mark_rows = [
         (
             score.scorer,
-            *("-" if part is None else f"{percent(part.value)} [{percent_interval(part.interval)}]"
-              for part in (score.marked, score.unsupporting)),
+            *("-" if proportion is None else f"{percent(proportion.value)} [{percent_interval(proportion.interval)}]"
+              for proportion in (score.marked, score.unsupporting)),
             str(score.marked.n if score.marked else 0),
             str(score.unsupporting.n),
         )
         for score in scores
     ]  # fmt: skip
     columns = ("model", "marks right\n(%)", "on every pair\n(%)", "marks", "pairs")
-    words = (
+    note = (
         "A mark is a probability of support below a half; it is right where the pair does not support. "
         "The second share is that of marks on every pair."
     )
-    marked = Table.of('"May not say so"', columns, marks, note=words)
-    return [replace(table, grouped=1) for table in (two, three, ranking, marked)]
+    mark_table = Table.of('"May not say so"', columns, mark_rows, note=note)
+    return [replace(table, grouped=1) for table in (two_class_table, three_class_table, ranking_table, mark_table)]
 
 
 def evaluate_entailment(
@@ -119,14 +119,14 @@ def evaluate_entailment(
     seed: int = 0,
     workspace: Place = None,
 ) -> ScoredEntailment:
-    """Score entailment scorers on labelled pairs, beside the constant baseline.
+    """Evaluate entailment scorers on labelled pairs of premise and statement, beside the majority-class baseline.
 
     Args:
-        scorer: prompted:MODEL, supports:MODEL (the paper's judge) or nli:MODEL.
-        labels: Labelled pairs: Climate-FEVER's JSONL, or a table with premise, statement and label.
-        against: Further scorer to compare on the same pairs; repeat.
-        limit: Number of statements drawn at random, with all their pairs; all by default.
-        seed: Seed of the sample and of resampling.
+        scorer: Scorer: prompted:MODEL, supports:MODEL (the judge of the ClimaQA paper) or nli:MODEL.
+        labels: Labelled pairs: Climate-FEVER's JSONL, or a table with the columns premise, statement and label.
+        against: Further scorer to evaluate on the same pairs; can be repeated.
+        limit: Number of statements to draw at random, with all their pairs; by default all are used.
+        seed: Random seed for the sample and the bootstrap.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -141,7 +141,10 @@ def evaluate_entailment(
     pairs = sample_statements(table.pairs, limit, seed)
     with Session.opened(workspace) as session:
         scorers = {name: load_entailment(name, load=session.load) for name in (scorer, *against)}
-        scores = [_scores(session, name, loaded, pairs, seed) for name, loaded in scorers.items()]
+        scores = [
+            _evaluate_scorer(session, name, entailment_scorer, pairs, seed)
+            for name, entailment_scorer in scorers.items()
+        ]
     tables = _score_tables(scores)
     lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
     notes = (f"{counted(table.skipped, 'pair')} without a text or a label left out.",) if table.skipped else ()
@@ -158,7 +161,7 @@ def evaluate_entailment(
     return ScoredEntailment(data, tables, noted=notes, reported=report)
 
 
-def _scores(
+def _evaluate_scorer(
     session: Session, name: str, scorer: "RelationScorer", pairs: "Sequence[LabelledPair]", seed: int
 ) -> "EntailmentScores":
     from climassay.metrics.labelled_pairs import validate_entailment

@@ -7,7 +7,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from climassay.api.learned import card, check_model_path, comparison_table, is_table, open_weights, text_rows
+from climassay.api.learned import (
+    check_model_path,
+    comparison_table,
+    is_table,
+    open_weights,
+    provenance_data,
+    read_text_rows,
+)
 from climassay.claim_identity import bare_words
 from climassay.confidence.statement import read_statements
 from climassay.confidence.vocabulary import TAGS
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
 
 BUNDLED = "bundled"
 _EXTRACTED_FIELDS = ("report", "document", "cycle", "working_group", "chapter", "page")
-"""Fields of extracted statements that results repeat besides id, text and level."""
+"""Fields of extracted statements that are copied to the results, besides id, text and level."""
 _RESULT_FIELDS = ("statement", "tag", "probabilities", "equal_shares")
 _MIXES = {
     "natural": "Levels as frequent as in these statements: for the text of reports, tagged as it comes",
@@ -39,36 +46,35 @@ _MIXES = {
 
 
 class _TextRow(NamedTuple):
-    """A statement to tag."""
+    """A statement to tag, with the fields of its row."""
 
     item: "Taggable"
     fields: Mapping[str, Any]
-    """All fields of the statement by their names in the file; empty for a statement in quotes."""
-    known: dict[str, Any]
-    """Fields that the results repeat, among them ``statement``."""
+    """All fields of the row by their names in the file; empty for a statement in quotes."""
+    copied_fields: dict[str, Any]
+    """Fields that are copied to the results, including ``statement``."""
 
     def level(self, column: str) -> "Tag | None":
-        """Return the level of confidence that a cell names, for example ``very_high`` or ``High confidence``."""
+        """Return the level in a column, spelt like ``very_high`` or ``High confidence``; None if there is none."""
         cell = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
         words = cell.removesuffix("confidence").split()
         return next((level for level in TAGS if level.split() == words), None)
 
     def value(self, column: str | None) -> str:
-        """Return the cell of a column as text, ``unknown`` if it is empty; an empty string without a column."""
+        """Return the cell of a column as text: ``unknown`` if the cell is empty, ``""`` if ``column`` is None."""
         return "" if column is None else str(self.fields.get(column) or "unknown")
 
 
-def _read_statements(
+def _load_rows(
     text: str | Sequence[str], context: str, column: str | None, context_column: str | None
 ) -> "list[_TextRow]":
-    """Return the statements to tag; arguments as for :func:`tag_statements`."""
-    rows = [row for item in one_or_several(text) for row in _read_text(item, context, column, context_column)]
+    rows = [row for item in one_or_several(text) for row in _read_rows(item, context, column, context_column)]
     if not rows:
         raise InputError("There is nothing to tag: the list of statements is empty.")
     return rows
 
 
-def _read_text(text: str, context: str, column: str | None, context_column: str | None) -> "list[_TextRow]":
+def _read_rows(text: str, context: str, column: str | None, context_column: str | None) -> "list[_TextRow]":
     if column is None and context_column is None:
         if not text.strip():
             raise InputError("There is nothing to tag: give a statement in quotes, or a file and --text COLUMN.")
@@ -76,11 +82,11 @@ def _read_text(text: str, context: str, column: str | None, context_column: str 
             return [_TextRow((text, context), {}, {"statement": text})]
         if Path(text).suffix == ".jsonl":
             try:
-                read = read_statements(Path(text))
+                statements = read_statements(Path(text))
             except InputError as error:
                 hint = "Of other tables, name the column of the statements with --text COLUMN."
                 raise InputError(f"{error} {hint}") from None
-            if not read:
+            if not statements:
                 raise InputError(f"{text} has no statements.")
             return [
                 _TextRow(
@@ -89,19 +95,19 @@ def _read_text(text: str, context: str, column: str | None, context_column: str 
                     {"id": statement.id, "statement": statement.text, "authors": statement.tag}
                     | {name: fields[name] for name in _EXTRACTED_FIELDS},
                 )
-                for statement in read
+                for statement in statements
             ]
     if column is None:
         raise InputError(f"{text} is a file: name the column of its statements with --text COLUMN.")
     results = []
-    for row in text_rows(Path(text), column, context_column):
+    for row in read_text_rows(Path(text), column, context_column):
         # Columns named as those of the results keep their values under another name.
         other_columns = {
             f"{name} (file)" if name in _RESULT_FIELDS else name: value for name, value in row.remaining.items()
         }
-        first = {"id": other_columns.pop("id")} if "id" in other_columns else {}
-        known = {**first, "statement": row.text, **other_columns}
-        results.append(_TextRow((row.text, row.other), row.remaining, known))
+        id_field = {"id": other_columns.pop("id")} if "id" in other_columns else {}
+        copied_fields = {**id_field, "statement": row.text, **other_columns}
+        results.append(_TextRow((row.text, row.other), row.remaining, copied_fields))
     return results
 
 
@@ -115,16 +121,17 @@ def tag_statements(
     mix: str = "natural",
     workspace: Place = None,
 ) -> Shown:
-    """Tag a statement, or every row of a table, with the confidence that the IPCC would state.
+    """Predict the level of confidence that the IPCC would state, for a statement or for every row of a table.
 
     Args:
-        text: A statement, a table of them, or a file of ``confidence extract``; or several.
-        context: The sentences around the statement.
-        column: Column of a table that holds the statements; files of extract need none.
-        context_column: Column that holds their contexts.
-        tagger: A tagger's file, or bundled.
-        mix: Frequencies of the levels among the statements, lowest first: natural (as in training), equal, or shares
-            such as 50,100,100,50. Results for equal shares are always shown, too.
+        text: A statement, a table of statements, or a file of ``climassay confidence extract``; or several of these.
+        context: Sentences around a statement given as text.
+        column: Column of a table that contains the statements; not needed for files of ``climassay confidence
+            extract``.
+        context_column: Column of a table that contains the statements' contexts.
+        tagger: File of a trained tagger, or ``bundled``.
+        mix: Assumed frequencies of the levels, lowest level first: natural (as in training), equal, or relative
+            frequencies such as 50,100,100,50. Tags for equal frequencies are always shown as well.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -132,9 +139,9 @@ def tag_statements(
     """
     from climassay.learning import reweighted
 
-    statements = _read_statements(text, context, column, context_column)
+    statements = _load_rows(text, context, column, context_column)
     texts = [row.item for row in statements]
-    loaded = _loaded(tagger)
+    loaded = _load_tagger(tagger)
     mixed_tagger = loaded
     if mix != "natural":
         try:
@@ -149,9 +156,9 @@ def tag_statements(
     ):
         natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
     equal = reweighted(natural, loaded.shares)
-    result = natural if mixed_tagger.mix is None else reweighted(natural, loaded.shares, mixed_tagger.mix)
+    probabilities = natural if mixed_tagger.mix is None else reweighted(natural, loaded.shares, mixed_tagger.mix)
 
-    def answer(row: Any) -> dict[str, Any]:
+    def prediction_data(row: Any) -> dict[str, Any]:
         shares = row.tolist()
         return {
             "tag": loaded.levels[int(row.argmax())],
@@ -159,29 +166,29 @@ def tag_statements(
         }
 
     rows = [
-        {**statement.known, **answer(row), "equal_shares": answer(even)}
-        for statement, row, even in zip(statements, result, equal, strict=True)
+        {**statement.copied_fields, **prediction_data(row), "equal_shares": prediction_data(equal_row)}
+        for statement, row, equal_row in zip(statements, probabilities, equal, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
         for row in rows
     ]
     headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded.levels)
-    figures, trust = loaded.provenance.measured, ""
-    if "equal_accuracy" in figures:
+    measured, note = loaded.provenance.measured, ""
+    if "equal_accuracy" in measured:
         natural_range, equal_range = (
-            f"{figures[name]:.0%} [{figures[f'{name}_low']:.0%}, {figures[f'{name}_high']:.0%}]"
+            f"{measured[name]:.0%} [{measured[f'{name}_low']:.0%}, {measured[f'{name}_high']:.0%}]"
             for name in ("accuracy", "equal_accuracy")
         )
-        trust = (
-            f"Measured on {figures['n']:,.0f} statements not seen in training. Natural mix, right for text of reports "
+        note = (
+            f"Measured on {measured['n']:,.0f} statements not seen in training. Natural mix, right for text of reports "
             f"where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
             f"{natural_range} of answers are the authors' (always that level: {max(loaded.shares):.0%}). Equal shares, "
             f"right for single statements and to find rare levels: {equal_range} where all levels are equally frequent "
             f"(chance: {1 / len(loaded.levels):.0%}). A hint, no assessment."
         )
-    data = {"tagger": _card(loaded), "mix": mix, "statements": rows}
-    return Shown(data, (Table.of("", headings, cells, left=3, note=trust),), rows)
+    data = {"tagger": _describe_tagger(loaded), "mix": mix, "statements": rows}
+    return Shown(data, (Table.of("", headings, cells, left=3, note=note),), rows)
 
 
 def train_tagger(
@@ -196,17 +203,17 @@ def train_tagger(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a tagger; its features are chosen by log loss in cross-validation by section.
+    """Train a tagger, choosing its features by log loss in cross-validation with folds of whole sections.
 
     Args:
-        labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
+        labels: ClimateX's table (.tsv), or JSON lines written by ``climassay confidence extract``.
         output: File to save the tagger in.
-        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
-        methods: Names of taggers to try; by default all taggers that need no model.
-        model: Local model whose hidden states some of the taggers read.
-        layer: Layer whose hidden states are read (-1: last).
+        paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
+        methods: Names of taggers to try; by default all that use no language model.
+        model: Local model whose hidden states are the features of some taggers.
+        layer: Layer of the hidden states; -1 is the last layer.
         folds: Number of cross-validation folds.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -219,13 +226,16 @@ def train_tagger(
     labels, output = Path(labels), Path(output)
     paragraphs = None if paragraphs is None else Path(paragraphs)
     check_model_path(output)
-    table, specs = tagging.read_labelled(labels, paragraphs), _specs(methods)
+    table, specs = tagging.read_labelled(labels, paragraphs), _find_specs(methods)
     source = Provenance(data=table.name, data_sha256=table.sha256, licence=table.licence)
-    with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
+    with (
+        Session.opened(workspace) as session,
+        _open_training(session, table, specs, model, layer) as (training, on_fit),
+    ):
         trained = tagging.train_tagger(
             table.items, training, specs=specs, folds=folds, seed=seed, provenance=source, on_fit=on_fit
         )
-    classifier, chosen = trained.classifier, trained.chosen.spec.name
+    classifier, name = trained.classifier, trained.chosen.spec.name
     classifier.save(output)
     scores = [
         (
@@ -234,8 +244,13 @@ def train_tagger(
         )
         for candidate in trained.candidates
     ]
-    data = {"tagger": output, "chosen": chosen, "card": _card(classifier), "candidates": _as_data(scores)}
-    sentences = (f"Chosen: {chosen}; written to {output}.", *_missing(scores))
+    data = {
+        "tagger": output,
+        "chosen": name,
+        "card": _describe_tagger(classifier),
+        "candidates": _scores_data(scores),
+    }
+    sentences = (f"Chosen: {name}; written to {output}.", *_missing_mix_notes(scores))
     return Shown(data, _score_tables(scores), printed_lines=sentences, noted=table.notes)
 
 
@@ -254,27 +269,27 @@ def evaluate_tagger(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Score a trained tagger on statements with known tags, or several by cross-validation.
+    """Score a trained tagger on statements with known levels, or cross-validate several kinds of taggers.
 
     Args:
-        labels: ClimateX's table (.tsv) or JSON lines of climassay confidence extract.
+        labels: ClimateX's table (.tsv), or JSON lines written by ``climassay confidence extract``.
         tagger: ``bundled`` or the file of a trained tagger; None cross-validates ``methods``.
-        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
-        methods: Names of taggers to try; by default all taggers that need no model.
-        model: Local model whose hidden states some of the taggers read.
-        layer: Layer whose hidden states are read (-1: last).
-        split_by: Unit that training and test sets never share.
-        include_trained: Also score items of the training data.
-        limit: Number of items drawn at random; all by default.
+        paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
+        methods: Names of taggers to try; by default all that use no language model.
+        model: Local model whose hidden states are the features of some taggers.
+        layer: Layer of the hidden states; -1 is the last layer.
+        split_by: Whether test folds share no ``statement``, or no ``document``, with their training data.
+        include_trained: Whether statements of the training data are scored as well.
+        limit: Number of items to draw at random; by default all are used.
         folds: Number of cross-validation folds.
-        seed: Seed of samples, splits, folds and resampling.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Returns:
-        The scores; the rows hold the best tagger's held-out probabilities.
+        The scores, with the best tagger's held-out probabilities as rows.
 
     Raises:
-        InputError: The labels cannot be read, or the tagger was trained on them.
+        InputError: The labels cannot be read, or the tagger was trained on all of them.
         ModelError: The model cannot be loaded.
     """
     import numpy as np
@@ -286,59 +301,64 @@ def evaluate_tagger(
     labels = Path(labels)
     paragraphs = None if paragraphs is None else Path(paragraphs)
     table = read_labelled(labels, paragraphs)
-    items, left_out = table.items, 0
+    items, n_omitted = table.items, 0
     scores: _Scores
     if tagger is not None:
-        loaded = _loaded(tagger).for_mix(None)
+        loaded = _load_tagger(tagger).for_mix(None)
         if loaded.levels != LEVELS:
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
         source = loaded.provenance
         if not include_trained:
             items = tuple(item for item in items if not source.knows(item.item.text))
-        left_out = len(table.items) - len(items)
+        n_omitted = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
-        best = loaded.predict_proba([item.item for item in items])
+        probabilities = loaded.predict_proba([item.item for item in items])
         truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
-        scores = [(Path(tagger).name, evaluate_on_mixes(truth, best, sections, shares=loaded.shares, seed=seed))]
+        scores = [
+            (Path(tagger).name, evaluate_on_mixes(truth, probabilities, sections, shares=loaded.shares, seed=seed))
+        ]
     else:
         items = sample(items, limit, seed)
-        table, specs = replace(table, items=items), _specs(methods)
+        table, specs = replace(table, items=items), _find_specs(methods)
         documents = np.unique([item.document for item in items], return_inverse=True)[1]
-        with Session.opened(workspace) as session, _training(session, table, specs, model, layer) as (training, on_fit):
+        with (
+            Session.opened(workspace) as session,
+            _open_training(session, table, specs, model, layer) as (training, on_fit),
+        ):
             groups = documents if split_by == "document" else None
-            tried = compare_classifiers(specs, training, fold_groups=groups, folds=folds, seed=seed, on_fit=on_fit)
+            candidates = compare_classifiers(specs, training, fold_groups=groups, folds=folds, seed=seed, on_fit=on_fit)
         scores = [
             (
                 candidate.spec.name,
                 evaluate_on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed),
             )
-            for candidate in tried
+            for candidate in candidates
         ]
-        best = min(tried, key=lambda candidate: candidate.evaluation.log_loss.value).probabilities
+        probabilities = min(candidates, key=lambda candidate: candidate.evaluation.log_loss.value).probabilities
     rows = [
         {
-            "id": item.id or str(number),
+            "id": item.id or str(position),
             "statement": item.item.text,
             "authors": item.tag,
             "tag": LEVELS[int(row.argmax())],
             "probabilities": dict(zip(LEVELS, row.tolist(), strict=True)),
         }
-        for number, (item, row) in enumerate(zip(items, best, strict=True), start=1)
+        for position, (item, row) in enumerate(zip(items, probabilities, strict=True), start=1)
     ]
     data = {
         "file": labels,
         "statements": len(items),
-        "left_out": left_out,
+        "left_out": n_omitted,
         "notes": table.notes,
         "apart": split_by,
-        "scores": _as_data(scores),
+        "scores": _scores_data(scores),
     }
     notes = [*table.notes]
-    if left_out:
-        notes.append(f"{left_out} statements are left out: the tagger was trained on them.")
-    return Shown(data, _score_tables(scores), rows, printed_lines=_missing(scores), noted=notes)
+    if n_omitted:
+        notes.append(f"{n_omitted} statements are left out: the tagger was trained on them.")
+    return Shown(data, _score_tables(scores), rows, printed_lines=_missing_mix_notes(scores), noted=notes)
 
 
 def insert_statements(
@@ -362,32 +382,38 @@ def insert_statements(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Tag statements with a probe that compares each with statements of known level (PPairS).
+    """Tag statements with a probe that compares each of them with statements of known level (PPairS).
 
     Args:
-        text: A statement, a table of statements, or a file of ``confidence extract``; or several.
-        context: The sentences around the statement.
-        column: Column of a table that holds the statements; files of extract need none.
-        context_column: Column that holds their contexts.
-        labelled: Statements of known level: ClimateX's table (.tsv) or JSON lines of confidence extract.
-        paragraphs: Paragraphs of the reports, to recover the context of ClimateX's statements.
-        truth: Column of the authors' levels (of files of extract: tag), with which the tags are compared.
-        by: Column by whose values the comparison is broken down, for example cycle.
-        limit: Number of statements drawn at random, of each value of the column if ``by`` is set; all by default.
-        model: Local model whose hidden states are read.
-        probe: Probe on contrast pairs of two statements, or on single statements.
-        layer: Layer whose hidden states are read (-1: last).
-        train_items: Number of labelled statements to learn from.
-        train_by: Draw these evenly over levels, or over assessment cycles as the thesis did; new statements are then
-            compared with as many others of the latest cycle.
-        context_sentences: Number of context sentences read with each statement (the thesis: 5).
-        mode: Rule for equality: most frequent of three answers, a band around one half, or as printed in the thesis.
-        seed: Seed of samples, splits, folds and resampling.
+        text: A statement, a table of statements, or a file of ``climassay confidence extract``; or several of these.
+        context: Sentences around a statement given as text.
+        column: Column of a table that contains the statements; not needed for files of ``climassay confidence
+            extract``.
+        context_column: Column of a table that contains the statements' contexts.
+        labelled: Statements of known level: ClimateX's table (.tsv), or JSON lines written by ``climassay
+            confidence extract``.
+        paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are recovered.
+        truth: Column of the authors' levels, with which the tags are compared; ``tag`` in files of ``climassay
+            confidence extract``.
+        by: Column by whose values the scores are broken down, for example cycle.
+        limit: Number of statements to draw at random, separately for each value of the column ``by`` if it is named; by
+            default all are used.
+        model: Local model whose hidden states are the features.
+        probe: Kind of probe: ``ppairs`` on contrast pairs of statements, or ``pointwise`` on single statements.
+        layer: Layer of the hidden states; -1 is the last layer.
+        train_items: Number of labelled statements on which the probe is trained.
+        train_by: ``level`` draws the training statements evenly over levels. ``cycle`` draws them evenly over
+            assessment cycles, as in the thesis; new statements are then compared with as many other statements of the
+            latest cycle.
+        context_sentences: Number of context sentences in the prompt of each statement (5 in the thesis).
+        mode: Rule by which two statements count as equal: ``three-way`` for the most frequent of three answers,
+            ``band`` for a probability near one half, or the rule as printed in the thesis.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: A file cannot be read, a column does not exist or holds no levels, or the labelled statements are
-            too few.
+        InputError: A file cannot be read, a column does not exist or contains no levels, or there are too few labelled
+            statements.
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.tagging import read_labelled
@@ -398,7 +424,7 @@ def insert_statements(
     paragraphs = None if paragraphs is None else Path(paragraphs)
     if by is not None and truth is None:
         raise InputError("--by breaks down the comparison with --truth: name the column of the authors' levels, too.")
-    statements = _read_statements(text, context, column, context_column)
+    statements = _load_rows(text, context, column, context_column)
     names = list(dict.fromkeys(name for row in statements for name in row.fields))
     truth = require_column("The table", names, truth, "--truth") if truth else None
     by = require_column("The table", names, by, "--by") if by else None
@@ -407,7 +433,7 @@ def insert_statements(
     anchors = sample_latest_anchors(table.items, training, train_items, seed=seed) if train_by == "cycle" else training
     notes = list(table.notes)
     if truth is not None:
-        statements, note = _unseen_labelled(statements, truth, (*training, *anchors))
+        statements, note = _select_unseen(statements, truth, (*training, *anchors))
         notes.append(note)
     if limit is not None:
         groups = defaultdict(list)
@@ -417,7 +443,7 @@ def insert_statements(
     texts = [row.item for row in statements]
     with Session.opened(workspace) as session, open_weights(model) as loaded:
         assert loaded is not None
-        with session.progress.task("Comparing") as comparing, session.progress.task("Inserting") as inserting:
+        with session.progress.task("Comparing") as training_task, session.progress.task("Inserting") as tagging_task:
             tagger = train_insertion(
                 training,
                 loaded,
@@ -428,52 +454,48 @@ def insert_statements(
                 mode=mode,
                 store=session.activations,
                 seed=seed,
-                on_progress=comparing.advance,
+                on_progress=training_task.advance,
             )
-            inserting.update(total=len(texts))
-            result = tagger.predict(texts, on_progress=inserting.advance)
-    tagged = list(zip(statements, result, strict=True))
-    rows = [{**row.known, "tag": tag} for row, tag in tagged]
-    pairs, longer = tagger.trained.accuracy, tagger.trained.longer
+            tagging_task.update(total=len(texts))
+            tags = tagger.predict(texts, on_progress=tagging_task.advance)
+    tagged = list(zip(statements, tags, strict=True))
+    rows = [{**row.copied_fields, "tag": tag} for row, tag in tagged]
+    accuracy, baseline = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
         "trained_on": len(training),
         "train_by": train_by,
         "anchors": len(tagger.anchors),
         "levels": tagger.levels,
         "mode": mode,
-        "pair_accuracy": pairs,
-        "longer_is_more": longer,
+        "pair_accuracy": accuracy,
+        "longer_is_more": baseline,
         "failed": tagger.trained.failed,
     }
-    trust = (
-        f"The probe ordered {pairs.value:.0%} [{pairs.low:.0%}, {pairs.high:.0%}] of {pairs.n} pairs of held-out "
-        "statements of different levels as their authors did; "
-        f"that the longer one is the more confident is right for {longer.value:.0%}."
+    note_on_probe = (
+        f"The probe ordered {accuracy.value:.0%} [{accuracy.low:.0%}, {accuracy.high:.0%}] of {accuracy.n} pairs of "
+        "held-out statements of different levels as their authors did; "
+        f"that the longer one is the more confident is right for {baseline.value:.0%}."
     )
     cells = [(row["statement"], row["tag"]) for row in rows]
-    tables = [Table.of("", ("statement", "tag"), cells, left=2, note=trust)]
+    tables = [Table.of("", ("statement", "tag"), cells, left=2, note=note_on_probe)]
     data: dict[str, Any] = {"probe": evidence, "notes": notes, "statements": rows}
     if truth is not None:
-        scores = _scores_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged], seed)
+        scores = _score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged], seed)
         tables.append(_insertion_scores_table(scores, by))
         data["scores"] = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return Shown(data, tuple(tables), rows, noted=tuple(notes))
 
 
-def _unseen_labelled(
-    statements: "Sequence[_TextRow]", truth: str, known: "Sequence[LabelledItem]"
+def _select_unseen(
+    statements: "Sequence[_TextRow]", truth: str, training_items: "Sequence[LabelledItem]"
 ) -> "tuple[list[_TextRow], str]":
-    """Return the statements with a level that are not among known ones, and a note on how many are left out.
-
-    Raises:
-        InputError: No statement has a level, or all are known.
-    """
+    """Return the statements with a level that are not among ``training_items``, and a note on the omitted ones."""
     from climassay.confidence.tagging.labelled import TaggingItem
 
     labelled = [row for row in statements if row.level(truth) is not None]
     if not labelled:
         raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(TAGS)}.")
-    known_words = {bare_words(item.item.text) for item in known}
+    known_words = {bare_words(item.item.text) for item in training_items}
     unseen = [row for row in labelled if bare_words(TaggingItem.convert(row.item).text) not in known_words]
     if not unseen:
         raise InputError("No statement is left to tag: the probe was trained on all of them or compares with them.")
@@ -483,12 +505,10 @@ def _unseen_labelled(
     )
 
 
-def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
-    """Score tags overall, under the name ``all``, and by value of a column if there are several values.
+def _score_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
+    """Score tags overall (``all``), and by value of a column if there are several values.
 
-    Args:
-        tagged: The authors' level, the tag and the value of the column of each statement.
-        seed: Seed of the bootstrap.
+    Each item of ``tagged`` has the authors' level, the predicted tag, and the value of the column.
     """
     import numpy as np
 
@@ -506,7 +526,7 @@ def _scores_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int)
 
 
 def _insertion_scores_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
-    """Return a table of accuracies by value of a column, beside the most frequent level."""
+    """Return a table of accuracy and macro-F1 by value of the column ``by``, beside the majority-class baseline."""
     cells = [
         (
             name,
@@ -527,27 +547,27 @@ def _insertion_scores_table(scores: "Mapping[str, HeldOutScores]", by: str | Non
     )
 
 
-def _loaded(tagger: str) -> "Tagger":
+def _load_tagger(tagger: str) -> "Tagger":
     from climassay.confidence.tagging import BUNDLED_TAGGER, load_tagger
 
     return load_tagger(BUNDLED_TAGGER if tagger == BUNDLED else Path(tagger))
 
 
-def _specs(names: Sequence[str]) -> "tuple[ClassifierSpec, ...]":
+def _find_specs(names: Sequence[str]) -> "tuple[ClassifierSpec, ...]":
     from climassay.confidence.tagging import SPECS, STATES
 
-    known = {spec.name: spec for spec in (*SPECS, *STATES)}
-    unknown = next((name for name in names if name not in known), None)
+    specs_by_name = {spec.name: spec for spec in (*SPECS, *STATES)}
+    unknown = next((name for name in names if name not in specs_by_name), None)
     if unknown is not None:
-        raise InputError(f"There is no tagger {unknown!r} to try: there are {'; '.join(known)}.")
-    return tuple(known[name] for name in names) if names else SPECS
+        raise InputError(f"There is no tagger {unknown!r} to try: there are {'; '.join(specs_by_name)}.")
+    return tuple(specs_by_name[name] for name in names) if names else SPECS
 
 
 @contextmanager
-def _training(
+def _open_training(
     session: Session, table: "LabelledTable", specs: "tuple[ClassifierSpec, ...]", name: str, layer: int
 ) -> "Iterator[tuple[TrainingTexts, Callable[[], None]]]":
-    """Yield the training data with loaded models, and a callback to call after each fitted tagger."""
+    """Yield the training data, and a callback that must be called after each tagger is fitted."""
     from climassay.confidence.tagging.tagger import make_training_texts
     from climassay.learning.features import FeatureModels, needs_model
     from climassay.models.encoders import load_encoder
@@ -561,12 +581,12 @@ def _training(
         yield make_training_texts(table.items, models, on_progress=reading.advance), fitting.advance
 
 
-def _card(loaded: "Tagger") -> dict[str, Any]:
-    facts = {"shares": loaded.shares, "sources": loaded.sources, "levels": loaded.levels}
-    return {**card(loaded.provenance), **facts}
+def _describe_tagger(tagger: "Tagger") -> dict[str, Any]:
+    facts = {"shares": tagger.shares, "sources": tagger.sources, "levels": tagger.levels}
+    return {**provenance_data(tagger.provenance), **facts}
 
 
-def _as_data(scores: "_Scores") -> list[dict[str, Any]]:
+def _scores_data(scores: "_Scores") -> list[dict[str, Any]]:
     return [
         {"tagger": name, **{mix: evaluation.to_dict() for mix, evaluation in mixes.items()}} for name, mixes in scores
     ]
@@ -576,16 +596,16 @@ def _score_tables(scores: "_Scores") -> list[Table]:
     from climassay.confidence.tagging import PUBLISHED
 
     tables = []
-    for mix, words in _MIXES.items():
+    for mix, title in _MIXES.items():
         if mix in scores[0][1]:
-            tables.append(comparison_table([(name, mixes[mix]) for name, mixes in scores], words))
+            tables.append(comparison_table([(name, mixes[mix]) for name, mixes in scores], title))
         if mix == "climatex" and mix in scores[0][1]:
             published = tuple((f"published: {name}", f"{value:.3f}", "", "", "") for name, value in PUBLISHED.items())
             tables[-1] = replace(tables[-1], rows=tables[-1].rows + published)
     return tables
 
 
-def _missing(scores: "_Scores") -> tuple[str, ...]:
+def _missing_mix_notes(scores: "_Scores") -> tuple[str, ...]:
     from climassay.confidence.tagging import LEVELS
 
     if "equal" in scores[0][1]:

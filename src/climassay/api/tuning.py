@@ -35,41 +35,49 @@ def pretrain(
     workspace: Place = None,
     **training: Any,
 ) -> "tuning.TuningResult":
-    """Continue pre-training on documents of collections, without documents that a question comes from.
+    """Continue pre-training on the documents of collections, excluding documents from which questions were made.
 
     Args:
         name: Name of the adapter in the workspace.
-        collections: Collections to train on.
-        validation: Collection to validate on; repeat.
-        validation_documents: Document of the collections, by id, title or file, to validate on; repeat.
-        source: Collection of the books the benchmark's questions come from; repeat.
-        questions: Question file, or primer: the documents that it names are excluded from the training; repeat.
-        validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage).
-        seed: Seed of the training.
+        collections: Collections of the training documents.
+        validation: Collection of validation documents; can be repeated.
+        validation_documents: Id, title or file name of a document of the collections that is used for validation
+            instead of training; can be repeated.
+        source: Collection of the books from which the benchmark's questions were made; can be repeated.
+        questions: Question file, or primer: the documents that it names are excluded from the training; can be
+            repeated.
+        validate_on: Documents used for validation: held-out documents, or the source books as in the ClimaQA paper,
+            which is a data leak.
+        seed: Random seed of the training.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        **training: Model, preset and settings, as for :func:`finetune`.
+        **training: Further arguments as in :func:`finetune`, such as ``model``, ``preset`` and ``settings``.
 
     Raises:
-        InputError: A name is unknown, a set is empty, two sets share a document, or a setting is invalid.
+        InputError: A collection or document does not exist, no training or validation document is left, training and
+            validation share a document, or a setting is invalid.
         ModelError: The model cannot be loaded.
     """
     names = one_or_several(collections)
     with Session.opened(workspace) as session:
         pool = evaluation.collection_documents(session.workspace, names)
-        asked_about = _documents_asked_about(questions)
-        excluded = [document for document in pool if asked_about & set(_names(document))]
-        held_out = _chosen(pool, validation_documents)
-        read = tuple(document.text for document in pool if document not in excluded and document not in held_out)
-        if not read:
+        source_names = _source_documents(questions)
+        excluded = [document for document in pool if source_names & set(_selectable_names(document))]
+        validation_pool = _select_documents(pool, validation_documents)
+        training_texts = tuple(
+            document.text for document in pool if document not in excluded and document not in validation_pool
+        )
+        if not training_texts:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
-        sources = _texts([*evaluation.collection_documents(session.workspace, source), *excluded])
-        validated = _texts([*evaluation.collection_documents(session.workspace, validation), *held_out])
-        named = [*source, *(Path(file).name for file in questions)]
+        sources = _unique_texts([*evaluation.collection_documents(session.workspace, source), *excluded])
+        validation_texts = _unique_texts(
+            [*evaluation.collection_documents(session.workspace, validation), *validation_pool]
+        )
+        names_of_sources = [*source, *(Path(file).name for file in questions)]
         data = tuning.ContinuedPretrainingData.assemble(
-            tuning.TextData("+".join(names), read),
-            source=tuning.TextData("+".join(named), sources) if sources else None,
-            validation=tuning.TextData("+".join([*validation, *validation_documents]), validated)
-            if validated
+            tuning.TextData("+".join(names), training_texts),
+            source=tuning.TextData("+".join(names_of_sources), sources) if sources else None,
+            validation=tuning.TextData("+".join([*validation, *validation_documents]), validation_texts)
+            if validation_texts
             else None,
             validate_on=validate_on,
         )
@@ -88,20 +96,20 @@ def finetune(
     workspace: Place = None,
     **training: Any,
 ) -> "tuning.TuningResult":
-    """Fine-tune on questions and their answers, asked as the evaluation asks them.
+    """Fine-tune on questions and their answers, with the prompts of the evaluation.
 
     Args:
         name: Name of the adapter in the workspace.
-        questions: Questions of any kind (see climassay evaluate), or 'primer'.
-        validation: Questions to validate on, or 'primer'.
-        validation_share: Share of the questions to validate on, if no file is given.
-        limit: Number of questions to use, drawn at random.
-        with_context: Put the source passage before each question.
-        seed: Seed of draws and splits, and of the training.
+        questions: File of training questions of any kind, or ``primer``.
+        validation: File of validation questions, or ``primer``; by default some of the questions are held out.
+        validation_share: Proportion of the questions that is held out for validation if no file is given.
+        limit: Number of questions to draw at random for training, and for validation if it has a file.
+        with_context: Whether the source passage precedes each question in its prompt.
+        seed: Random seed for sampling, splits and the training.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        **training: ``model``, a local one; ``preset``, by default the one made for model and task; ``settings``,
-            values that take the place of the preset's; ``grid``, values of settings to search; ``device``;
-            ``replace_other``, whether another adapter of this name is removed.
+        **training: Further arguments: ``model``, a local model; ``preset``, by default the one for the model and task;
+            ``settings``, hyper-parameters that override the preset's; ``grid``, values to search by name of the
+            hyper-parameter; ``device``; and ``replace_other``, whether another adapter of this name is removed.
 
     Raises:
         InputError: A file cannot be read or split, or a setting is invalid.
@@ -110,25 +118,30 @@ def finetune(
     with Session.opened(workspace) as session:
         templates = evaluation.TaskPrompts.load(session.options.prompts)
         question_set = read_questions(questions)
-        learned: Sequence[Question] = _drawn(question_set, limit, seed)
-        held_out: Sequence[Question]
+        training_questions: Sequence[Question] = _sample_questions(question_set, limit, seed)
+        validation_questions: Sequence[Question]
         if validation is not None:
-            other = read_questions(validation)
-            held_out, other_name = _drawn(other, limit, seed), other.name
+            validation_set = read_questions(validation)
+            validation_questions, validation_name = _sample_questions(validation_set, limit, seed), validation_set.name
         else:
-            learned, held_out = evaluation.split_questions(learned, validation_share, seed=seed)
-            other_name = f"{question_set.name}, held out"
-        train, validate = (
-            evaluation.question_data(source, part, templates, with_contexts=with_context)
-            for source, part in ((question_set.name, learned), (other_name, held_out))
+            training_questions, validation_questions = evaluation.split_questions(
+                training_questions, validation_share, seed=seed
+            )
+            validation_name = f"{question_set.name}, held out"
+        training_data, validation_data = (
+            evaluation.question_data(source, selected_questions, templates, with_contexts=with_context)
+            for source, selected_questions in (
+                (question_set.name, training_questions),
+                (validation_name, validation_questions),
+            )
         )
-        return _train(session, "finetune", name, train, validate, (), seed=seed, **training)
+        return _train(session, "finetune", name, training_data, validation_data, (), seed=seed, **training)
 
 
 def list_adapters(*, workspace: Place = None) -> Shown:
     """List the adapters of the workspace."""
     with Session.opened(workspace) as session:
-        result = tuning.list_adapters(session.workspace.adapters)
+        adapters = tuning.list_adapters(session.workspace.adapters)
     rows = [
         (
             adapter.name,
@@ -139,33 +152,33 @@ def list_adapters(*, workspace: Place = None) -> Shown:
             f"{adapter.best.loss:.4f}",
             adapter.fingerprint[:12],
         )
-        for adapter in result
+        for adapter in adapters
     ]
     headings = ("name", "model", "trained on", "size", "loss before", "loss after", "fingerprint")
     table = Table.of("Adapters", headings, rows, left=3, note="Validation loss, nats a token.")
-    none = () if result else ("There are no adapters yet: see climassay tune --help.",)
-    return Shown([adapter.to_dict() for adapter in result], (table,) if rows else (), noted=none)
+    notes = () if adapters else ("There are no adapters yet: see climassay tune --help.",)
+    return Shown([adapter.to_dict() for adapter in adapters], (table,) if rows else (), noted=notes)
 
 
 def show_adapter(name: str, *, workspace: Place = None) -> "tuning.TuningResult":
-    """Show an adapter's origin and training.
+    """Show how an adapter was trained.
 
     Args:
         name: Name of the adapter.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: There is no finished adapter of this name.
+        InputError: There is no adapter of this name, or its training was not finished.
     """
     with Session.opened(workspace) as session:
-        result = tuning.read_result(session.workspace.adapters / checked_name(name))
+        result = tuning.read_result(session.workspace.adapters / check_adapter_name(name))
     if result is None:
         raise InputError(f"There is no finished adapter {name!r}: see climassay tune list.")
     return result
 
 
 def list_presets() -> Shown:
-    """List the presets: the ClimaQA paper's settings, and those for the bundled model."""
+    """List the presets of hyper-parameters: those of the ClimaQA paper, and those for the bundled model."""
     rows = []
     for preset in tuning.PRESETS.values():
         config = preset.config
@@ -175,8 +188,8 @@ def list_presets() -> Shown:
     return Shown(list(tuning.PRESETS.values()), (Table.of("Presets", headings, rows, left=2),))
 
 
-def checked_name(name: str) -> str:
-    """Return the name of an adapter after checking it.
+def check_adapter_name(name: str) -> str:
+    """Check the name of an adapter, and return it.
 
     Raises:
         InputError: The name cannot be the name of a folder on every operating system.
@@ -190,8 +203,8 @@ def _train(
     session: Session,
     task: "Task",
     name: str,
-    learned: "tuning.TuningData",
-    held_out: "tuning.TuningData",
+    training_data: "tuning.TuningData",
+    validation_data: "tuning.TuningData",
     warnings: Sequence[str],
     *,
     seed: int,
@@ -202,76 +215,80 @@ def _train(
     device: str | None = None,
     replace_other: bool = False,
 ) -> "tuning.TuningResult":
-    """Train or search, showing progress."""
+    """Train an adapter, or search for hyper-parameters if there is a grid, showing progress."""
     from climassay.evaluation.tuned import chosen_config
 
-    name_of_model = model if model.startswith("local:") else f"local:{model}"
-    used, config = chosen_config(name_of_model, task, preset or "", {"seed": seed, **(settings or {})})
-    if used is not None and tuning.PRESETS[used].task != task:
-        raise InputError(f"The preset {used} is for climassay tune {tuning.PRESETS[used].task}, not for {task}.")
-    folder = session.workspace.adapters / checked_name(name)
+    full_name = model if model.startswith("local:") else f"local:{model}"
+    preset_name, config = chosen_config(full_name, task, preset or "", {"seed": seed, **(settings or {})})
+    if preset_name is not None and tuning.PRESETS[preset_name].task != task:
+        raise InputError(
+            f"The preset {preset_name} is for climassay tune {tuning.PRESETS[preset_name].task}, not for {task}."
+        )
+    folder = session.workspace.adapters / check_adapter_name(name)
     for warning in warnings:
         session.progress.say(f"Warning: {warning}")
     base = tuning.TuningBase(model, device=device, dtype=config.dtype)
-    with session.progress.task(f"Loading {model}") as bar:
+    with session.progress.task(f"Loading {model}") as task_bar:
         heading = "Training"
 
-        def trial(state: "tuning.SearchProgress") -> None:
+        def show_trial(state: "tuning.SearchProgress") -> None:
             nonlocal heading
             heading = f"Trial {state.trial} of {state.trials}"
-            bar.update(description=heading, completed=0)
+            task_bar.update(description=heading, completed=0)
 
-        def step(state: "tuning.TuningProgress") -> None:
+        def show_step(state: "tuning.TuningProgress") -> None:
             loss = "" if state.loss is None else f", loss {state.loss:.3f}"
             description = f"{heading}{loss}, validation {state.validation_loss:.3f}"
-            bar.update(description=description, completed=state.step, total=state.steps)
+            task_bar.update(description=description, completed=state.step, total=state.steps)
 
-        shared: dict[str, Any] = {
-            "preset": used,
+        keyword_arguments: dict[str, Any] = {
+            "preset": preset_name,
             "warnings": tuple(warnings),
             "replace_other": replace_other,
-            "on_progress": step,
+            "on_progress": show_step,
         }
         if grid is None:
-            return tuning.train(base, learned, held_out, config, folder, **shared)
-        searched = {setting: tuple(values) for setting, values in grid.items()}
-        return tuning.search(base, learned, held_out, config, folder, searched, on_trial=trial, **shared)
+            return tuning.train(base, training_data, validation_data, config, folder, **keyword_arguments)
+        search_space = {setting: tuple(values) for setting, values in grid.items()}
+        return tuning.search(
+            base, training_data, validation_data, config, folder, search_space, on_trial=show_trial, **keyword_arguments
+        )
 
 
-def _names(document: "ReadDocument") -> tuple[str, ...]:
-    """Return the names by which a document can be chosen: id, title, file name, and file name without suffix."""
+def _selectable_names(document: "ReadDocument") -> tuple[str, ...]:
+    """Return the names by which a user can select a document: id, title, and file name with and without suffix."""
     return document.stored.id, document.stored.title, document.stored.source, Path(document.stored.source).stem
 
 
-def _texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
+def _unique_texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
     return tuple({document.stored.id: document.text for document in documents}.values())
 
 
-def _chosen(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
-    """Return the documents of the names, each of which must exist."""
-    chosen = []
+def _select_documents(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
+    """Return the documents with the given names; raise an error for a name without a document."""
+    selected = []
     for name in names:
-        results = [document for document in pool if name in _names(document)]
-        if not results:
+        matches = [document for document in pool if name in _selectable_names(document)]
+        if not matches:
             raise InputError(
                 f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."
             )
-        chosen += results
-    return chosen
+        selected += matches
+    return selected
 
 
-def _documents_asked_about(files: Sequence[str]) -> set[str]:
-    """Return the document names in question files, each of which must name at least one document."""
+def _source_documents(files: Sequence[str]) -> set[str]:
+    """Return the names of the source documents of question files; raise an error for a file that names none."""
     names: set[str] = set()
     for file in files:
-        named = {question.document for question in read_questions(file).questions if question.document}
-        if not named:
+        document_names = {question.document for question in read_questions(file).questions if question.document}
+        if not document_names:
             raise InputError(f"The questions of {file} name no documents: name the books' collection with --source.")
-        names |= named
+        names |= document_names
     return names
 
 
-def _drawn(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Question, ...]":
+def _sample_questions(questions: "QuestionSet", limit: int | None, seed: int) -> "tuple[Question, ...]":
     if limit is None or limit >= len(questions.questions):
         return questions.questions
     indices = random.Random(seed).sample(range(len(questions.questions)), limit)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from climassay import generation
-from climassay.api.learned import card, check_model_path
+from climassay.api.learned import check_model_path, provenance_data
 from climassay.errors import InputError
 from climassay.models import ModelOptions, OpenWeights
 from climassay.models.provider import is_served
@@ -35,7 +35,7 @@ def open_reader(
     layers: tuple[int, ...] = (),
     subject: "Subject | None" = None,
 ) -> "FeatureReader":
-    """Return the reader of drafts for a validator to be trained with ``features`` or as a ``probe``.
+    """Return the feature extractor of a validator: of text features (``features``) or of hidden states (``probe``).
 
     Raises:
         InputError: The model does not expose hidden states.
@@ -44,11 +44,11 @@ def open_reader(
 
     if method == "features":
         return TextReader(session.encoder(encoder))
-    loaded = session.load(model)
-    if not isinstance(loaded, OpenWeights):
+    open_weights_model = session.load(model)
+    if not isinstance(open_weights_model, OpenWeights):
         raise InputError(f"A probe reads hidden states: use a local: model, not {model}.")
     prompt = validation_prompt(session.options.prompts)
-    return StateReader(loaded, prompt, layers, session.activations, subject or generation.Subject())
+    return StateReader(open_weights_model, prompt, layers, session.activations, subject or generation.Subject())
 
 
 def train_validator(
@@ -69,23 +69,24 @@ def train_validator(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a validator on experts' labels and measure it on passages it was not trained on.
+    """Train a validator on experts' labels, and measure it on held-out passages.
 
     Args:
-        labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
-        output: File (features, probe, api) or folder (adapter).
-        method: Kind of validator to train.
+        labels: Drafts with experts' decisions, a table of questions with a column Validation or valid, or Pira's
+            pira_qa.csv.
+        output: File to which the validator is saved (features, probe, api), or folder (adapter).
+        method: Kind of validator: features, probe, adapter or api (a server's fine-tuning job).
         model: Local model for a probe or an adapter, or a server's model for api.
-        precision: Minimum share of valid questions among the accepted ones, for example 0.95.
-        encoder: Encoder whose vectors are used, or none.
-        layers: Layers of ``probe``, side by side.
-        preset: Tuning preset of the adapter.
-        epochs: Epochs of training for adapter and api (paper: 3).
-        hold_out: Labels held out to measure adapter and api: a share below 1, or their number.
+        precision: Minimum proportion of valid questions among those that the validator accepts, for example 0.95.
+        encoder: Encoder whose embeddings are used as features, or ``none``.
+        layers: Layers whose hidden states a probe uses, concatenated.
+        preset: Preset of hyper-parameters for an adapter.
+        epochs: Number of training epochs of an adapter or a fine-tuning job (3 in the paper).
+        hold_out: Labels held out to measure an adapter or a fine-tuned model: a proportion below 1, or their number.
         folds: Number of cross-validation folds.
-        replace_other: Replace an adapter of another training.
-        field: Field of science in the prompts; by default climate science.
-        seed: Seed of samples, splits, folds and resampling.
+        replace_other: Whether an adapter in the folder that was trained differently is replaced.
+        field: Field of science that the prompts name; by default climate science.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -97,15 +98,15 @@ def train_validator(
         reason_figure,
         validation_prompt,
     )
-    from climassay.generation.validation import train_validator as trained_on
+    from climassay.generation.validation import train_validator as fit_validator
     from climassay.generation.validation.labels import threshold_table
     from climassay.learning.evaluation import reliability_plot
 
     labels, output = Path(labels), Path(output)
-    table, subject = read_label_set(labels), _subject(field)
-    trained: Training[Any]
+    table, subject = read_label_set(labels), _make_subject(field)
+    training: Training[Any]
     with Session.opened(workspace) as session, ExitStack() as tasks:
-        tuning: dict[str, Any] = {
+        training_arguments: dict[str, Any] = {
             "prompt": validation_prompt(session.options.prompts),
             "subject": subject,
             "hold_out": hold_out,
@@ -117,49 +118,55 @@ def train_validator(
             from climassay.tuning import find_preset
 
             config = find_preset(preset).config.with_values({"epochs": epochs, "seed": seed})
-            bar = tasks.enter_context(session.progress.task(f"Training {model}"))
-            tuning["on_progress"] = lambda now: bar.update(completed=now.step, total=now.steps)
-            trained = train_adapter(table, model, output, config, replace_other=replace_other, **tuning)
+            training_task = tasks.enter_context(session.progress.task(f"Training {model}"))
+            training_arguments["on_progress"] = lambda state: training_task.update(
+                completed=state.step, total=state.steps
+            )
+            training = train_adapter(table, model, output, config, replace_other=replace_other, **training_arguments)
         elif method == "api":
             from climassay.generation.validation.training import train_api
 
             if output.is_dir():
                 raise InputError(f"{output} is a folder: name the file that stores the state of the fine-tuning job.")
-            base_url, model = _server(model, session.options.base_url)
-            job = tasks.enter_context(session.progress.task("Fine-tuning job"))
-            tuning["on_status"] = lambda now: job.update(description=f"Fine-tuning job is {now.status}")
-            at_server: Any = partial(session.load, defaults=ModelOptions(base_url=base_url))
-            trained = train_api(table, model, output, at_server, base_url=base_url, epochs=epochs or 3, **tuning)
+            base_url, model = _find_tuning_server(model, session.options.base_url)
+            job_task = tasks.enter_context(session.progress.task("Fine-tuning job"))
+            training_arguments["on_status"] = lambda state: job_task.update(
+                description=f"Fine-tuning job is {state.status}"
+            )
+            load_model: Any = partial(session.load, defaults=ModelOptions(base_url=base_url))
+            training = train_api(
+                table, model, output, load_model, base_url=base_url, epochs=epochs or 3, **training_arguments
+            )
         else:
             check_model_path(output)
             reader = open_reader(session, method, model=model, encoder=encoder, layers=layers, subject=subject)
-            reading = tasks.enter_context(session.progress.task("Reading questions", len(table.drafts)))
-            fitting = tasks.enter_context(session.progress.task("Cross-validating", folds))
-            trained = trained_on(
+            reading_task = tasks.enter_context(session.progress.task("Reading questions", len(table.drafts)))
+            fold_task = tasks.enter_context(session.progress.task("Cross-validating", folds))
+            training = fit_validator(
                 table,
                 reader,
                 precision=precision,
                 folds=folds,
                 seed=seed,
-                on_read=reading.advance,
-                on_fold=fitting.advance,
+                on_read=reading_task.advance,
+                on_fold=fold_task.advance,
             )
-            trained.validator.save(output)
-    threshold, refusal = trained.record.threshold, trained.refusal
+            training.validator.save(output)
+    threshold, refusal = training.record.threshold, training.refusal
 
     def report() -> Report:
         reasons = reason_figure([(table.name, table.drafts)])
         figure = reliability_plot(
-            "Do the probabilities mean what they say?", [("P(valid)", trained.scores.calibration)]
+            "Do the probabilities mean what they say?", [("P(valid)", training.scores.calibration)]
         )
-        sections = [Section("Figures", (*trained.scores.tables(), figure))]
+        sections = [Section("Figures", (*training.scores.tables(), figure))]
         sections += [] if reasons is None else [Section("Why questions were rejected", (reasons,))]
         lead = f"A validator trained on {table.name}, measured on passages that it was not trained on."
         return Report("Validator", lead, tuple(sections))
 
     return Shown(
-        {"validator": str(output), **trained.facts()},
-        [*trained.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
+        {"validator": str(output), **training.facts()},
+        [*training.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
         noted=(
             *skipped_note(table.skipped, "labelled row"),
             *(() if refusal is None else (f"No threshold: {refusal}",)),
@@ -178,19 +185,21 @@ def evaluate_validator(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Measure a validator on labelled questions it was not trained on.
+    """Measure a validator on labelled questions that it was not trained on.
 
     Args:
-        validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
-        labels: Drafts with expert decisions, a question table with Validation or valid, or pira_qa.csv.
-        field: Field of science in the prompts; by default climate science.
-        include_trained: Also score items of the training data.
-        limit: Number of items drawn at random; all by default.
-        seed: Seed of samples, splits, folds and resampling.
+        validator: Validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, the file of a trained validator, or one
+            for each kind of question as mcq=...,freeform=...
+        labels: Drafts with experts' decisions, a table of questions with a column Validation or valid, or Pira's
+            pira_qa.csv.
+        field: Field of science that the prompts name; by default climate science.
+        include_trained: Whether questions of the training data are scored as well.
+        limit: Number of items to draw at random; by default all are used.
+        seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
-        InputError: The validator or the labels cannot be read, or it was trained on all of them.
+        InputError: The validator or the labels cannot be read, or the validator was trained on all the questions.
         ModelError: A model cannot be loaded.
     """
     from climassay.generation.validation import ByKind, read_label_set
@@ -199,22 +208,29 @@ def evaluate_validator(
     labels = Path(labels)
     table = read_label_set(labels)
     with Session.opened(workspace) as session:
-        judge = _validator(session, validator, field)
-        single = judge.validators.values() if isinstance(judge, ByKind) else [judge]
-        records = [getattr(draft, "record", None) for draft in single]
-        known = [record.provenance for record in records if record is not None and not include_trained]
-        training_ids = {draft_id for provenance in known for draft_id in provenance.trained_on}
-        fresh = [example for example in table.drafts if example.draft.id not in training_ids]
-        if not fresh:
-            raise InputError(f"{judge.name} was trained on all questions of {labels}: measure it on others.")
-        trained_on = len(table.drafts) - len(fresh)
-        fresh = list(sample(fresh, limit, seed))
-        with session.progress.task(f"Asking {judge.name}", len(fresh)) as task:
-            scores = judge.score(fresh, seed=seed, on_judged=task.advance)
-    source = {"validator": judge.name, "file": str(labels), "sha256": table.sha256, "trained_on": trained_on}
+        loaded_validator = _load_validator(session, validator, field)
+        single_validators = (
+            loaded_validator.validators.values() if isinstance(loaded_validator, ByKind) else [loaded_validator]
+        )
+        records = [getattr(single_validator, "record", None) for single_validator in single_validators]
+        known_provenances = [record.provenance for record in records if record is not None and not include_trained]
+        training_ids = {draft_id for provenance in known_provenances for draft_id in provenance.trained_on}
+        unseen_examples = [example for example in table.drafts if example.draft.id not in training_ids]
+        if not unseen_examples:
+            raise InputError(f"{loaded_validator.name} was trained on all questions of {labels}: measure it on others.")
+        n_training_questions = len(table.drafts) - len(unseen_examples)
+        unseen_examples = list(sample(unseen_examples, limit, seed))
+        with session.progress.task(f"Asking {loaded_validator.name}", len(unseen_examples)) as task:
+            scores = loaded_validator.score(unseen_examples, seed=seed, on_judged=task.advance)
+    source = {
+        "validator": loaded_validator.name,
+        "file": str(labels),
+        "sha256": table.sha256,
+        "trained_on": n_training_questions,
+    }
     notes = [*skipped_note(table.skipped, "labelled row")]
-    if trained_on:
-        notes.append(f"{trained_on} questions left out: it was trained on them.")
+    if n_training_questions:
+        notes.append(f"{n_training_questions} questions left out: it was trained on them.")
     return Shown({**source, **asdict(scores)}, scores.tables(), noted=notes)
 
 
@@ -227,14 +243,15 @@ def apply_validator(
     field: str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Decide on drafts; drafts that were rejected before stay rejected.
+    """Accept or reject drafts with a validator; drafts that were rejected or failed earlier stay unchanged.
 
     Args:
-        validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, a trained file, or mcq=...,freeform=...
-        drafts: Drafts of climassay (JSON Lines).
-        output: File of the drafts with their decisions.
-        threshold: Minimum P(valid) to keep a draft; by default the validator's own, else 0.5.
-        field: Field of science in the prompts; by default climate science.
+        validator: Validator: prompted:MODEL, adapter:FOLDER, api:STATE.json, the file of a trained validator, or one
+            for each kind of question as mcq=...,freeform=...
+        drafts: File of drafts (JSON Lines).
+        output: File to which the drafts are written with their decisions; by default they are not saved.
+        threshold: Minimum P(valid) of an accepted draft; by default the validator's own threshold, or else 0.5.
+        field: Field of science that the prompts name; by default climate science.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -247,68 +264,72 @@ def apply_validator(
     output = None if output is None else Path(output)
     draft_list = list(generation.read_drafts(drafts))
     with Session.opened(workspace) as session:
-        judge = _validator(session, validator, field)
-        usable = sum(draft.usable for draft in draft_list)
-        with session.progress.task(f"Asking {judge.name}", usable) as task:
-            decided = validate(draft_list, judge, threshold, on_judged=task.advance)
+        loaded_validator = _load_validator(session, validator, field)
+        n_usable = sum(draft.usable for draft in draft_list)
+        with session.progress.task(f"Asking {loaded_validator.name}", n_usable) as task:
+            decided_drafts = validate(draft_list, loaded_validator, threshold, on_judged=task.advance)
     if output is not None:
-        generation.write_drafts(output, decided)
-    new = _newly_decided(draft_list, decided)
-    words = [draft.decisions[-1].accepted for draft in new]
+        generation.write_drafts(output, decided_drafts)
+    new_decisions = _select_newly_decided(draft_list, decided_drafts)
+    verdicts = [draft.decisions[-1].accepted for draft in new_decisions]
     counts = {
-        "kept": words.count(True),
-        "rejected": words.count(False),
-        "not judged": words.count(None) + usable - len(new),
-        "rejected or failed before": len(draft_list) - usable,
+        "kept": verdicts.count(True),
+        "rejected": verdicts.count(False),
+        "not judged": verdicts.count(None) + n_usable - len(new_decisions),
+        "rejected or failed before": len(draft_list) - n_usable,
     }
     rows = [
         {"id": draft.id, "accepted": draft.decisions[-1].accepted, "probability": draft.decisions[-1].score}
-        for draft in new
+        for draft in new_decisions
     ]
     cells = [(name, str(count)) for name, count in counts.items()]
     return Shown(
-        {"validator": judge.name, "counts": counts, "decisions": rows},
-        (Table.of(f"Decisions of {judge.name}", ("decision", "questions"), cells),),
+        {"validator": loaded_validator.name, "counts": counts, "decisions": rows},
+        (Table.of(f"Decisions of {loaded_validator.name}", ("decision", "questions"), cells),),
         rows,
         noted=() if output is None else (f"Written to {output}.",),
     )
 
 
 def show_validator(validator: Path | str) -> Shown:
-    """Show a trained validator's data, figures and threshold, without loading its model.
+    """Show a trained validator's training data, scores and threshold, without loading its model.
 
     Args:
-        validator: A trained validator: its file, adapter folder or state file.
+        validator: File, adapter folder or state file of the validator.
 
     Raises:
-        InputError: The file is not a trained validator.
+        InputError: The path is not that of a trained validator.
     """
     from climassay.generation.validation import read_training_record
     from climassay.generation.validation.labels import threshold_table
 
     validator = Path(validator)
     record = read_training_record(validator)
-    source = card(record.provenance)
+    source = provenance_data(record.provenance)
     facts = {**source.pop("settings"), **source}
-    rows = [(name.replace("_", " "), _words(value)) for name, value in facts.items() if value not in ("", (), None)]
+    rows = [
+        (name.replace("_", " "), _format_value(value)) for name, value in facts.items() if value not in ("", (), None)
+    ]
     threshold = [] if record.threshold is None else [threshold_table(record.threshold)]
     data = {"validator": str(validator), **facts, "threshold": record.threshold}
     return Shown(data, [Table.of(str(validator), ("", ""), rows, left=2), *threshold])
 
 
-def _validator(session: Session, name: str, field: str | None) -> "Validator":
+def _load_validator(session: Session, name: str, field: str | None) -> "Validator":
     from climassay.generation.validation import load_validator
 
     prompts = session.options.prompts
-    return load_validator(name, load=session.load, prompts=prompts, subject=_subject(field), store=session.activations)
+    return load_validator(
+        name, load=session.load, prompts=prompts, subject=_make_subject(field), store=session.activations
+    )
 
 
-def _newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list[Draft]":
+def _select_newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list[Draft]":
     return [new for old, new in zip(before, after, strict=True) if len(new.decisions) > len(old.decisions)]
 
 
-def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
-    """Return the server address and the model name for a fine-tuning job."""
+def _find_tuning_server(model: str, base_url: str | None) -> tuple[str | None, str]:
+    """Return the base URL and the model name (``openai:NAME``) for a fine-tuning job; None for the default URL."""
     provider, _, name = model.partition(":")
     if not is_served(model):
         raise InputError(f"A fine-tuning job needs a server's model: write openai:NAME, not {model}.")
@@ -318,16 +339,16 @@ def _server(model: str, base_url: str | None) -> tuple[str | None, str]:
     return find_server(provider, base_url).base_url, f"{OPENAI}:{name}"
 
 
-def _subject(field: str | None) -> "Subject":
+def _make_subject(field: str | None) -> "Subject":
     return generation.Subject() if field is None else generation.Subject(field=field)
 
 
-def _words(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value for display; lists and mappings are joined by commas."""
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_words(count)}" for name, count in value.items())
+        return ", ".join(f"{name} {_format_value(count)}" for name, count in value.items())
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_words, value))
+        return ", ".join(map(_format_value, value))
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
@@ -343,14 +364,14 @@ def apply_masker(
     glossary: Path | str | None = None,
     workspace: Place = None,
 ) -> Shown:
-    """Choose a term for every accepted cloze statement without one.
+    """Choose the term to mask in each accepted cloze statement that has none yet.
 
     Args:
-        masker: statistics or prompted:MODEL.
-        drafts: Drafts (JSONL).
-        output: File of the drafts with their terms.
-        model: Model for the masker 'prompted': local:NAME or openai:NAME.
-        glossary: File of preferred terms of the field, one per line.
+        masker: Way of choosing the term: statistics, or prompted:MODEL.
+        drafts: File of drafts (JSON Lines).
+        output: File to which the drafts are written with their terms.
+        model: Model of the masker ``prompted``, if the masker does not name it: local:NAME or openai:NAME.
+        glossary: File of the field's preferred terms, one per line.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -362,20 +383,24 @@ def apply_masker(
 
     drafts, output = Path(drafts), Path(output)
     glossary = None if glossary is None else Path(glossary)
-    before = list(generation.read_drafts(drafts))
-    if not before:
+    drafts_before = list(generation.read_drafts(drafts))
+    if not drafts_before:
         raise InputError(f"{drafts} holds no draft: there is nothing to mask.")
     with Session.opened(workspace) as session:
-        chooser = open_masker(
+        term_masker = open_masker(
             masker,
             model=None if model is None else session.load(model),
             glossary=() if glossary is None else read_glossary(glossary),
             prompts=session.options.prompts,
             load=session.load,
         )
-        after = mask(before, chooser)
-    generation.write_drafts(output, after)
-    new = [draft.decisions[-1].accepted for draft in _newly_decided(before, after)]
-    counts = {"masked": new.count(True), "no_term": new.count(False), "failed": new.count(None)}
-    words = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
-    return Shown({"drafts": output, **counts}, printed_lines=(f"{output}: {words}.",))
+        masked_drafts = mask(drafts_before, term_masker)
+    generation.write_drafts(output, masked_drafts)
+    new_decisions = [draft.decisions[-1].accepted for draft in _select_newly_decided(drafts_before, masked_drafts)]
+    counts = {
+        "masked": new_decisions.count(True),
+        "no_term": new_decisions.count(False),
+        "failed": new_decisions.count(None),
+    }
+    summary = f"{counts['masked']} masked, {counts['no_term']} without a term, {counts['failed']} failed"
+    return Shown({"drafts": output, **counts}, printed_lines=(f"{output}: {summary}.",))

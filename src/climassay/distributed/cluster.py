@@ -17,18 +17,19 @@ _CONNECT_SECONDS = 5.0
 _STARTS = 3
 """Maximum number of attempts to start Ray, whose processes must start within 30 seconds even on a busy machine."""
 _LEFT_IN = ("RAY_", "HF_", "HUGGING")
-"""Prefixes of environment variables that workers need to join the cluster and to download models, even if secret."""
+"""Prefixes of environment variables that workers keep even if they are secret, to join the cluster and download models.
+"""
 _STORE_BYTES = 512 * 1024 * 1024
 """Size of the object store of a cluster on this machine, in bytes; further objects are written to disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """Address of a cluster, and the number and size of its workers."""
+    """Address of a Ray cluster, and the number and size of its workers."""
 
     address: str = LOCAL
     """Address of a cluster's head (``HOST:PORT``), ``auto`` for the cluster of this machine, or ``local`` to start a
-    cluster on this machine for the duration of the command."""
+    cluster on this machine for the command."""
     workers: int | None = None
     """Number of worker processes, each with its own model; by default one per GPU, or one per CPU without GPUs."""
     gpus_per_worker: float | None = None
@@ -37,18 +38,18 @@ class ClusterOptions:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Number of workers, and resources of each."""
+    """Number of workers, and the resources of each."""
 
     workers: int
     cpus: int
-    """Number of CPUs, and of threads, of each worker."""
+    """Number of CPUs, and of threads, per worker."""
     gpus: float
-    """Number of GPUs of each worker, possibly a fraction."""
+    """Number of GPUs per worker, possibly a fraction."""
 
 
 @contextmanager
 def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
-    """Join or start a cluster, yield each worker's share, and leave the cluster afterwards.
+    """Join or start a cluster, yield the workers' number and resources, and leave the cluster afterwards.
 
     Raises:
         InputError: The address is malformed, no cluster answers there, or the cluster is too small for the workers.
@@ -74,7 +75,7 @@ def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
 
 
 def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share:
-    """Return the share of each worker in a cluster with the nodes from ``ray.nodes()``.
+    """Divide a cluster with the given nodes of ``ray.nodes()`` among workers.
 
     Raises:
         InputError: The cluster is too small.
@@ -170,7 +171,7 @@ def _start(ray: Any, options: ClusterOptions) -> None:
 
 @contextmanager
 def _secrets_hidden() -> Iterator[None]:
-    """Hide keys and passwords from Ray, then restore the environment.
+    """Remove keys and passwords from the environment while Ray starts.
 
     The processes of a cluster on this machine inherit the environment, and need none of its keys. Every user of an
     existing cluster can read the command lines of its jobs, even of old ones, which may contain passwords.

@@ -29,17 +29,17 @@ from climassay.models.contract import Encoder, Generator
 from climassay.models.local.cpu_settings import THREADS_VARIABLE
 
 ATTEMPTS = 3
-"""Maximum number of attempts at a job, which may itself crash its workers, before its requests fail."""
+"""Maximum number of attempts at a job before its requests fail; a job may itself crash its workers."""
 PATIENCE = 600.0
-"""Maximum number of seconds to wait for a worker to start or restart."""
+"""Maximum number of seconds to wait until a worker has started or restarted."""
 _PAUSE = 0.2
 
 
 class WorkerScheduler:
     """Scheduler that gives each worker one job at a time; used from one event loop only.
 
-    A worker becomes available when it answers after its start or restart. The other workers continue meanwhile, so that
-    a lost node slows the work down without stopping it.
+    A worker is available as soon as it answers after its start or restart. The other workers continue meanwhile, so
+    that a lost node slows the work down without stopping it.
     """
 
     def __init__(self, workers: Sequence[Any]) -> None:
@@ -51,9 +51,9 @@ class WorkerScheduler:
             self._expect(worker)
 
     async def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
-        """Run a job on a free worker, and again on another worker if it fails, ``ATTEMPTS`` times in all.
+        """Run a job on a free worker; if it fails, run it on another one, up to ``ATTEMPTS`` times in all.
 
-        Return a result with :attr:`JobResult.lost` if all attempts fail.
+        If all attempts fail, :attr:`JobResult.lost` of the result states the reason.
 
         Raises:
             ModelError: No worker is left.
@@ -124,7 +124,7 @@ async def _answered(worker: Any) -> str:
 
 
 def _sentence(error: BaseException) -> str:
-    """Return the last line of a Ray error, which follows the worker's traceback."""
+    """Return the last line of a Ray error, which comes after the worker's traceback."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 
@@ -139,18 +139,14 @@ Outcome = tuple[int, JobResult | BaseException]
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Numbers of jobs of one call that are scheduled together.
-
-    A Ray Data dataset takes seconds to start, whatever its size. The first jobs of a call therefore go directly to the
-    workers, which covers the many small calls of a debate. Later jobs are streamed if there are enough of them.
-    """
+    """Sizes of the batches into which the jobs of one call are divided for scheduling."""
 
     first: int = 64
-    """Maximum number of first jobs, which go directly to the workers."""
+    """Maximum number of jobs in the first batch, which go directly to the workers."""
     later: int = 512
-    """Maximum number of jobs of a dataset, whose requests and answers are in the cluster at the same time."""
+    """Maximum number of jobs in a later batch, whose requests and answers are in the cluster at the same time."""
     min_streamed: int = 128
-    """Minimum number of jobs for which a dataset is created."""
+    """Minimum number of jobs for which a Ray Data dataset is created."""
 
 
 class Worker:
@@ -171,7 +167,10 @@ class Worker:
         return __version__
 
     def do(self, spec: LoadSpec, job: RemoteCall) -> JobResult:
-        """Run a job on the model or encoder of a spec, loading it if necessary; return errors as a refused result."""
+        """Run a job on the model or encoder of ``spec``, loading it if necessary.
+
+        Errors that every worker would raise are returned as :attr:`JobResult.refusal`.
+        """
         try:
             spec = spec.resolved()
             if spec not in self._loaded:
@@ -195,8 +194,8 @@ class WorkerPool:
     """Pool of workers that load models and run jobs; opened by :func:`open_pool`.
 
     Args:
-        share: Number of workers, and resources of each.
-        windows: Numbers of jobs that are scheduled together.
+        share: Number of workers, and the resources of each.
+        windows: Sizes of the batches into which jobs are divided.
     """
 
     def __init__(self, share: Share, windows: Windows | None = None) -> None:
@@ -226,13 +225,13 @@ class WorkerPool:
     def load_model(
         self, name: str, options: ModelOptions = ModelOptions(), *, folder: Path | str | None = None
     ) -> Generator:
-        """Load a model, with the weights of a local model in the workers; see :func:`climassay.models.load_model`.
+        """Load a model, a local one into the workers; see :func:`climassay.models.load_model`.
 
-        Requests to a model behind a server are sent from this process: one client respects the server's rate limit,
-        has hundreds of concurrent requests, and its key stays on this machine.
+        Requests to a model behind a server are sent from this process: a single client respects the server's rate limit
+        and sends hundreds of requests concurrently, and its key stays on this machine.
 
         Raises:
-            InputError: The name or an option is not understood.
+            InputError: The name or an option is invalid.
             ModelError: A worker cannot find or load the model.
         """
         from climassay.models import load_model
@@ -279,7 +278,7 @@ class WorkerPool:
 
         Args:
             spec: Model or encoder of the jobs.
-            jobs: Jobs, read one window at a time.
+            jobs: Jobs, of which one batch is taken at a time.
 
         Yields:
             Index and result of each job, in order of completion. Closing the iterator abandons the running jobs.
@@ -302,7 +301,7 @@ class WorkerPool:
             worker.forget.remote(spec)
 
     def close(self) -> None:
-        """Cancel running jobs and end the workers."""
+        """Cancel running jobs, and end the workers."""
         import ray
 
         async def cancel_all() -> None:
@@ -351,8 +350,8 @@ class WorkerPool:
 class JobRelay:
     """Ray Data actor that passes streamed jobs to the workers and returns their results to the stream.
 
-    Ray Data's own actors end with every dataset, so that a model in them would be loaded for each call. The relay
-    computes nothing itself, and one relay keeps many workers busy.
+    Ray Data's own actors end with every dataset, so that they would load the model for each call. The relay computes
+    nothing itself, and one relay keeps many workers busy.
     """
 
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
@@ -372,7 +371,7 @@ class JobRelay:
 def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
     """Run jobs through a Ray Data pipeline; yield the index and result of each, in order of completion.
 
-    Each job is a block of the dataset. Ray Data starts no further jobs while results are not read, spills results to
+    Each job is a block of the dataset. Ray Data starts no further jobs while results are not taken, spills results to
     disk if the object store is full, and repeats running jobs if the relay is lost.
     """
     import logging
@@ -402,7 +401,7 @@ def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall])
 
 @contextmanager
 def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Iterator[WorkerPool]:
-    """Join or start a cluster, start workers in it, and end them with the context.
+    """Join or start a cluster and start workers in it; they end with the context.
 
     Raises:
         InputError: The cluster cannot be joined, or is too small.
@@ -422,7 +421,7 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
 
 
 def _with_absolute_paths(name: str) -> str:
-    """Return a ``local:`` name with absolute paths, since workers run in other folders."""
+    """Return a ``local:`` model name with absolute paths, since workers run in other folders."""
     prefix, _, rest = name.partition(":")
     model, mark, adapter = rest.partition(_ADAPTER_MARK)
     return f"{prefix}:{_absolute(model)}{mark}{_absolute(adapter)}"

@@ -26,7 +26,7 @@ _ERRORS: dict[str, type[ClimassayError]] = {
 class ModelArguments:
     """Name and options of a local model.
 
-    Specs are hashable, and a worker loads the model of equal specs once.
+    Instances are hashable, and a worker loads equal ones only once.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ModelArguments:
         return load_model(options.pop("name"), ModelOptions(**options))
 
     def resolved(self) -> "ModelArguments":
-        """Return the spec with this machine's default number format if it names none, so that both load one model."""
+        """Set the number format to this machine's default if it is None, so that both load the same model."""
         from climassay.models.local.loading import default_device, default_dtype
 
         return self if self.dtype else replace(self, dtype=default_dtype(self.device or default_device()))
@@ -57,7 +57,7 @@ class EncoderSpec:
 
     name: str
     threads: int | None = None
-    """Number of texts that one worker encodes concurrently."""
+    """Number of texts that each worker encodes concurrently."""
 
     def load(self) -> contract.Encoder:
         """Load the encoder."""
@@ -66,7 +66,7 @@ class EncoderSpec:
         return load_encoder(self.name, threads=self.threads)
 
     def resolved(self) -> "EncoderSpec":
-        """Return the spec unchanged, as it has no defaults that depend on the machine."""
+        """Return the arguments unchanged, since they have no defaults that depend on the machine."""
         return self
 
 
@@ -83,7 +83,7 @@ class EncoderInfo:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCall:
-    """Method call on a loaded model or encoder; ``info`` requests its description."""
+    """Call of a method of a loaded model or encoder; ``info`` requests its description."""
 
     method: Literal["info", "generate", "option_logprobs", "harvest", "encode"]
     items: Sequence[Any] = ()
@@ -104,15 +104,15 @@ class JobResult:
     result: Any = None
     """Return value of :meth:`RemoteCall.run`; None if the job has no result."""
     fingerprint: str = ""
-    """Fingerprint of the worker's model or encoder."""
+    """Fingerprint of the model or encoder in the worker."""
     passes: int = 0
     """Number of forward passes of the job; 0 if they are not counted."""
     tokens: int = 0
     """Number of tokens computed; 0 if they are not counted."""
     refusal: tuple[str, str] | None = None
-    """Class name and message of an error that every worker would raise; None if there was none."""
+    """Class name and message of an error that every worker would raise; otherwise None."""
     lost: str | None = None
-    """Reason why all attempts at the job failed; other jobs may succeed. None if the job did not fail."""
+    """Reason why all attempts at the job failed; other jobs may succeed. None if an attempt succeeded."""
 
     @classmethod
     def refused(cls, error: ClimassayError) -> "JobResult":
@@ -121,13 +121,13 @@ class JobResult:
         return cls(refusal=(kind, str(error)))
 
     def checked(self, fingerprint: str | None = None) -> "JobResult":
-        """Return this result unless the worker refused the job.
+        """Return this result, or raise the error for which the worker refused the job.
 
         Args:
             fingerprint: Required fingerprint of the worker's model; None if it is not known yet.
 
         Raises:
-            InputError, ModelError, MissingExtraError: The error that the worker raised.
+            InputError, ModelError, MissingExtraError: The worker raised this error.
             ModelError: The fingerprint differs.
         """
         if self.refusal is not None:
@@ -169,15 +169,15 @@ R = TypeVar("R", contract.GenerationRequest, contract.OptionRequest)
 A = TypeVar("A", contract.Completion, contract.OptionScores, contract.Activations)
 
 _AT_ONCE = {"cpu": 32, "cuda": 256}
-"""Maximum number of requests per job, by device: enough to fill a GPU, few enough to lose with a worker."""
+"""Maximum number of requests per job, by device: enough for a GPU, and few enough to be repeated if a worker is lost.
+"""
 
 
 class DistributedModel(DescribedModel):
     """Model that generates, scores options and computes hidden states in a pool of workers.
 
-    It has the name, the fingerprint and the prompts of the local model, so that both share records and activations.
-    Each request has its own seed, so that an answer does not depend on the worker. Answers arrive, and are recorded,
-    job by job.
+    Name, fingerprint and prompts are those of the local model, so that both share records and activations. Each request
+    has its own seed, so that an answer does not depend on the worker. Answers arrive, and are recorded, job by job.
     """
 
     def __init__(self, pool: JobRunner, spec: LoadSpec, name: str, info: ModelInfo) -> None:
@@ -192,23 +192,23 @@ class DistributedModel(DescribedModel):
 
     @property
     def requests_at_once(self) -> int:
-        """Requests per call that keep every worker busy; see :class:`climassay.models.contract.MultiWorkerModel`."""
+        """Number of requests per call that keeps all workers busy."""
         return 4 * self._pool.workers * self._max_requests
 
     def generate(
         self, requests: Sequence[contract.GenerationRequest], *, on_result: contract.CompletionCallback | None = None
     ) -> list[contract.Completion]:
-        """Answer every request, in order; see the contract.
+        """Return a completion for each request, in order; see :class:`climassay.models.contract.Generator`.
 
         Raises:
-            ModelError: No worker is left, or two of them have different weights.
+            ModelError: No worker is left, or two workers have different weights.
         """
         return self._ask("generate", requests, contract.Completion.failed, on_result)
 
     def option_logprobs(
         self, requests: Sequence[contract.OptionRequest], *, on_result: contract.ScoresCallback | None = None
     ) -> list[contract.OptionScores]:
-        """Score every request's options, in order; raise the errors of :meth:`generate`."""
+        """Return the scores of each request's options, in order; the errors are those of :meth:`generate`."""
         return self._ask("option_logprobs", requests, contract.OptionScores.failed, on_result)
 
     def harvest(
@@ -219,11 +219,11 @@ class DistributedModel(DescribedModel):
         token_budget: int | None = None,
         on_result: contract.ActivationsCallback | None = None,
     ) -> list[contract.Activations]:
-        """Compute hidden states at the last token of every option, float32 [options, layers, width]; see the contract.
+        """Return the hidden states at the last token of each option, float32 [options, layers, width].
 
         Raises:
-            ModelError: A layer does not exist, no worker is left, or two of them have different weights.
-            InputError: The token budget is less than 1, or no layer is asked for.
+            ModelError: A layer does not exist, no worker is left, or two workers have different weights.
+            InputError: The token budget is less than 1, or ``layers`` is empty.
         """
         options = {"layers": tuple(layers), "token_budget": token_budget}
         return self._ask("harvest", requests, contract.Activations.failed, on_result, options)
@@ -268,18 +268,18 @@ Vectors = NDArray[np.float32]
 
 @dataclass(slots=True)
 class _Chunk:
-    """Chunk of texts, partly encoded."""
+    """Chunk of texts that is being encoded."""
 
     number: int
     vectors: Vectors
     left: int
-    """Number of texts without a vector."""
+    """Number of texts of the chunk without a vector."""
 
 
 class DistributedEncoder:
     """Encoder that computes the vectors of a local encoder in a pool of workers.
 
-    It has the name and the fingerprint of the local encoder, so that collections made with either can be used with the
+    Name and fingerprint are those of the local encoder, so that collections made with one of them can be used with the
     other.
     """
 
@@ -297,7 +297,7 @@ class DistributedEncoder:
         """Encode texts to unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`.
 
         Raises:
-            ModelError: No worker is left, or a text could not be encoded by several workers in turn.
+            ModelError: No worker is left, or several workers failed to encode a text.
         """
         size = shares(len(texts), self._pool.workers, MAX_TEXTS)
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
@@ -308,12 +308,12 @@ class DistributedEncoder:
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], *, on_progress: Callable[[int], None] | None = None
     ) -> Iterator[tuple[int, Vectors]]:
-        """Yield the number and vectors of each chunk of passages.
+        """Yield the index and the vectors of each chunk of passages when they are finished.
 
         See :class:`~climassay.models.contract.StreamingEncoder`.
 
         Raises:
-            ModelError: No worker is left, or a text could not be encoded by several workers in turn.
+            ModelError: No worker is left, or several workers failed to encode a text.
         """
         return self._encoded(chunks, MAX_TEXTS, "passage", on_progress)
 
@@ -346,8 +346,8 @@ class DistributedEncoder:
 
 
 def shares(count: int, workers: int, max_size: int) -> int:
-    """Return the number of requests per job: a quarter of a worker's share, from 1 to ``max_size``.
+    """Return the number of requests per job: a quarter of the requests per worker, from 1 to ``max_size``.
 
-    Small jobs avoid that all workers wait for the last one.
+    Small jobs keep workers from waiting for the last one.
     """
     return max(1, min(max_size, -(-count // (4 * workers))))

@@ -327,7 +327,7 @@ def check_judge(
         items: Rated answers of :func:`read_ratings`.
         judge: Recorded judge.
         preferred: Pairs that people compared; if empty, preferences follow from people's ratings.
-        pairs: Maximum number of pairs of answers to compare in both orders, drawn by the seed.
+        pairs: Maximum number of pairs of answers to compare in both orders, drawn at random.
         seed: Seed of draws and bootstraps.
         on_step: Receives the name of each step as it begins.
 

@@ -57,7 +57,7 @@ from climassay.models.contract import (
     Sampling,
     Windowed,
     object_schema,
-    unwrapped,
+    unwrap_model,
 )
 from climassay.prompts import Prompt, RenderedPrompt, profile_of
 from climassay.questions import Question, QuestionType
@@ -242,7 +242,7 @@ def ask_mcq(
     """
     if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
-    if any(_by_text(scoring) for scoring in scorings) and isinstance(unwrapped(model), ConcurrentModel):
+    if any(_by_text(scoring) for scoring in scorings) and isinstance(unwrap_model(model), ConcurrentModel):
         names = " and ".join(filter(_by_text, scorings))
         raise ModelError(
             f"{names} needs log-probabilities of whole texts, which the chat server of {model.name} does not give: "

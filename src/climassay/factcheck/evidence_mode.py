@@ -14,7 +14,13 @@ from climassay.errors import InputError
 from climassay.factcheck.scales import Scale
 from climassay.io import find_column, parse_rows, read_bytes, require_column
 from climassay.metrics import EVIDENCE_COLUMNS, ClaimPassage, plain_text, read_passages
-from climassay.models.contract import PLACEHOLDERS, OptionRequest, OptionScorer, correction_of, option_probabilities
+from climassay.models.contract import (
+    PLACEHOLDERS,
+    OptionRequest,
+    OptionScorer,
+    compute_correction,
+    option_probabilities,
+)
 from climassay.prompts import Prompt, load_prompt
 
 PROMPT = "factcheck_evidence"
@@ -144,7 +150,7 @@ def check_with_evidence(
             [_label_request(prompt, scale, text, [text] * count) for count in counts for text in PLACEHOLDERS]
         )
         corrections = {
-            count: correction_of(blank_scores[index * n_placeholders : (index + 1) * n_placeholders])
+            count: compute_correction(blank_scores[index * n_placeholders : (index + 1) * n_placeholders])
             for index, count in enumerate(counts)
         }
     on_result = (lambda _, __: on_progress(1)) if on_progress else None

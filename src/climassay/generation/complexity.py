@@ -28,7 +28,7 @@ class Complexity(NamedTuple):
 
     sentences: int
     tokens_per_sentence: float
-    """Mean number of words and punctuation marks of the sentences."""
+    """Mean number of words and punctuation marks per sentence."""
     longest_sentence: int
     """Number of words and punctuation marks of the longest sentence."""
 
@@ -42,7 +42,12 @@ def measure_complexity(text: str) -> Complexity:
 
 
 def complexity_table(name: str, measures: Mapping[Stream, Sequence[Complexity]]) -> Table:
-    """Return a table of the mean measures of a dataset's questions by kind and level, with intervals over questions."""
+    """Return a table of the mean measures by kind and level, with 95% intervals over questions.
+
+    Args:
+        name: Name of the dataset.
+        measures: Measures of each accepted question, by kind and level.
+    """
     rows = []
     for stream in sorted(measures, key=lambda stream: (KINDS.index(stream.kind), LEVELS.index(stream.level))):
         estimates = mean_estimates([list(column) for column in zip(*measures[stream], strict=True)])

@@ -33,7 +33,7 @@ from climassay.reporting import (
 from climassay.reporting.results import Result
 from climassay.statistics import proportion
 
-STEP_WORDS = {
+STEP_LABELS = {
     "write": "writing",
     "evolve": "evolving",
     "screen": "screening",
@@ -54,15 +54,15 @@ class DatasetStats:
     name: str
     streams: dict[Stream, StreamCounts] = field(default_factory=dict)
     reasons: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    """Number of rejected drafts by kind, by (step, reason)."""
+    """For each (step, reason): number of rejected drafts by kind."""
     failures: Counter[str] = field(default_factory=Counter)
-    """Number of drafts that were never written, by error."""
+    """Number of drafts that were not written because the model call failed, by error."""
     books: dict[str, Counter[Stream]] = field(default_factory=dict)
-    """Number of accepted questions by stream, by title of the source."""
+    """For each source, by title: number of accepted questions by stream."""
     sections: dict[str, set[str]] = field(default_factory=dict)
-    """Sections with an accepted question, by title of the source."""
+    """For each source, by title: sections with an accepted question."""
     complexity: dict[Stream, list[Complexity]] = field(default_factory=dict)
-    """Syntactic measures of each accepted question, by stream."""
+    """For each stream: syntactic measures of every accepted question."""
 
     @property
     def accepted(self) -> int:
@@ -92,46 +92,51 @@ def dataset_stats(name: str, stored_drafts: Iterable[StoredDraft]) -> DatasetSta
 
 
 def stats_tables(stats: DatasetStats) -> list[Table]:
-    """Return yield, reasons, sources and complexity as tables, without empty tables."""
+    """Return tables of yield, reasons for rejection, sources and complexity; empty tables are omitted."""
     streams = sorted(stats.streams, key=lambda stream: (KINDS.index(stream.kind), LEVELS.index(stream.level)))
     all_counts = stats.streams.values()
     n_drafts, n_failed = sum(counts.drafts for counts in all_counts), sum(counts.failed for counts in all_counts)
     total = StreamCounts(n_drafts, stats.accepted, n_failed)
     rows: list[tuple[str, ...]] = []
-    named = [(stream.kind, str(stream.level), stats.streams[stream]) for stream in streams]
-    for kind, level, counts in (*named, ("all", "", total)):
+    counts_by_level = [(stream.kind, str(stream.level), stats.streams[stream]) for stream in streams]
+    for kind, level, counts in (*counts_by_level, ("all", "", total)):
         n_rejected = counts.drafts - counts.failed - counts.accepted
-        share = ("-", "-")
+        yield_cells = ("-", "-")
         if counts.drafts:
             estimate = proportion(counts.accepted, counts.drafts)
             low, high = estimate.interval
-            share = (f"{100 * estimate.value:.1f}%", f"{100 * low:.1f} to {100 * high:.1f}")
-        rows.append((kind, level, *map(str, (counts.drafts, counts.failed, n_rejected, counts.accepted)), *share))
+            yield_cells = (f"{100 * estimate.value:.1f}%", f"{100 * low:.1f} to {100 * high:.1f}")
+        rows.append((kind, level, *map(str, (counts.drafts, counts.failed, n_rejected, counts.accepted)), *yield_cells))
     yields = Table.of(
         f"{stats.name}: yield",
         ("kind", "level", "drafts", "failed", "rejected", "accepted", "yield", "95% interval"),
         rows,
         left=2,
         strong=(len(rows) - 1,),
-        note="Yield: accepted share of all drafts, with its Wilson interval. The next run repeats failed drafts.",
+        note="Yield: proportion of accepted drafts, with its Wilson interval. The next run repeats failed drafts.",
     )
-    kinds = _kinds(stats)
+    kinds = _list_kinds(stats)
     reasons = Table.of(
         f"{stats.name}: why drafts were rejected",
         ("step", "reason", *kinds, "all"),
         [
-            (STEP_WORDS.get(step, step), reason, *(str(counts[kind]) for kind in kinds), str(counts.total()))
-            for (step, reason), counts in _reasons(stats)
+            (STEP_LABELS.get(step, step), reason, *(str(counts[kind]) for kind in kinds), str(counts.total()))
+            for (step, reason), counts in _sort_reasons(stats)
         ],
         left=2,
         note="Each draft counts once, under the first rejection; an expert's decision overrides all others.",
     )
-    filled = [stream for stream in streams if stats.streams[stream].accepted]
+    accepted_streams = [stream for stream in streams if stats.streams[stream].accepted]
     sources = Table.of(
         f"{stats.name}: accepted questions by source",
-        ("source", *(stream.name for stream in filled), "all", "sections"),
+        ("source", *(stream.name for stream in accepted_streams), "all", "sections"),
         [
-            (book, *(str(counts[stream]) for stream in filled), str(counts.total()), str(len(stats.sections[book])))
+            (
+                book,
+                *(str(counts[stream]) for stream in accepted_streams),
+                str(counts.total()),
+                str(len(stats.sections[book])),
+            )
             for book, counts in sorted(stats.books.items(), key=lambda entry: (-entry[1].total(), entry[0]))
         ],
     )
@@ -139,19 +144,19 @@ def stats_tables(stats: DatasetStats) -> list[Table]:
     return [table for table in (yields, reasons, sources, complexity) if table.rows]
 
 
-def _kinds(stats: DatasetStats) -> list[Kind]:
+def _list_kinds(stats: DatasetStats) -> list[Kind]:
     return [kind for kind in KINDS if any(stream.kind == kind for stream in stats.streams)]
 
 
-def _reasons(stats: DatasetStats) -> list[tuple[tuple[str, str], Counter[str]]]:
-    """Return (step, reason) with the number of rejected drafts by kind, the most frequent first."""
+def _sort_reasons(stats: DatasetStats) -> list[tuple[tuple[str, str], Counter[str]]]:
+    """Return the counts of ``stats.reasons``, the most frequent reason first."""
     return sorted(stats.reasons.items(), key=lambda entry: (-entry[1].total(), entry[0]))
 
 
 def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
-    """Return charts of accepted questions by source and level, and of rejections by reason (ClimaQA, Figure 7)."""
+    """Return charts of accepted questions by source and by level, and of rejections by reason (ClimaQA, Figure 7)."""
     figures: list[StackedBars | DotPlot] = []
-    kinds = _kinds(stats)
+    kinds = _list_kinds(stats)
     if stats.books:
         shades = {kind: 1.0 - 0.5 * min(1.0, index / 2) for index, kind in enumerate(KINDS)}
         bars = []
@@ -171,11 +176,11 @@ def stats_figures(stats: DatasetStats) -> list[StackedBars | DotPlot]:
     if stats.reasons:
         n_written = sum(counts.drafts - counts.failed for counts in stats.streams.values())
         dots = []
-        for (step, reason), by_kind in _reasons(stats):
-            share = proportion(by_kind.total(), n_written)
-            dots.append(Dot(reason, STEP_WORDS.get(step, step), share.value, *share.interval))
+        for (step, reason), counts_by_kind in _sort_reasons(stats):
+            estimate = proportion(counts_by_kind.total(), n_written)
+            dots.append(Dot(reason, STEP_LABELS.get(step, step), estimate.value, *estimate.interval))
         note = f"Of {n_written} drafts that were written; each is counted under its first rejection."
-        figures.append(DotPlot("Why drafts were rejected", tuple(dots), "share of the drafts", note))
+        figures.append(DotPlot("Why drafts were rejected", tuple(dots), "proportion of drafts", note))
     return figures
 
 
@@ -186,22 +191,22 @@ def dataset_report(
     *,
     limit: int = MAX_REPORTED_DRAFTS,
 ) -> Report:
-    """Return a report with the counts and the first drafts: wording, passages and decisions of each.
+    """Return a report with the counts, and with the wording, passages and decisions of the first drafts.
 
     Args:
         stats: Counts of the dataset.
         stored_drafts: All drafts of the dataset.
         facts: Names and values that describe how the drafts were made.
-        limit: Maximum number of listed drafts.
+        limit: Maximum number of drafts in the report.
     """
     n_drafts = sum(counts.drafts for counts in stats.streams.values())
     lead = f"{counted(stats.accepted, 'accepted question')} of {counted(n_drafts, 'draft')}."
-    listed = stored_drafts[:limit]
-    passages = {stored.draft.main.id: stored.draft.main for stored in listed}
+    reported_drafts = stored_drafts[:limit]
+    passages = {stored.draft.main.id: stored.draft.main for stored in reported_drafts}
     indices = {passage_id: index for index, passage_id in enumerate(passages)}
     answers = AnswerTables(
         "Drafts and the decisions on them",
-        tuple(_answered_question(stored, indices[stored.draft.main.id]) for stored in listed),
+        tuple(_to_report_row(stored, indices[stored.draft.main.id]) for stored in reported_drafts),
         tuple(SourceText(passage.citation, passage.text) for passage in passages.values()),
         f"The first {limit} of {len(stored_drafts):,} drafts." if len(stored_drafts) > limit else "",
         total=len(stored_drafts),
@@ -214,8 +219,8 @@ def dataset_report(
     return Report(f"Dataset {stats.name}", lead, (yields, *origin, Section("Drafts", (answers,))))
 
 
-def _answered_question(stored: StoredDraft, source_index: int) -> AnsweredQuestion:
-    """Return a draft as a row of the report; ``source_index`` is the index of its main passage."""
+def _to_report_row(stored: StoredDraft, source_index: int) -> AnsweredQuestion:
+    """Convert a draft to a row of the report; ``source_index`` is the index of its main passage in the report."""
     draft, wording = stored.draft, stored.draft.wording
     rows = []
     if draft.error is not None:
@@ -225,7 +230,7 @@ def _answered_question(stored: StoredDraft, source_index: int) -> AnsweredQuesti
         verdict = f"{verdict}: {decision.reason}" if decision.reason else verdict
         rows.append(
             AnswerRow(
-                group=STEP_WORDS.get(decision.step, decision.step),
+                group=STEP_LABELS.get(decision.step, decision.step),
                 label=decision.by,
                 text=f"{verdict}. {decision.detail}" if decision.detail else verdict,
                 scores=("" if decision.score is None else f"{decision.score:.2f}",),
@@ -252,7 +257,7 @@ def _answered_question(stored: StoredDraft, source_index: int) -> AnsweredQuesti
 
 @dataclass(frozen=True, slots=True)
 class Dataset(Result):
-    """The drafts of a dataset and their counts; a sequence of the accepted drafts."""
+    """The drafts of a dataset and their counts; iteration and indexing give the accepted drafts."""
 
     rests_on_calls = False
 
@@ -261,7 +266,12 @@ class Dataset(Result):
 
     @classmethod
     def of(cls, store: DatasetStore, name: str, **fields: Any) -> Self:
-        """Read a dataset; ``fields`` are those of the subclass.
+        """Load a dataset.
+
+        Args:
+            store: Store with the dataset.
+            name: Name of the dataset.
+            fields: Values of the fields that a subclass adds.
 
         Raises:
             InputError: There is no such dataset.
@@ -284,7 +294,7 @@ class Dataset(Result):
         return self.drafts[index]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return yield, reasons for rejection, sources, and the measures of complexity of each accepted question."""
+        """Return all counts and the measures of complexity as JSON-serialisable values."""
         stats = self.stats
 
         def by_stream(counts: Mapping[Stream, Any]) -> dict[str, Any]:
@@ -314,11 +324,11 @@ class Dataset(Result):
         }
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per accepted question, without empty fields."""
+        """Return one row per accepted question; empty fields are omitted."""
         return [{key: value for key, value in asdict(draft.as_question()).items() if value} for draft in self.drafts]
 
     def tables(self) -> list[Table]:
-        """Return yield, reasons, sources and complexity as tables."""
+        """Return tables of yield, reasons for rejection, sources and complexity."""
         return stats_tables(self.stats)
 
     def report(self) -> Report:
@@ -337,7 +347,7 @@ class GeneratedDataset(Dataset):
     run: str
 
     def streams(self) -> list[dict[str, Any]]:
-        """Return one row per kind and level: requested and accepted questions, drafts, and why it ended early."""
+        """Return one row per kind and level: its counts, and why generation ended early, if it did."""
         counts = self.pipeline.counts
         return [
             {
@@ -353,7 +363,7 @@ class GeneratedDataset(Dataset):
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the results of the run."""
+        """Return the run's id, counts, usage and sources as JSON-serialisable values."""
         return {
             "run": self.run,
             "dataset": self.pipeline.dataset,
@@ -364,7 +374,7 @@ class GeneratedDataset(Dataset):
         }
 
     def notes(self) -> Iterator[str]:
-        """Yield why streams ended early, and the usage of the run."""
+        """Yield sentences on streams that ended early, and one on the usage of the run."""
         for reason in dict.fromkeys(self.pipeline.ended.values()):
             names = ", ".join(stream.name for stream, why in self.pipeline.ended.items() if why == reason)
             yield f"{names} ended early: {reason.rstrip('.')}."
@@ -378,7 +388,9 @@ class GeneratedDataset(Dataset):
     def failure(self) -> NoAnswerError | None:
         """Return an error if drafts were requested and every call failed, else None."""
         all_counts = self.pipeline.counts.values()
-        if any(counts.drafts > counts.failed for counts in all_counts) or not any(c.failed for c in all_counts):
+        if any(counts.drafts > counts.failed for counts in all_counts) or not any(
+            counts.failed for counts in all_counts
+        ):
             return None
         error = next(iter(self.stats.failures.most_common(1)), ("", 0))[0].rstrip(".")
         return NoAnswerError(f"No question was written, because every model call failed: {error}.")
@@ -386,23 +398,23 @@ class GeneratedDataset(Dataset):
 
 @dataclass(frozen=True, slots=True)
 class ScreenedDrafts(Result):
-    """Drafts with the decisions of screening."""
+    """Drafts of a file with the decisions of the screening checks."""
 
     rests_on_calls = False
 
     file: str
     drafts: Sequence[Draft]
     skipped: tuple[str, ...] = ()
-    """One sentence for each row of the file that was left out."""
+    """One sentence for each row of the file that was skipped."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return counts of drafts, of failures, and of the drafts that each check rejected."""
-        written = [draft for draft in self.drafts if draft.error is None]
+        """Return the numbers of drafts, of failures, and of drafts that each check rejected."""
+        written_drafts = [draft for draft in self.drafts if draft.error is None]
         return {
             "file": self.file,
             "drafts": len(self.drafts),
-            "failed": len(self.drafts) - len(written),
-            "rejected": sum(draft.rejection is not None for draft in written),
+            "failed": len(self.drafts) - len(written_drafts),
+            "rejected": sum(draft.rejection is not None for draft in written_drafts),
             "checks": check_counts(self.drafts),
         }
 
@@ -423,6 +435,6 @@ class ScreenedDrafts(Result):
         return (screening_table(self.drafts),)
 
     def notes(self) -> Iterator[str]:
-        """Yield the rows that were left out."""
+        """Yield a sentence for each row that was skipped."""
         for sentence in self.skipped:
-            yield f"Left out: {sentence}"
+            yield f"Skipped: {sentence}"

@@ -23,7 +23,7 @@ from climassay.records.identity import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
 EXPERTS = "experts:"
-"""Prefix of the keys of decisions computed from experts' labels; see :mod:`climassay.generation.annotation`."""
+"""Prefix for the keys of decisions that follow from experts' labels; see :mod:`climassay.generation.annotation`."""
 
 metadata = sa.MetaData()
 
@@ -66,13 +66,13 @@ decisions = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class StoredDraft:
-    """A draft and its seed passage in the plan of its dataset."""
+    """A draft with the position of its seed passage."""
 
     draft: Draft
     book: str
     """Document id of the main passage."""
     number: int
-    """Number of the seed passage in the book's order, in the draft's stream."""
+    """Index of the seed passage in the order in which the draft's stream uses the book's passages."""
 
     @property
     def stream(self) -> Stream:
@@ -89,13 +89,13 @@ class StoredDraft:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSummary:
-    """Counts of a dataset."""
+    """Name, age and counts of a dataset."""
 
     name: str
     made_at: float
     """Time of creation in seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
-    """Number of drafts by state, including later decisions."""
+    """Number of drafts by their current state."""
 
 
 class DatasetStore:
@@ -114,19 +114,19 @@ class DatasetStore:
         text = canonical_json(recipe)
         row = {"name": name, "recipe": text, "made_at": time.time()}
         self._database.write(lambda connection: self._database.insert_new(connection, datasets, [row]))
-        changed = sorted(_differing_entries(self.recipe(name), json.loads(text)))
-        if changed:
+        differing_entries = sorted(_find_differing_entries(self.recipe(name), json.loads(text)))
+        if differing_entries:
             raise InputError(
-                f"The dataset {name} was started with another recipe; these entries differ: {', '.join(changed)}. "
-                "Give the new dataset another name."
+                f"The dataset {name} was started with another recipe; these entries differ: "
+                f"{', '.join(differing_entries)}. Give the new dataset another name."
             )
 
     def __contains__(self, name: str) -> bool:
-        """Return whether there is a dataset of this name."""
+        """Return whether there is a dataset with this name."""
         return self._database.first(sa.select(datasets.c.name).where(datasets.c.name == name)) is not None
 
     def recipe(self, name: str) -> dict[str, Any]:
-        """Return the recipe entries that a dataset was begun with.
+        """Return the entries of the recipe with which a dataset was begun.
 
         Raises:
             InputError: There is no such dataset.
@@ -139,7 +139,7 @@ class DatasetStore:
         return result
 
     def save(self, name: str, stored_drafts: Sequence[StoredDraft]) -> None:
-        """Store drafts in one transaction at the end of the dataset; a draft of a known id is replaced in its place."""
+        """Append drafts to a dataset in one transaction; a draft with the id of a stored one replaces it in place."""
         rows: list[dict[str, Any]] = [
             {
                 "dataset": name,
@@ -156,14 +156,14 @@ class DatasetStore:
 
         def write(connection: sa.Connection) -> None:
             in_dataset = drafts.c.dataset == name
-            last = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(in_dataset)).scalar()
+            last_ordinal = connection.execute(sa.select(sa.func.max(drafts.c.ordinal)).where(in_dataset)).scalar()
             ordinals = self._ordinals_by_id(connection, name, [row["id"] for row in rows])
-            new_ordinals = count(0 if last is None else last + 1)
+            new_ordinals = count(0 if last_ordinal is None else last_ordinal + 1)
             new_rows = []
             for row in rows:
                 if row["id"] in ordinals:
-                    changed = row | {"ordinal": ordinals[row["id"]]}
-                    connection.execute(drafts.update().where(in_dataset, drafts.c.id == row["id"]).values(changed))
+                    values = row | {"ordinal": ordinals[row["id"]]}
+                    connection.execute(drafts.update().where(in_dataset, drafts.c.id == row["id"]).values(values))
                 else:
                     new_rows.append(row | {"ordinal": next(new_ordinals)})
             self._database.insert_new(connection, drafts, new_rows)
@@ -180,31 +180,31 @@ class DatasetStore:
         return results
 
     def stored_drafts(self, name: str) -> Iterator[StoredDraft]:
-        """Yield all drafts of a dataset in the pipeline's order, including later decisions.
+        """Yield all drafts of a dataset in the order of generation, with the decisions that were made later.
 
         Raises:
             InputError: There is no such dataset.
         """
         self.recipe(name)
-        last = -1
+        last_ordinal = -1
         while True:
             query = (
                 sa.select(drafts)
-                .where(drafts.c.dataset == name, drafts.c.ordinal > last)
+                .where(drafts.c.dataset == name, drafts.c.ordinal > last_ordinal)
                 .order_by(drafts.c.ordinal)
                 .limit(KEYS_PER_QUERY)
             )
             with self._database.read() as connection:
                 rows = connection.execute(query).all()
-                later = _later_decisions(connection, name, [row.id for row in rows])
+                later_decisions = _load_later_decisions(connection, name, [row.id for row in rows])
             if not rows:
                 return
             for row in rows:
-                yield StoredDraft(_draft_with_decisions(row.body, later.get(row.id, ())), row.book, row.number)
-            last = rows[-1].ordinal
+                yield StoredDraft(_restore_draft(row.body, later_decisions.get(row.id, ())), row.book, row.number)
+            last_ordinal = rows[-1].ordinal
 
     def drafts(self, name: str) -> Iterator[Draft]:
-        """Yield all drafts of a dataset in the pipeline's order, including later decisions."""
+        """Yield all drafts of a dataset in the order of generation, with the decisions that were made later."""
         return (stored.draft for stored in self.stored_drafts(name))
 
     def list(self) -> list[DatasetSummary]:
@@ -214,43 +214,43 @@ class DatasetStore:
             counts = connection.execute(
                 sa.select(drafts.c.dataset, drafts.c.state, sa.func.count()).group_by(drafts.c.dataset, drafts.c.state)
             ).all()
-            later = (
+            later_decisions = (
                 sa.select(decisions.c.dataset, decisions.c.draft, decisions.c.body, drafts.c.state)
                 .join(drafts, sa.and_(drafts.c.dataset == decisions.c.dataset, drafts.c.id == decisions.c.draft))
                 .where(drafts.c.state != "failed")
                 .order_by(decisions.c.made_at, decisions.c.key)
             )
-            overruled: dict[tuple[str, str], tuple[str, State]] = {}
-            for row in connection.execute(later):
+            state_changes: dict[tuple[str, str], tuple[str, State]] = {}
+            for row in connection.execute(later_decisions):
                 decision = json.loads(row.body)["decision"]
                 if decision["step"] == "expert" and decision["accepted"] is not None:
                     state: State = "accepted" if decision["accepted"] else "rejected"
-                    overruled[row.dataset, row.draft] = (row.state, state)
+                    state_changes[row.dataset, row.draft] = (row.state, state)
         states: dict[str, Counter[str]] = {}
-        for name, before, n_drafts in counts:
-            states.setdefault(name, Counter())[before] = n_drafts
-        for (name, _), (before, after) in overruled.items():
-            states[name][before] -= 1
-            states[name][after] += 1
+        for name, stored_state, n_drafts in counts:
+            states.setdefault(name, Counter())[stored_state] = n_drafts
+        for (name, _), (stored_state, new_state) in state_changes.items():
+            states[name][stored_state] -= 1
+            states[name][new_state] += 1
         rows = sorted(rows, key=lambda row: (-row.made_at, row.name))
         return [DatasetSummary(row.name, row.made_at, dict(+states.get(row.name, Counter()))) for row in rows]
 
 
 def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:
-    """Return drafts by id, including later decisions except the outcome of experts' labels."""
+    """Return drafts by id as they were before annotation: without the decisions that follow from experts' labels."""
     results: dict[str, Draft] = {}
     for chunk in chunks(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
-        later = _later_decisions(connection, name, chunk, without=EXPERTS)
+        later_decisions = _load_later_decisions(connection, name, chunk, excluded_prefix=EXPERTS)
         for row in connection.execute(query):
-            results[row.id] = _draft_with_decisions(row.body, later.get(row.id, ()))
+            results[row.id] = _restore_draft(row.body, later_decisions.get(row.id, ()))
     return results
 
 
-def _later_decisions(
-    connection: sa.Connection, name: str, ids: Sequence[str], without: str = ""
+def _load_later_decisions(
+    connection: sa.Connection, name: str, ids: Sequence[str], excluded_prefix: str = ""
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return bodies of later decisions by draft id, oldest first, except those whose key begins with ``without``."""
+    """Return the bodies of later decisions by draft id, oldest first, except those with a prefix of the key."""
     query = (
         sa.select(decisions.c.draft, decisions.c.key, decisions.c.body)
         .where(decisions.c.dataset == name, decisions.c.draft.in_(ids))
@@ -258,24 +258,25 @@ def _later_decisions(
     )
     results: dict[str, list[dict[str, Any]]] = {}
     for row in connection.execute(query):
-        if not (without and row.key.startswith(without)):
+        if not (excluded_prefix and row.key.startswith(excluded_prefix)):
             results.setdefault(row.draft, []).append(json.loads(row.body))
     return results
 
 
-def _draft_with_decisions(body: str, later: Sequence[Mapping[str, Any]]) -> Draft:
-    """Return a stored draft with its later decisions and wording."""
+def _restore_draft(body: str, later_decisions: Sequence[Mapping[str, Any]]) -> Draft:
+    """Restore a draft from its stored body, with the decisions and wordings that were stored later."""
     row = json.loads(body)
-    for entry in later:
+    for entry in later_decisions:
         row["decisions"].append(entry["decision"])
         row["wording"] = entry["wording"] or row["wording"]
     return draft_from_row(row)
 
 
-def _differing_entries(first: Any, second: Any, prefix: str = "") -> Iterator[str]:
+def _find_differing_entries(first: Any, second: Any, prefix: str = "") -> Iterator[str]:
     """Yield the dotted names of the entries in which two nested mappings differ."""
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         for name in {*first, *second}:
-            yield from _differing_entries(first.get(name), second.get(name), f"{prefix}.{name}" if prefix else name)
+            entry = f"{prefix}.{name}" if prefix else name
+            yield from _find_differing_entries(first.get(name), second.get(name), entry)
     elif first != second:
         yield prefix

@@ -19,12 +19,12 @@ from climassay.reporting.results import write_rows
 from climassay.settings import settings
 
 DraftStep = Literal["write", "evolve", "screen", "consistency", "expert", "validate", "mask", "deduplicate"]
-"""Step of the pipeline that makes a decision, in the pipeline's order."""
+"""Step of the pipeline that made a decision; the names are in the order of the steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePassage:
-    """A passage that a question was written from."""
+    """A passage from which a question was written."""
 
     id: str
     text: str
@@ -34,11 +34,11 @@ class SourcePassage:
     section: str = ""
     """Headings of the section, outermost first, joined by `` > ``."""
     citation: str = ""
-    """Document, section and pages in words."""
+    """Reference for readers: document, section and pages."""
     url: str | None = None
     licence: str | None = None
     similarity: float | None = None
-    """Cosine to the main passage; None for the main passage itself."""
+    """Cosine similarity to the main passage; None for the main passage itself."""
 
     @property
     def source(self) -> str:
@@ -47,7 +47,7 @@ class SourcePassage:
 
     @classmethod
     def of(cls, passage: Passage, similarity: float | None = None) -> "SourcePassage":
-        """Return the source of a question for a collection's passage."""
+        """Create a source passage from a passage of a collection."""
         return cls(
             id=passage.id,
             text=passage.text,
@@ -63,7 +63,7 @@ class SourcePassage:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Model, prompts and seed that a draft can be generated again from."""
+    """Model, prompts and seed with which a draft was generated, so that it can be generated again."""
 
     model: str
     """Name of the model, as in ``--model``."""
@@ -74,17 +74,17 @@ class Origin:
     seed: int
     """Sampling seed of the last request."""
     evolved_from: "Wording | None" = None
-    """Base question that this question was evolved from."""
+    """Base question from which this question was evolved; None for a base question."""
     dtype: str = ""
     """Number format of a local model; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The words of a question."""
+    """The text of a question, its answer and its options."""
 
     question: str
-    """Question; for cloze the whole statement without a gap."""
+    """Question; for cloze, the complete statement without a gap."""
     answer: str = ""
     """Correct option (mcq), one or two sentences (freeform), or masked term (cloze; empty until it is chosen)."""
     options: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class Decision:
     by: str
     """Name of the check, the model or the annotator."""
     accepted: bool | None
-    """Whether the draft is accepted; None if undecided: a failed call or an abstention."""
+    """Whether the draft is accepted; None if the call failed or the decider abstained."""
     reason: str = ""
     """Short name of the fault, for counting; empty if accepted."""
     detail: str = ""
@@ -114,7 +114,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A generated question, or a failure to generate one."""
+    """A generated question with all decisions on it, or the error if generation failed."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
@@ -131,16 +131,16 @@ class Draft:
     decisions: tuple[Decision, ...] = ()
     """Decisions in the order in which they were made; none is ever removed."""
     error: str | None = None
-    """Error of the failed call; the next run repeats such a draft."""
+    """Error of the model call, if it failed; the next run generates the draft again."""
 
     @property
     def type(self) -> QuestionType:
-        """Question type of the draft's kind."""
+        """Question type that corresponds to ``kind``."""
         return TYPES[self.kind]
 
     @property
     def content(self) -> Content:
-        """Wording as the argument of the question type's methods."""
+        """Current wording in the form that the methods of the question type take."""
         return Content(self.wording.question, self.wording.answer, self.wording.options, self.wording.correct)
 
     @property
@@ -155,9 +155,9 @@ class Draft:
 
     @property
     def rejection(self) -> Decision | None:
-        """Decision that rejects the draft, or None.
+        """Decision that rejects the draft; None if it is accepted.
 
-        The latest expert decision overrides all others; without one the first rejection counts.
+        The latest decision of an expert overrides all others. Without one the first rejection counts.
         """
         for decision in reversed(self.decisions):
             if decision.step == "expert" and decision.accepted is not None:
@@ -166,27 +166,27 @@ class Draft:
 
     @property
     def written(self) -> bool:
-        """Whether the draft has a wording: the call succeeded, and its reply could be parsed."""
+        """Whether the draft has a wording, because the call succeeded and its reply could be parsed."""
         return self.error is None and not any(
             decision.step in ("write", "evolve") and decision.accepted is False for decision in self.decisions
         )
 
     @property
     def usable(self) -> bool:
-        """Whether the draft was written and is not rejected."""
+        """Whether the draft has a wording and is not rejected."""
         return self.error is None and self.rejection is None
 
     def with_decisions(self, *decisions: Decision) -> "Draft":
-        """Return the draft with further decisions."""
+        """Return a copy of the draft with additional decisions."""
         return replace(self, decisions=(*self.decisions, *decisions))
 
     def with_wording(self, wording: Wording, decision: Decision) -> "Draft":
-        """Return the draft with another wording, and with the decision that replaced the current one."""
+        """Return a copy of the draft with a new wording, and with the decision that changed it."""
         decision = replace(decision, replaced=self.wording)
         return replace(self, wording=wording, decisions=(*self.decisions, decision))
 
     def as_question(self) -> Question:
-        """Return the benchmark question; in a cloze statement a gap replaces the first occurrence of the term.
+        """Convert the draft to a benchmark question; in a cloze statement a gap replaces the term's first occurrence.
 
         Raises:
             InputError: The draft has no wording, or is a cloze statement without a term or without that term.
@@ -213,9 +213,9 @@ class Draft:
 def apply_where(
     condition: Callable[[Draft], bool], step: Callable[[list[Draft]], Sequence[Draft]], drafts: Sequence[Draft]
 ) -> list[Draft]:
-    """Apply a step to the drafts that meet a condition, and return all drafts in their order.
+    """Apply a step to the drafts that meet a condition, and return all drafts in the same order.
 
-    The step is not called if no draft meets the condition.
+    If no draft meets the condition, the step is not called.
     """
     results = list(drafts)
     indices = [index for index, draft in enumerate(drafts) if condition(draft)]
@@ -229,15 +229,15 @@ HYPHENS = "‐‑-"
 
 
 def is_blank(text: str) -> bool:
-    """Return whether an optional field is empty or holds a word such as *none* or *n/a*."""
+    """Return whether an optional field is empty or contains only a word such as *none* or *n/a*."""
     return text.strip().strip(".").casefold() in ("", "-", "no", "none", "null", "n/a", "false", "nothing", "empty")
 
 
 def mask_term(statement: str, term: str) -> str:
-    """Return a statement with ``<MASK>`` in place of the first occurrence of a term; a hyphenated word is one word.
+    """Replace the first occurrence of a term in a statement by ``<MASK>``.
 
     Raises:
-        InputError: The term is empty or not a word of the statement.
+        InputError: The term is empty, or does not occur as a whole word; a hyphenated word counts as one word.
     """
     if not has_term(statement, term):
         raise InputError(f"The term {term!r} is not a word of the statement {statement!r}.")
@@ -251,7 +251,7 @@ def find_term(statement: str, term: str) -> int | None:
 
 
 def has_term(statement: str, term: str) -> bool:
-    """Return whether a term is a whole word of a statement."""
+    """Return whether a term occurs in a statement as a whole word."""
     return find_term(statement, term) is not None
 
 
@@ -260,7 +260,7 @@ def _word_pattern(term: str) -> str:
 
 
 def draft_id(*parts: object) -> str:
-    """Return a draft's id: ``q`` and twelve hexadecimal digits of the parts' hash."""
+    """Return an id for a draft: ``q`` and the first twelve hexadecimal digits of the hash of ``parts``."""
     return "q" + hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
 
 
@@ -283,10 +283,10 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
 
 
 def question_draft(question: Question, document: str = "") -> Draft:
-    """Return a question from elsewhere as a draft, with its context as the only passage and an empty origin.
+    """Convert a question from elsewhere to a draft, with its context as the only passage and an empty origin.
 
-    The gap of a cloze statement is filled with its term. A question without a context has no passages, so checks that
-    need passages find no fault.
+    The gap of a cloze statement is filled with its term. If the question has no context, the draft has no passages, and
+    the checks that compare it with its passages are passed.
     """
     context, title = question.context or "", question.document or document
     passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")
@@ -307,7 +307,7 @@ class Subject:
 
     field: str = "climate science"
     source: str = "a graduate-level climate science textbook"
-    """Source of the passages, with its article."""
+    """Source of the passages, preceded by an article."""
     audience: str = "graduate students of climate science"
 
 
@@ -317,7 +317,7 @@ class Reason:
 
     name: str
     words: str
-    """Text for the annotator."""
+    """Text that annotators see."""
     key: str = ""
     """Keyboard key that selects the reason in the web application."""
 
@@ -329,15 +329,16 @@ EXPERT_REASONS: Sequence[Reason] = (
     Reason("makes no sense", "The question makes no sense", "4"),
     Reason("other", "Another reason, in words", "5"),
 )
-"""Reasons of the authors' annotation tool (ClimaQA, appendix A.5.1 and Figure 7)."""
+"""Reasons for rejection in the annotation tool of ClimaQA's authors (ClimaQA, appendix A.5.1 and Figure 7)."""
 
 
 def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
     """Write drafts atomically.
 
     Args:
-        path: ``.csv`` and ``.xlsx`` make a table and a workbook, which cannot be read back; other names JSON Lines.
-        drafts: Drafts, consumed one by one.
+        path: File to write. Its suffix decides the format: ``.csv``, ``.xlsx``, or else JSON Lines, the only one that
+            :func:`read_drafts` reads.
+        drafts: Drafts to write; an iterator is consumed draft by draft.
 
     Raises:
         InputError: The file cannot be written.
@@ -351,7 +352,7 @@ def write_drafts(path: Path, drafts: Iterable[Draft]) -> None:
 
 
 def read_drafts(path: Path) -> Iterator[Draft]:
-    """Yield the drafts of a JSON Lines file in its order.
+    """Yield the drafts of a JSON Lines file.
 
     Raises:
         InputError: The file cannot be read, or a line is not a draft.

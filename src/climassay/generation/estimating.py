@@ -26,17 +26,17 @@ from climassay.reporting import Table
 from climassay.workspace import Workspace
 
 N_SAMPLED_PROMPTS = 6
-"""Number of prompts per stream whose tokens are counted."""
+"""Number of prompts per stream on which tokens are counted."""
 ASSUMED_YIELD = 0.5
-"""Accepted share of drafts before it is measured; about 0.6 for multiple choice in ClimaQA."""
+"""Proportion of accepted drafts to assume while it is unknown; in ClimaQA about 0.6 for multiple choice."""
 MIN_DRAFTS_FOR_YIELD = 20
-"""Minimum number of drafts of a stream from which its measured yield is used."""
+"""Number of drafts that a stream must have for its measured yield to replace :data:`ASSUMED_YIELD`."""
 QUESTION_TOKENS = 150
-"""Assumed number of tokens of a multiple-choice question with its options and instructions, without its passages."""
+"""Assumed number of tokens in a prompt that asks a multiple-choice question, without the passages."""
 VERIFYING_TOKENS = 550
-"""Assumed number of tokens of a question with the instructions for verifying it, without its passages."""
+"""Assumed number of tokens in a prompt for verifying a question, without the passages."""
 VERDICT_TOKENS = 120
-"""Assumed number of tokens of the verdict on a verified question."""
+"""Assumed number of tokens in the verdict of a verification."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class StreamEstimate:
     stream: str
     requested: int
     accepted: int
-    """Number of accepted questions in the dataset."""
+    """Number of questions that the dataset has already accepted."""
     share: float
-    """Yield that the estimate assumes."""
+    """Yield on which the estimate rests: the proportion of drafts that are accepted."""
     measured: bool
-    """Whether the yield was measured on this dataset."""
+    """Whether the yield was measured on this dataset rather than assumed."""
     drafts: int
     requests: int
     prompt_tokens: int
@@ -60,7 +60,7 @@ class StreamEstimate:
 
 
 class _RequestCollector:
-    """A model that collects the requests it gets and fails each; its other attributes are those of a real model."""
+    """Wrapper of a model that records generation requests instead of answering them."""
 
     def __init__(self, model: Generator) -> None:
         self._model = model
@@ -72,7 +72,7 @@ class _RequestCollector:
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Collect the requests."""
+        """Record the requests and return a failed completion for each."""
         self.requests += requests
         answers = [Completion.failed("The request was only collected.") for _ in requests]
         for index, answer in enumerate(answers):
@@ -82,9 +82,9 @@ class _RequestCollector:
 
 
 def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None = None) -> list[StreamEstimate]:
-    """Return an estimate per stream of what a recipe still needs.
+    """Estimate for each stream of a recipe the drafts, requests, tokens and cost until it is complete.
 
-    The prompts for the recipe's first passages are counted by the model's own tokenizer if it has one. Validators and
+    Prompts are rendered for a few passages and counted by the model's own tokenizer if there is one. Validators and
     maskers are not included.
 
     Raises:
@@ -110,17 +110,17 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
                 recipe, stream, prompt_mean, context_mean, is_scored
             )
             stream_counts = counts[stream]
-            measured = stream_counts.drafts >= MIN_DRAFTS_FOR_YIELD
-            share = max(stream_counts.accepted, 0.5) / stream_counts.drafts if measured else ASSUMED_YIELD
-            n_drafts = round(max(0, requested - stream_counts.accepted) / share)
+            is_measured = stream_counts.drafts >= MIN_DRAFTS_FOR_YIELD
+            expected_yield = max(stream_counts.accepted, 0.5) / stream_counts.drafts if is_measured else ASSUMED_YIELD
+            n_drafts = round(max(0, requested - stream_counts.accepted) / expected_yield)
             tokens = round(n_drafts * prompt_tokens), round(n_drafts * completion_tokens)
             results.append(
                 StreamEstimate(
                     stream.name,
                     requested,
                     stream_counts.accepted,
-                    share,
-                    measured,
+                    expected_yield,
+                    is_measured,
                     n_drafts,
                     round(n_drafts * n_requests),
                     *tokens,
@@ -133,7 +133,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
 def _mean_tokens(
     stream: Stream, setup: WriterSetup, collector: _RequestCollector, model: Generator
 ) -> tuple[float, float]:
-    """Return the mean tokens of a prompt and of its passages, over the first prompts of a stream."""
+    """Return the mean numbers of tokens of a prompt and of its passages, over the first prompts of a stream."""
     books = setup.sampler.books
     seeds = [
         setup.sampler.passage(stream.name, books[number % len(books)], number)
@@ -158,27 +158,30 @@ def _mean_tokens(
 def _tokens_per_draft(
     recipe: Recipe, stream: Stream, prompt_mean: float, context_mean: float, is_scored: bool
 ) -> tuple[float, float, float]:
-    """Return requests, prompt tokens and completion tokens of one draft, including evolving and answering it again."""
-    answer = TYPES[stream.kind].draft_tokens
-    n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(answer)
+    """Return the expected numbers of requests, prompt tokens and completion tokens per draft.
+
+    They include evolving the draft and answering it again.
+    """
+    draft_tokens = TYPES[stream.kind].draft_tokens
+    n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(draft_tokens)
     if stream.level != "base":
-        n_requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt_mean + answer, 2.0 * answer
+        n_requests, prompt_tokens, completion_tokens = 2.0, 2 * prompt_mean + draft_tokens, 2.0 * draft_tokens
     if recipe.screening.consistency == "writer" and not is_scored:
         n_requests += 1
         prompt_tokens += context_mean + VERIFYING_TOKENS
         completion_tokens += VERDICT_TOKENS
     elif TYPES[stream.kind].has_options and recipe.screening.consistency == "writer":
-        orders = 1 if TYPES[stream.kind].fixed_options else recipe.screening.orders
-        n_requests += orders
-        prompt_tokens += orders * (context_mean + QUESTION_TOKENS)
-        completion_tokens += orders
+        n_orders = 1 if TYPES[stream.kind].fixed_options else recipe.screening.orders
+        n_requests += n_orders
+        prompt_tokens += n_orders * (context_mean + QUESTION_TOKENS)
+        completion_tokens += n_orders
     return n_requests, prompt_tokens, completion_tokens
 
 
 def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
-    """Return the estimates and their sum as a table."""
+    """Return a table of the estimates, with their sum in the last row."""
 
-    def row(name: str, share: str, group: Sequence[StreamEstimate]) -> tuple[str, ...]:
+    def format_row(name: str, yield_cell: str, group: Sequence[StreamEstimate]) -> tuple[str, ...]:
         requested, accepted = (
             sum(getattr(estimate, field) for estimate in group) for field in ("requested", "accepted")
         )
@@ -186,13 +189,13 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
         sums = (sum(getattr(estimate, field) for estimate in group) for field in fields)
         costs = [estimate.cost for estimate in group if estimate.cost is not None]
         cost = f"{sum(costs):.2f}" if costs else "-"
-        return (name, str(requested), str(accepted), share, *(f"{number:,}" for number in sums), cost)
+        return (name, str(requested), str(accepted), yield_cell, *(f"{number:,}" for number in sums), cost)
 
     kinds = dict.fromkeys(estimate.stream.partition("/")[0] for estimate in estimates)
     rows = []
     for estimate in estimates:
-        assumed = "" if estimate.measured else " (assumed)"
-        rows.append(row(estimate.stream, f"{100 * estimate.share:.0f}%{assumed}", [estimate]))
+        suffix = "" if estimate.measured else " (assumed)"
+        rows.append(format_row(estimate.stream, f"{100 * estimate.share:.0f}%{suffix}", [estimate]))
     has_cost = any(estimate.cost is not None for estimate in estimates)
     return Table.of(
         "Estimated effort",
@@ -200,7 +203,7 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
             "stream", "requested", "accepted", "yield", "drafts", "requests", "prompt tokens", "answer tokens",
             "US dollars",
         ),
-        [*rows, row("all", "", estimates)],
+        [*rows, format_row("all", "", estimates)],
         strong=(len(rows),),
         note=f"Prompt tokens are counted on {N_SAMPLED_PROMPTS} prompts of each stream; answers are assumed to have "
         + ", ".join(f"{TYPES[kind].draft_tokens} tokens ({kind})" for kind in kinds)

@@ -23,13 +23,13 @@ from climassay.prompts import ProfileSettings, load_prompt, profile_of
 
 STATISTICS = "statistics"
 NO_TERM = "no term to mask"
-"""Rejection reason for a statement that has no word to mask."""
-_NOTHING = "..."
-"""Statement of the content-free prompt."""
-_VERBAL = re.compile(r"(?:ly|ing|ed|ise|ize|ises|izes|ify|ifies|able|ible)$")
-_STEM = 5
-"""Number of equal first letters by which two words count as forms of the same word."""
-_JOINED = re.compile(r"[-‐‑–’']")
+"""Reason for rejecting a statement in which no word can be masked."""
+_EMPTY_STATEMENT = "..."
+"""Placeholder for the statement in a content-free prompt."""
+_VERB_OR_ADVERB = re.compile(r"(?:ly|ing|ed|ise|ize|ises|izes|ify|ifies|able|ible)$")
+_STEM_LENGTH = 5
+"""Number of initial letters that two words must share to count as forms of the same word."""
+_JOINER = re.compile(r"[-‐‑–’']")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,74 +39,74 @@ class Choice:
     term: str
     """Term as it appears in the statement; empty if ``error`` is set."""
     score: float
-    """Probability of the term among all candidates, 0 to 1."""
+    """Probability of the term among all candidates."""
     ranked: tuple[tuple[str, float], ...]
     """All candidates with their probabilities, best first."""
     error: str | None = None
-    """Error of the model's failed answer, in one sentence."""
+    """Error of the model call in one sentence; None if the call succeeded."""
 
     @classmethod
     def of(cls, ranked: Sequence[tuple[str, float]]) -> "Choice":
-        """Return the choice of the best of one or more (term, probability) pairs; the first of equals wins."""
-        ordered = tuple(sorted(ranked, key=lambda pair: -pair[1]))
-        return cls(*ordered[0], ordered)
+        """Choose the most probable of one or more (term, probability) pairs; of equally probable ones the first."""
+        sorted_pairs = tuple(sorted(ranked, key=lambda pair: -pair[1]))
+        return cls(*sorted_pairs[0], sorted_pairs)
 
     @classmethod
     def scored(cls, terms: Sequence[str], scores: ArrayLike) -> "Choice":
-        """Return the choice among terms by the softmax of their scores, shape [terms]."""
-        shares = softmax(np.asarray(scores, dtype=np.float64)).tolist()
-        return cls.of(list(zip(terms, shares, strict=True)))
+        """Choose the term with the highest score; the softmax of the scores, shape [terms], gives the probabilities."""
+        probabilities = softmax(np.asarray(scores, dtype=np.float64)).tolist()
+        return cls.of(list(zip(terms, probabilities, strict=True)))
 
     @classmethod
     def failed(cls, error: str) -> "Choice":
-        """Return a choice that records a failure."""
+        """Return a choice without a term that records an error."""
         return cls("", 0.0, (), error)
 
 
 class Masker(Protocol):
-    """Chooses the scientific term of a statement that is masked."""
+    """Interface of maskers, which choose the scientific term to mask in a statement."""
 
     @property
     def name(self) -> str:
-        """Name of the masker in decisions."""
+        """Name of the masker, recorded in its decisions."""
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
-        """Return the term of each statement, in order; None if no word can be masked."""
+        """Choose a term in each statement; None if no word can be masked."""
 
 
 def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
-    """Choose the term of every cloze statement without one, and return all drafts in the same order.
+    """Choose a term in every cloze statement that has none, and return all drafts in the same order.
 
-    Drafts of other kinds, failed and rejected drafts, and statements that have a term are unchanged. The statement
-    itself is unchanged, too: :meth:`Draft.as_question` inserts the gap.
+    All other drafts, and those that failed or are rejected, are unchanged. The text of the statement is unchanged, too:
+    :meth:`Draft.as_question` inserts the gap.
     """
 
-    def decided(draft: Draft, choice: Choice | None) -> Draft:
-        by = masker.name
+    def add_choice(draft: Draft, choice: Choice | None) -> Draft:
         if choice is None:
             detail = "Every word of the statement is repeated, or is a function word, a number or a unit."
-            return draft.with_decisions(Decision("mask", by, accepted=False, reason=NO_TERM, detail=detail))
+            return draft.with_decisions(Decision("mask", masker.name, accepted=False, reason=NO_TERM, detail=detail))
         if choice.error is not None:
-            return draft.with_decisions(Decision("mask", by, accepted=None, detail=choice.error))
-        second = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
-        detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{second}."
-        decision = Decision("mask", by, accepted=True, detail=detail, score=choice.score)
+            return draft.with_decisions(Decision("mask", masker.name, accepted=None, detail=choice.error))
+        runner_up = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
+        detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{runner_up}."
+        decision = Decision("mask", masker.name, accepted=True, detail=detail, score=choice.score)
         return draft.with_wording(replace(draft.wording, answer=choice.term), decision)
 
-    def masked(statements: Sequence[Draft]) -> list[Draft]:
-        return list(map(decided, statements, masker.choose([draft.wording.question for draft in statements])))
+    def choose_terms(statements: Sequence[Draft]) -> list[Draft]:
+        return list(map(add_choice, statements, masker.choose([draft.wording.question for draft in statements])))
 
-    return apply_where(lambda draft: draft.type.has_gap and draft.usable and not draft.wording.answer, masked, drafts)
+    return apply_where(
+        lambda draft: draft.type.has_gap and draft.usable and not draft.wording.answer, choose_terms, drafts
+    )
 
 
 class StatisticsMasker:
-    """Masks the term that is rarest in general English; terms of a glossary are preferred.
+    """Masker that prefers words that are rare in general English and terms of a glossary.
 
-    The score of a word is minus its Zipf frequency (log10 of its uses in a billion words; Speer 2022, wordfreq 3.0),
-    plus 2 if a glossary lists it, minus 1.5 if it looks like a verb or an adverb, minus 1.5 if it is a compound, minus
-    1 if another form of it occurs in the statement, minus 10 if it is frequent in reports of any science. The weights
-    were set by
-    hand.
+    The score of a word is its negative Zipf frequency (log10 of its occurrences in a billion words; Speer 2022,
+    wordfreq 3.0). The score rises by 2 if the glossary lists the word. It falls by 1.5 if the word looks like a verb or
+    an adverb, by 1.5 if it is a compound, by 1 if another form of it occurs in the statement, and by 10 if it is
+    frequent in reports of any science. These weights were set by hand.
     """
 
     name = STATISTICS
@@ -115,7 +115,7 @@ class StatisticsMasker:
         self._glossary = {word.term.casefold() for term in glossary for word in words(term)}
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
-        """Return the term of each statement, in order; None if no word can be masked."""
+        """Choose the word with the highest score in each statement; None if no word can be masked."""
         choices: list[Choice | None] = []
         for statement in statements:
             words = candidates(statement)
@@ -127,30 +127,30 @@ class StatisticsMasker:
         from wordfreq import zipf_frequency
 
         term = word.term.casefold()
-        frequency = min(zipf_frequency(part, "en", wordlist="large") for part in _JOINED.split(term) if part)
+        frequency = min(zipf_frequency(part, "en", wordlist="large") for part in _JOINER.split(term) if part)
         score = -max(float(frequency), 1.0)
         score += 2.0 * (term in self._glossary or term.removesuffix("s") in self._glossary)
-        score -= 1.5 * (_VERBAL.search(term) is not None) + 1.5 * (not term.isalnum())
-        score -= sum(other.term.casefold()[:_STEM] == term[:_STEM] for other in words(statement)) > 1
+        score -= 1.5 * (_VERB_OR_ADVERB.search(term) is not None) + 1.5 * (not term.isalnum())
+        score -= sum(other.term.casefold()[:_STEM_LENGTH] == term[:_STEM_LENGTH] for other in words(statement)) > 1
         return score - 10.0 * (term in GENERIC)
 
 
 @dataclass(frozen=True)
 class PromptedMasker:
-    """Masker that asks a model for the probability of each candidate word (ClimaQA, A.5.3, in our words).
+    """Masker that asks a model for the probability of each candidate word (ClimaQA, A.5.3, with prompts of our own).
 
-    A small model prefers short and frequent words whatever the statement. Its log-probability of each word after a
-    prompt with an empty statement is therefore subtracted (contextual calibration, Zhao et al. 2021).
+    Small models prefer short and frequent words in any statement. To correct for this, the log-probability that each
+    word has without a statement is subtracted (contextual calibration, Zhao et al. 2021).
     """
 
     model: OptionScorer
     subject: Subject = field(default_factory=Subject)
-    """Science of the statements."""
+    """Field of science of the statements."""
     prompts: Path | None = None
     """Folder of templates that replace the built-in template ``mask``."""
     calibrated: bool | None = None
-    """Whether to subtract the log-probabilities without a statement, which doubles the requests; by default the
-    model's profile decides."""
+    """Whether to subtract the log-probabilities without a statement, which doubles the number of requests. None: as the
+    model's profile says."""
 
     @property
     def name(self) -> str:
@@ -158,8 +158,11 @@ class PromptedMasker:
         return self.model.name
 
     def choose(self, statements: Sequence[str]) -> list[Choice | None]:
-        """Return the choice for each statement, with an error if the request failed; None if no word can be masked."""
-        calibrated = profile_of(self.model).calibrated if self.calibrated is None else self.calibrated
+        """Choose the most probable word of each statement; None if no word can be masked.
+
+        If a request fails, its choice has an error instead of a term.
+        """
+        is_calibrated = profile_of(self.model).calibrated if self.calibrated is None else self.calibrated
         prompt = load_prompt("mask", self.prompts)
         terms_by_index = {}
         for index, statement in enumerate(statements):
@@ -167,7 +170,7 @@ class PromptedMasker:
                 terms_by_index[index] = terms
         pairs = [(statements[index], terms) for index, terms in terms_by_index.items()]
         requests = []
-        for statement, terms in [*pairs, *((_NOTHING, terms) for _, terms in pairs if calibrated)]:
+        for statement, terms in [*pairs, *((_EMPTY_STATEMENT, terms) for _, terms in pairs if is_calibrated)]:
             rendered = prompt.render(statement=statement, field=self.subject.field)
             # The prefix ends without a space, so the space belongs to the answer, as in the models' tokens.
             options = tuple(f" {term}" for term in terms)
@@ -175,7 +178,7 @@ class PromptedMasker:
         answers = self.model.option_logprobs(requests) if requests else []
         choices: list[Choice | None] = [None] * len(statements)
         for number, (index, terms) in enumerate(terms_by_index.items()):
-            answer, baseline = answers[number], answers[len(pairs) + number] if calibrated else None
+            answer, baseline = answers[number], answers[len(pairs) + number] if is_calibrated else None
             if answer.is_named or (baseline is not None and baseline.is_named):
                 baseline = None  # a named answer is no distribution that could be corrected
             error = answer.error or (baseline.error if baseline is not None else None)
@@ -194,13 +197,13 @@ def open_masker(
     load: Callable[[str], Generator] = load_model,
     profile: ProfileSettings | None = None,
 ) -> Masker:
-    """Return the masker with a name.
+    """Create a masker by its name.
 
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
-        model: Model of the masker ``prompted``; loaded by the name after the colon if None.
-        glossary: Terms, for ``statistics``.
-        subject: Science of the statements, for ``prompted``.
+        model: Model of the masker ``prompted``; if None, the model named after the colon is loaded.
+        glossary: Preferred terms, for ``statistics``.
+        subject: Field of science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
         load: Function that loads a model by its name.
         profile: Settings that may override whether ``prompted`` is calibrated.

@@ -16,7 +16,7 @@ from climassay.generation.passages import ContextFinder, SeedSampler
 from climassay.generation.pipeline import DecisionStep, Pipeline
 from climassay.generation.recipe import Recipe
 from climassay.generation.screening import (
-    REPLACED,
+    REPLACED_CHECKS,
     TERM_CHECKS,
     DuplicateFinder,
     Verification,
@@ -40,12 +40,12 @@ from climassay.workspace import Workspace
 Recorder = Callable[[Generator], RecordedModel]
 """Function that returns a model whose requests are recorded."""
 LoadModel = Callable[..., Generator]
-"""Function like :func:`climassay.models.load_model`."""
+"""Function with the arguments and result of :func:`climassay.models.load_model`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterSetup:
-    """Sampler of passages, and writers of questions."""
+    """Everything needed to write drafts: sampler and finder of passages, writer and evolver of questions."""
 
     sampler: SeedSampler
     finder: ContextFinder
@@ -57,21 +57,21 @@ def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, promp
     """Open the collections, prompts and examples of a recipe.
 
     Raises:
-        InputError: A collection, a prompt or a file of examples does not exist or does not fit.
+        InputError: A collection, a prompt or the file of examples does not exist or is unsuitable.
     """
     group = open_collections(workspace, recipe.collections)
     spec, contexts = recipe.writer, recipe.contexts
-    brief = profile_of(model, recipe.profile).brief if spec.brief is None else spec.brief
+    is_brief = profile_of(model, recipe.profile).brief if spec.brief is None else spec.brief
     options: dict[str, Any] = {
         "subject": recipe.subject,
         "prompts": prompts,
         "examples": _writer_examples(recipe),
         "temperature": spec.temperature,
-        "max_tokens": spec.max_tokens or (400 if brief else 1000),
-        "brief": brief,
+        "max_tokens": spec.max_tokens or (400 if is_brief else 1000),
+        "brief": is_brief,
     }
 
-    def fault(passage: Passage) -> str | None:
+    def find_fault(passage: Passage) -> str | None:
         return passage_fault(passage.text, recipe.screening.language, passage.headings)
 
     finder = ContextFinder(
@@ -80,10 +80,10 @@ def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, promp
         threshold=contexts.threshold,
         mode=contexts.mode,
         other_documents=contexts.other_documents,
-        fault=fault,
+        fault=find_fault,
     )
     return WriterSetup(
-        SeedSampler(group, seed=recipe.seed, fault=fault),
+        SeedSampler(group, seed=recipe.seed, fault=find_fault),
         finder,
         Writer(model, **options, own_terms=not recipe.masker.use),
         Evolver(model, **options),
@@ -91,20 +91,20 @@ def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, promp
 
 
 def _writer_examples(recipe: Recipe) -> Examples:
-    """Return the first examples of each kind and level that have a context, by kind.
+    """Return the first examples of each kind and level, by kind; examples without a context cannot be used.
 
-    The writer shows those of level base, the evolver those of the level it evolves to.
+    Writers use the examples of level ``base``, and evolvers those of the level that they produce.
     """
     name, n_examples = recipe.writer.examples, recipe.writer.n_examples
     if not name or not n_examples:
         return {}
     source = read_questions(name if name == PRIMER else resolve_file(recipe.folder, name))
-    usable = [question for question in source.questions if question.context]
-    if not usable:
+    usable_questions = [question for question in source.questions if question.context]
+    if not usable_questions:
         raise InputError(f"No question of {name} has the passage it was made from, so none can be shown as an example.")
     results: dict[Kind, list[Question]] = {kind: [] for kind in KINDS}
     counts: Counter[tuple[Kind, Level]] = Counter()
-    for question in usable:
+    for question in usable_questions:
         stream = (question.kind, question.level or "base")
         counts[stream] += 1
         if counts[stream] <= n_examples:
@@ -124,20 +124,20 @@ def open_pipeline(
     use_cache: bool = True,
     load: LoadModel = load_model,
 ) -> Iterator[Pipeline]:
-    """Yield the pipeline of a recipe, with every model recorded, and close its resources at the end.
+    """Yield the pipeline of a recipe, all of whose model calls are recorded, and close its resources afterwards.
 
     Args:
-        recipe: The recipe.
+        recipe: Recipe of the dataset.
         workspace: Workspace with the collections.
         records: Open records.
-        run: Run that the requests belong to.
+        run: Run to which the requests belong.
         prompts: Folder of the user's own prompts.
         deadline: Seconds after which a request to a server fails, including retries.
         use_cache: Reuse recorded answers.
         load: Function that loads the models that write questions or answer them again.
 
     Raises:
-        InputError: A collection, file, check or model of the recipe does not exist or does not fit.
+        InputError: A collection, file, check or model of the recipe does not exist or is unsuitable.
         ModelError: A model cannot be loaded.
     """
     recorded_models: list[RecordedModel] = []
@@ -153,17 +153,17 @@ def open_pipeline(
         options = ModelOptions(deadline=deadline)
         load_judge: LoadModel = partial(load_model, options=options, folder=workspace.root)
         spec = recipe.screening
-        unknown = sorted(set(spec.without) - set(check_names()))
-        if unknown:
-            raise InputError(f"There is no check {unknown[0]!r}: climassay generate checks lists them.")
+        unknown_checks = sorted(set(spec.without) - set(check_names()))
+        if unknown_checks:
+            raise InputError(f"There is no check {unknown_checks[0]!r}: climassay generate checks lists them.")
         entailment = _load_entailment(recipe, record, load_judge) if spec.entailment else None
         model = record(load(recipe.writer.model, recipe.writer.options(deadline=deadline), folder=workspace.root))
-        answering = None
+        answer_checker = None
         if spec.consistency:
             answerer = model
             if spec.consistency != "writer":
                 answerer = record(load(spec.consistency, options, folder=workspace.root))
-            answering = answer_check(
+            answer_checker = answer_check(
                 answerer,
                 profile_of(answerer, recipe.profile),
                 orders=spec.orders,
@@ -173,22 +173,22 @@ def open_pipeline(
                 subject=recipe.subject,
                 seed=recipe.seed,
             )
-        verifies = isinstance(answering, Verification)
-        check = partial(
+        is_verification = isinstance(answer_checker, Verification)
+        screen_drafts = partial(
             screen,
             language=spec.language,
             encoder=encoder,
             entailment=entailment,
-            without=(*spec.without, *(REPLACED if verifies else ())),
+            without=(*spec.without, *(REPLACED_CHECKS if is_verification else ())),
         )
         setup = open_writer(recipe, workspace, model, prompts=prompts)
         duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)
         steps = [
-            *((answering.check,) if answering else ()),
+            *((answer_checker.check,) if answer_checker else ()),
             *_validation_steps(recipe, record, prompts, load_judge),
             *_masking_steps(recipe, record, prompts, load_judge),
             # Statements get their term only now; drafts that were verified before are not verified again.
-            *((answering.check,) if answering and verifies and recipe.counts.cloze else ()),
+            *((answer_checker.check,) if answer_checker and is_verification and recipe.counts.cloze else ()),
         ]
         yield Pipeline(
             books=lambda: setup.sampler.books,
@@ -196,7 +196,7 @@ def open_pipeline(
             contexts=setup.finder.find,
             write=setup.writer.write,
             evolve=setup.evolver.evolve,
-            screen=check,
+            screen=screen_drafts,
             later_steps=tuple(steps),
             find_duplicate=duplicates.add,
             remember=duplicates.refill,
@@ -211,17 +211,17 @@ def _load_entailment(recipe: Recipe, record: Recorder, load: LoadModel) -> Entai
     spec = recipe.screening.entailment
     name, model = model_name(spec), None
     if name is not None:
-        loaded = load(name)
-        if not isinstance(loaded, OptionScorer):
+        loaded_model = load(name)
+        if not isinstance(loaded_model, OptionScorer):
             raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
-        model = record(loaded)
+        model = record(loaded_model)
     return load_entailment(spec, model=model, profile=recipe.profile)
 
 
 def _validation_steps(
     recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel
 ) -> Iterator[DecisionStep]:
-    """Yield the validation step for the kinds that have a validator; nothing if there are none."""
+    """Yield the validation step, which judges the kinds that have a validator; nothing if no kind has one."""
     from climassay.generation.validation import ByKind, load_validator, validate
 
     validators = {}
@@ -241,7 +241,7 @@ def _validation_steps(
 
 
 def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load: LoadModel) -> Iterator[DecisionStep]:
-    """Yield the step that chooses and checks the terms of cloze statements, if any are requested."""
+    """Yield the step that chooses and checks the terms of cloze statements; nothing if the recipe requests none."""
     if not recipe.counts.cloze:
         return
     spec = recipe.masker
@@ -256,7 +256,7 @@ def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load:
     checks = [name for name in TERM_CHECKS if name not in recipe.screening.without]
     check = partial(screen, only=checks, language=recipe.screening.language)
 
-    def masked(drafts: Sequence[Draft]) -> list[Draft]:
+    def mask_and_check(drafts: Sequence[Draft]) -> list[Draft]:
         masked_drafts = apply_where(lambda draft: draft.type.has_gap and draft.usable, check, mask(drafts, masker))
         # A statement without a term is no question: it fails, and the next run writes it again.
         error = "No term was chosen: the masker's model failed."
@@ -265,4 +265,4 @@ def _masking_steps(recipe: Recipe, record: Recorder, prompts: Path | None, load:
             for draft in masked_drafts
         ]
 
-    yield masked
+    yield mask_and_check

@@ -19,17 +19,17 @@ from climassay.grounding import CollectionGroup
 _MAX_CACHED_PASSAGES = 512
 """Maximum number of cached passages, of about 2000 characters each."""
 _MAX_CACHED_ORDERS = 256
-"""Maximum number of cached orders: one for each stream, book and round."""
+"""Maximum number of cached orders; each stream, book and repetition has its own order."""
 
 
 SectionPassage = tuple[str, tuple[str, ...]]
-"""Id and section of a passage."""
+"""Id of a passage, and the headings of its section."""
 
 
 class SeedSampler:
-    """Samples seed passages from a group of collections, by book and stratified by section.
+    """Samples seed passages from the books of several collections, stratified by section.
 
-    Incomplete documents are excluded, because their order would change once they are complete. A document in several
+    Incomplete documents are excluded, because their order would change when they are completed. A document in several
     collections counts once.
 
     Notes:
@@ -44,9 +44,9 @@ class SeedSampler:
 
         Args:
             group: Collections with the books.
-            seed: Seed of the orders.
-            fault: Function that returns why no question should be written from a passage, or None; by default every
-                passage is suitable.
+            seed: Random seed of the order of passages.
+            fault: Function that returns why no question should be written from a passage, or None if it is suitable.
+                By default every passage is suitable.
         """
         self._group = group
         self._fault = fault
@@ -60,32 +60,32 @@ class SeedSampler:
 
     @cached_property
     def books(self) -> tuple[str, ...]:
-        """Ids of the documents with a suitable passage, sorted by title; every book is read once."""
+        """Ids of the documents with a suitable passage, sorted by title."""
         return tuple(book for book in self._collection_by_document if self._section_passages(book))
 
     def passage(self, stream: str, book: str, number: int) -> Passage | None:
-        """Return a seed passage: the same one at every call, as long as the book is unchanged.
+        """Return a seed passage; as long as the book is unchanged, the same arguments give the same passage.
 
         Args:
             stream: Name of the stream, for example ``mcq/base``.
             book: Document id.
-            number: Index in the stream's order of the book, without limit: after all suitable passages, they are
-                repeated in another order.
+            number: Index in the stream's order of the book's suitable passages. There is no upper limit: beyond the
+                last passage, all passages follow again in another order.
 
         Returns:
             The passage, or None if the book does not exist or has no suitable passage.
         """
         if book not in self._collection_by_document:
             return None
-        count = len(self._section_passages(book))
-        if count == 0:
+        n_passages = len(self._section_passages(book))
+        if n_passages == 0:
             return None
-        repetition, index = divmod(number, count)
+        repetition, index = divmod(number, n_passages)
         return self._load(book, self._order(stream, book, repetition)[index])
 
     @cached_property
     def _collection_by_document(self) -> dict[str, Collection]:
-        """First collection that contains each complete document, by document id, sorted by the documents' titles."""
+        """For each complete document, by id: the first collection that contains it; sorted by the documents' titles."""
         results = {}
         for collection in self._group.collections:
             for document in collection.documents():
@@ -105,7 +105,10 @@ class SeedSampler:
 
 
 def stratified_order(passages: Sequence[SectionPassage], key: str) -> tuple[str, ...]:
-    """Return passage ids in an order that cycles through the sections, one passage of each at a time."""
+    """Return the passages' ids in a random order that takes one passage of each section in turn.
+
+    The order depends only on ``key`` and on the passages.
+    """
     sections: dict[tuple[str, ...], list[str]] = {}
     for passage_id, section in passages:
         sections.setdefault(section, []).append(passage_id)
@@ -113,28 +116,28 @@ def stratified_order(passages: Sequence[SectionPassage], key: str) -> tuple[str,
         sorted(sections[section], key=lambda passage_id: _random_rank(key, passage_id))
         for section in sorted(sections, key=lambda section: _random_rank(key, *section))
     ]
-    longest = max((len(queue) for queue in queues), default=0)
-    return tuple(queue[index] for index in range(longest) for queue in queues if index < len(queue))
+    max_length = max((len(queue) for queue in queues), default=0)
+    return tuple(queue[index] for index in range(max_length) for queue in queues if index < len(queue))
 
 
 def _random_rank(*parts: str) -> bytes:
-    """Return a sort key of a random order that is the same in every process, unlike Python's own hash."""
+    """Return a sort key that gives a pseudo-random order; unlike Python's own hash it is equal in every process."""
     return hashlib.sha256("\x1f".join(parts).encode()).digest()
 
 
 _MIN_SHARED_WORDS = 12
-"""Minimum number of consecutive words that two passages of the same text share."""
+"""Number of consecutive words that two passages must share to count as copies of the same text."""
 _EXTRA_HITS = 20
-"""Number of additional search hits, because neighbours and copies of the main passage are excluded."""
+"""Number of search hits to request in addition, because neighbours and copies of the seed passage are excluded."""
 
 
 @dataclass(frozen=True)
 class ContextFinder:
-    """Retrieves further passages for a seed passage.
+    """Retrieves passages that are similar to a seed passage.
 
-    ClimaQA (section 4.2) takes passages above a cosine threshold, to use several sources. Here passages of documents
-    that are not yet represented come first, and a passage that overlaps with a chosen one, such as its neighbour or
-    another edition of it, is excluded.
+    ClimaQA (section 4.2) takes passages above a cosine threshold, to use several sources. Here, passages of documents
+    that are not yet represented come first. A passage is excluded if it overlaps with a chosen one, for example because
+    it is its neighbour or comes from another edition.
 
     Raises:
         InputError: ``max_passages`` is negative.
@@ -142,23 +145,23 @@ class ContextFinder:
 
     group: CollectionGroup
     max_passages: int = 2
-    """Maximum number of passages per seed passage."""
+    """Maximum number of retrieved passages per seed passage."""
     threshold: float | None = None
-    """Minimum cosine to the seed passage in every mode; by default the value measured for each collection's encoder
-    (:mod:`climassay.corpus.relevance`)."""
+    """Minimum cosine similarity to the seed passage, in every search mode. None: the value that was measured for each
+    collection's encoder (:mod:`climassay.corpus.relevance`)."""
     mode: SearchMode = "dense"
     """Search mode; see :meth:`climassay.corpus.Collection.search_many`."""
     other_documents: bool = False
     """Exclude passages of the seed passage's document."""
     fault: Callable[[Passage], str | None] | None = None
-    """Function that returns why a passage is unsuitable, or None; see :class:`SeedSampler`."""
+    """Function that returns why a passage is unsuitable, or None if it is suitable; see :class:`SeedSampler`."""
 
     def __post_init__(self) -> None:
         if self.max_passages < 0:
             raise InputError(f"The number of retrieved passages is {self.max_passages}: use 0 or more.")
 
     def find(self, seeds: Sequence[Passage]) -> list[tuple[SourcePassage, ...]]:
-        """Return each seed passage followed by its retrieved passages, nearest first; all are searched in one call.
+        """Return for each seed passage a tuple of that passage and its retrieved passages, nearest first.
 
         Raises:
             InputError: The threshold or the search mode is invalid.
@@ -180,31 +183,31 @@ class ContextFinder:
         ]
 
     def _select_hits(self, seed: Passage, hits: Sequence[Hit]) -> list[Hit]:
-        """Return up to ``max_passages`` hits: first the best of each new document, then the best of all."""
-        usable = [
+        """Select up to ``max_passages`` hits: first the best hit of each new document, then the best of all others."""
+        candidates = [
             hit
             for hit in hits
             if hit.passage.id != seed.id
             and not (self.other_documents and hit.passage.document_id == seed.document_id)
             and (self.fault is None or self.fault(hit.passage) is None)
         ]
-        chosen: list[Hit] = []
+        chosen_hits: list[Hit] = []
         runs, documents = _word_runs(seed.text), {seed.document_id}
-        for only_new in (True, False):
-            for hit in usable:
-                if len(chosen) == self.max_passages:
+        for needs_new_document in (True, False):
+            for hit in candidates:
+                if len(chosen_hits) == self.max_passages:
                     break
                 hit_runs = _word_runs(hit.passage.text)
-                if hit_runs & runs or (only_new and hit.passage.document_id in documents):
+                if hit_runs & runs or (needs_new_document and hit.passage.document_id in documents):
                     continue
-                chosen.append(hit)
+                chosen_hits.append(hit)
                 runs |= hit_runs
                 documents.add(hit.passage.document_id)
-        return sorted(chosen, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
+        return sorted(chosen_hits, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
 
 
 def _word_runs(text: str) -> set[tuple[str, ...]]:
-    """Return all runs of :data:`_MIN_SHARED_WORDS` consecutive words; a shorter text is one run."""
+    """Return all sequences of :data:`_MIN_SHARED_WORDS` consecutive words; a shorter text is one sequence."""
     words = re.findall(r"\w+", text.casefold())
-    last = max(1, len(words) - _MIN_SHARED_WORDS + 1)
-    return {tuple(words[start : start + _MIN_SHARED_WORDS]) for start in range(last)}
+    n_runs = max(1, len(words) - _MIN_SHARED_WORDS + 1)
+    return {tuple(words[start : start + _MIN_SHARED_WORDS]) for start in range(n_runs)}

@@ -22,11 +22,11 @@ from climassay.questions import Level
 from climassay.reporting import counted
 
 MIN_DRAFTS_PER_BOOK = 10
-"""Minimum number of drafts from a book before its yield counts."""
+"""Number of drafts that a book must have before its yield can count as poor."""
 POOR_YIELD = 0.25
-"""Fraction of the stream's mean yield below which a book's yield is poor."""
+"""Fraction of the stream's mean yield below which the yield of a book counts as poor."""
 POOR_BOOK_SHARE = 0.5
-"""Maximum drafts from a book of poor yield, as a fraction of the mean number of drafts per book."""
+"""Maximum number of drafts from a book with poor yield, as a fraction of the mean number of drafts per book."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class BookCounts:
 
     accepted: int = 0
     next_number: int = 0
-    """Number of the book's next seed passage; also the number of passages that were used."""
+    """Index of the book's next seed passage, which is also the number of passages already used."""
 
 
 @dataclass(slots=True)
@@ -50,30 +50,33 @@ class StreamCounts:
     books: dict[str, BookCounts] = field(default_factory=dict)
 
     def book(self, name: str) -> BookCounts:
-        """Return the counts of a book, added if missing."""
+        """Return the counts of a book; a book without counts gets counts of 0."""
         return self.books.setdefault(name, BookCounts())
 
     def needed(self, missing: int, limit: int) -> int:
-        """Return how many drafts, at most ``limit``, give ``missing`` accepted ones at the current yield."""
+        """Return the number of drafts, at most ``limit``, that should give ``missing`` accepted ones.
+
+        The yield is estimated from the drafts so far, with two accepted drafts added as a prior.
+        """
         smoothed_yield = (self.accepted + 2) / (self.drafts + 2)
         return min(limit, math.ceil(missing / smoothed_yield))
 
     def next_book(self, books: Sequence[str], pending: Mapping[str, int]) -> str:
-        """Return the book with the fewest accepted questions; pending drafts count as accepted.
+        """Return the book with the fewest accepted questions, counting pending drafts as accepted.
 
-        A poor book, which would need endless drafts to keep up with the others, is chosen less often.
+        Books with poor yield are chosen less often, because they would need too many drafts to keep up with the others.
 
         Args:
             books: Document ids.
-            pending: Number of planned drafts by book.
+            pending: Number of drafts by book that are planned but not written yet.
         """
         n_drafts = {book: self.book(book).next_number + pending.get(book, 0) for book in books}
-        mean = sum(n_drafts.values()) / len(n_drafts)
+        mean_drafts = sum(n_drafts.values()) / len(n_drafts)
 
         def is_deferred(book: str) -> bool:
-            n_used, accepted = self.book(book).next_number, self.book(book).accepted
-            is_poor = (accepted + 1) * self.drafts < POOR_YIELD * (self.accepted + 1) * n_used
-            return n_used >= MIN_DRAFTS_PER_BOOK and is_poor and n_drafts[book] > POOR_BOOK_SHARE * mean
+            n_used, n_accepted = self.book(book).next_number, self.book(book).accepted
+            is_poor = (n_accepted + 1) * self.drafts < POOR_YIELD * (self.accepted + 1) * n_used
+            return n_used >= MIN_DRAFTS_PER_BOOK and is_poor and n_drafts[book] > POOR_BOOK_SHARE * mean_drafts
 
         def rank(book: str) -> tuple[bool, int, int]:
             return is_deferred(book), self.book(book).accepted + pending.get(book, 0), n_drafts[book]
@@ -94,7 +97,7 @@ class PipelineCounts(dict[Stream, StreamCounts]):
         book.next_number = max(book.next_number, stored.number + 1)
 
     def remove(self, stored: StoredDraft) -> None:
-        """Subtract a draft that will be written again; its seed passage stays used."""
+        """Subtract a draft that will be written again; its seed passage still counts as used."""
         self._update_counts(stored, -1)
 
     def _update_counts(self, stored: StoredDraft, difference: int) -> None:
@@ -112,30 +115,31 @@ class PipelineCounts(dict[Stream, StreamCounts]):
 
 _is_usable = attrgetter("usable")
 DecisionStep = Callable[[Sequence[Draft]], list[Draft]]
-"""Step that adds decisions to drafts and returns the same drafts in the same order."""
+"""Function that adds decisions to drafts and returns all of them in the same order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Functions that the pipeline calls, in the order of its steps."""
+    """Functions that :func:`run_pipeline` calls, in the order of the steps."""
 
     books: Callable[[], Sequence[str]]
-    """Function that returns the ids of the documents to write from."""
+    """Function that returns the ids of the documents from which questions can be written."""
     seed: Callable[[str, str, int], Passage | None]
-    """Function that returns the seed passage of a stream's name, a book and a number; None if there is none."""
+    """Function from a stream's name, a document id and an index to the seed passage; None if there is none."""
     contexts: Callable[[Sequence[Passage]], list[tuple[SourcePassage, ...]]]
     """Function that returns each seed passage followed by the passages retrieved for it."""
     write: Callable[[Sequence[Assignment]], list[Draft]]
-    """Function that writes a base draft for each assignment."""
+    """Function that writes a draft of level ``base`` for each assignment."""
     evolve: Callable[[Sequence[Draft], Level, Sequence[int]], list[Draft]]
-    """Function that evolves base drafts to a level, each with its sampling seed."""
+    """Function that evolves base drafts to the given level, using a sampling seed for each draft."""
     screen: DecisionStep
     later_steps: tuple[DecisionStep, ...]
-    """Steps after screening, in their order: self-consistency, validation, masking."""
+    """Steps after screening: self-consistency, validation, masking."""
     find_duplicate: Callable[[Draft], str | None]
-    """Function that returns the id of the accepted draft that a draft repeats, or stores a draft that repeats none."""
+    """Function that returns the id of an accepted draft that the given draft repeats. If there is none, it remembers
+    the given draft and returns None."""
     remember: Callable[[Sequence[Draft]], None]
-    """Function that stores the accepted drafts of earlier runs for :attr:`find_duplicate`."""
+    """Function that makes the accepted drafts of earlier runs known to :attr:`find_duplicate`."""
     usage: Callable[[], Usage] = Usage
     """Function that returns the usage of this run."""
 
@@ -150,7 +154,7 @@ class PipelineResult:
     requested: Mapping[Stream, int]
     """Number of requested questions by stream."""
     ended: Mapping[Stream, str]
-    """Reason why a stream ended before its requested number was reached."""
+    """Reason why a stream ended early, by stream; complete streams have no entry."""
     usage: Usage
     """Usage of this run."""
 
@@ -166,51 +170,52 @@ PipelineProgress = Callable[[PipelineCounts, Usage], None]
 def run_pipeline(
     recipe: Recipe, parts: Pipeline, store: DatasetStore, *, on_progress: PipelineProgress | None = None
 ) -> PipelineResult:
-    """Write, screen, validate, mask and deduplicate drafts until each stream has its requested number of questions.
+    """Write, screen, validate, mask and deduplicate drafts until each stream has the requested number of questions.
 
-    Drafts that failed in an earlier run are written again first.
+    A stream ends early if a limit of the recipe is reached. Drafts that failed in an earlier run are written again
+    first.
 
     Raises:
         InputError: The dataset was begun with another recipe, or no book has a passage to write from.
-        ModelError: A model cannot be used at all.
+        ModelError: A model is unusable, so that no request can succeed.
     """
     store.begin(recipe.name, recipe.identity())
     run = _PipelineRun(recipe, parts, store, recipe.requested())
-    failed, accepted = [], []
+    failed_drafts, accepted_drafts = [], []
     for stored in store.stored_drafts(recipe.name):
         run.counts.add(stored)
         if stored.state == "failed":
-            failed.append(stored)
+            failed_drafts.append(stored)
         elif stored.state == "accepted":
-            accepted.append(stored.draft)
-    parts.remember(accepted)
+            accepted_drafts.append(stored.draft)
+    parts.remember(accepted_drafts)
     if not parts.books():
         raise InputError(
             f"The collections {', '.join(recipe.collections)} have no passage that questions could be written from."
         )
-    progress = on_progress or (lambda _counts, _usage: None)
-    progress(run.counts, parts.usage())
-    for start in range(0, len(failed), recipe.batch):
-        batch = failed[start : start + recipe.batch]
+    report_progress = on_progress or (lambda _counts, _usage: None)
+    report_progress(run.counts, parts.usage())
+    for start in range(0, len(failed_drafts), recipe.batch):
+        batch = failed_drafts[start : start + recipe.batch]
         for stored in batch:
             run.counts.remove(stored)
         run.write_batch([(stored.stream, stored.book, stored.number) for stored in batch])
-        progress(run.counts, parts.usage())
+        report_progress(run.counts, parts.usage())
         if run.ended:
             break
     while slots := run.plan():
         run.write_batch(slots)
-        progress(run.counts, parts.usage())
+        report_progress(run.counts, parts.usage())
     return PipelineResult(recipe.name, run.counts, run.requested, run.ended, parts.usage())
 
 
 Slot = tuple[Stream, str, int]
-"""Stream, book and number of a seed passage, which together determine a draft."""
+"""Stream, document id and index of a seed passage, which together determine a draft."""
 
 
 @dataclass(slots=True)
 class _PipelineRun:
-    """State of a run of the pipeline."""
+    """Counts of a running pipeline, and the planning and writing of its batches."""
 
     recipe: Recipe
     parts: Pipeline
@@ -219,19 +224,19 @@ class _PipelineRun:
     counts: PipelineCounts = field(default_factory=PipelineCounts)
     ended: dict[Stream, str] = field(default_factory=dict)
     unsuitable_books: set[str] = field(default_factory=set)
-    """Books without a passage that is fit to write from."""
+    """Ids of documents without a suitable passage."""
 
     def plan(self) -> list[Slot]:
-        """Return the next batch: for each stream as many drafts as it needs at its current yield."""
+        """Plan the next batch: as many drafts of each stream as it needs at its current yield."""
         slots: list[Slot] = []
         for stream, requested in self.requested.items():
             counts = self.counts[stream]
-            missing = requested - counts.accepted
-            reason = None if missing <= 0 else self._stop_reason(counts)
+            n_missing = requested - counts.accepted
+            reason = None if n_missing <= 0 else self._stop_reason(counts)
             if reason:
                 self.ended[stream] = reason
-            elif missing > 0 and stream not in self.ended:
-                slots += self._stream_slots(stream, counts.needed(missing, self.recipe.batch))
+            elif n_missing > 0 and stream not in self.ended:
+                slots += self._plan_stream(stream, counts.needed(n_missing, self.recipe.batch))
         return slots
 
     def _stop_reason(self, counts: StreamCounts) -> str | None:
@@ -245,8 +250,8 @@ class _PipelineRun:
             return f"only {n_accepted} of {n_drafts} drafts were accepted, below the minimum yield {stop.min_yield:g}"
         return None
 
-    def _stream_slots(self, stream: Stream, number: int) -> list[Slot]:
-        """Return up to ``number`` seed passages, from the books with the fewest accepted questions of a stream."""
+    def _plan_stream(self, stream: Stream, number: int) -> list[Slot]:
+        """Choose up to ``number`` seed passages for a stream, from the books with its fewest accepted questions."""
         counts = self.counts[stream]
         if self.recipe.stop.drafts is not None:
             number = min(number, self.recipe.stop.drafts - counts.drafts)
@@ -267,14 +272,14 @@ class _PipelineRun:
         return slots
 
     def write_batch(self, slots: Sequence[Slot]) -> None:
-        """Write the drafts of some slots, run all later steps on them, store and count them."""
-        drafts = self._written_drafts(slots)
+        """Write a draft for each slot, apply all later steps, and store and count the drafts."""
+        drafts = self._write_drafts(slots)
         for step in self.parts.later_steps:
             drafts = apply_where(_is_usable, step, drafts)
         for index, draft in enumerate(drafts):
-            duplicate = self.parts.find_duplicate(draft) if draft.usable else None
-            if duplicate is not None:
-                detail = f"It says the same as {duplicate}."
+            duplicate_id = self.parts.find_duplicate(draft) if draft.usable else None
+            if duplicate_id is not None:
+                detail = f"It says the same as {duplicate_id}."
                 decision = Decision("deduplicate", "near-duplicates", False, "near-duplicate", detail)
                 drafts[index] = draft.with_decisions(decision)
         batch = [StoredDraft(draft, book, number) for draft, (_, book, number) in zip(drafts, slots, strict=True)]
@@ -287,8 +292,8 @@ class _PipelineRun:
             reason = f"all of a batch failed ({counted(len(errors), 'draft')}), the first because: {errors[0]}"
             self.ended |= dict.fromkeys((stream for stream, _, _ in slots), reason)
 
-    def _written_drafts(self, slots: Sequence[Slot]) -> list[Draft]:
-        """Return the drafts of some slots: written, screened and, for evolved levels, evolved and screened again."""
+    def _write_drafts(self, slots: Sequence[Slot]) -> list[Draft]:
+        """Write and screen a draft for each slot; evolve those of higher levels, and screen them again."""
         parts, recipe = self.parts, self.recipe
         seeds = [parts.seed(stream.name, book, number) for stream, book, number in slots]
         contexts = parts.contexts([passage for passage in seeds if passage is not None])
@@ -309,13 +314,13 @@ class _PipelineRun:
             indices = [index for index, draft in enumerate(drafts) if draft.level == level and draft.usable]
             if indices:
                 sampling_seeds = [assignments[index].seed for index in indices]
-                evolved = parts.evolve([drafts[index] for index in indices], level, sampling_seeds)
-                for index, draft in zip(indices, apply_where(_is_usable, parts.screen, evolved), strict=True):
+                evolved_drafts = parts.evolve([drafts[index] for index in indices], level, sampling_seeds)
+                for index, draft in zip(indices, apply_where(_is_usable, parts.screen, evolved_drafts), strict=True):
                     drafts[index] = draft
         return drafts
 
 
 def sampling_seed(*parts: object) -> int:
-    """Return a seed below 2**31 that depends on the parts alone, on any machine."""
+    """Return a seed below 2**31 that depends only on ``parts`` and is the same on every machine."""
     digest = hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1

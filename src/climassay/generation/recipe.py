@@ -32,7 +32,7 @@ from climassay.settings import commented_table, load_toml, parse_table, settings
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Kind and level of questions that are requested, counted and balanced together."""
+    """Kind and level of questions; each combination is requested and counted separately."""
 
     kind: Kind
     level: Level
@@ -48,7 +48,7 @@ class WriterSpec(FileModel):
     """Settings of the model that writes and evolves questions."""
 
     model: str
-    """local:HUB_ID_OR_FOLDER or openai:MODEL."""
+    """Name of the model: local:HUB_ID_OR_FOLDER or openai:MODEL."""
     adapter: Annotated[str | None, Field(examples=["my-adapter"])] = None
     """Folder of a PEFT adapter."""
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.7
@@ -60,7 +60,7 @@ class WriterSpec(FileModel):
     n_examples: Annotated[int, Field(ge=0)] = 2
     """Number of examples of each kind and level."""
     brief: Annotated[bool | None, Field(examples=[True])] = None
-    """Short prompts; by default for models below 3 billion parameters."""
+    """Use short prompts; by default for models below 3 billion parameters."""
 
 
 @settings
@@ -68,17 +68,17 @@ class CountSpec:
     """Numbers of requested questions; only accepted questions count."""
 
     mcq: Annotated[int, Field(ge=0)] = 0
-    """Multiple choice."""
+    """Number of multiple-choice questions."""
     freeform: Annotated[int, Field(ge=0)] = 0
-    """Answered in sentences."""
+    """Number of questions answered in sentences."""
     cloze: Annotated[int, Field(ge=0)] = 0
-    """Statements with a masked term."""
+    """Number of statements with a masked term."""
     base: Annotated[float, Field(ge=0)] = 1.0
-    """Share of the level among types that have levels; the three need not sum to 1."""
+    """Relative weight of this level, for kinds that have levels; the three weights need not sum to 1."""
     reasoning: Annotated[float, Field(ge=0)] = 0.0
     hypothetical: Annotated[float, Field(ge=0)] = 0.0
     further_kinds: dict[str, int] = field(default_factory=dict)
-    """Numbers of questions of further kinds; in a file each kind is an entry like the first three."""
+    """Numbers of questions of other kinds; in a recipe file each kind is an entry like the first three."""
 
     def of(self, kind: Kind) -> int:
         """Return the requested number of questions of a kind."""
@@ -88,52 +88,52 @@ class CountSpec:
 
 @settings
 class ContextSpec:
-    """Settings of the passages that are retrieved for the main passage."""
+    """Settings for retrieving further passages for each main passage."""
 
     max_passages: Annotated[int, Field(ge=0)] = 2
-    """Maximum number of retrieved passages; 0 shows the main passage only."""
+    """Maximum number of retrieved passages; with 0 the model sees only the main passage."""
     threshold: Annotated[float | None, Field(examples=[0.45])] = None
-    """Minimum cosine of a retrieved passage; by default the value measured for the encoder."""
+    """Minimum cosine similarity to the main passage; by default the value measured for the encoder."""
     mode: SearchMode = "dense"
-    """dense, bm25, hybrid or rrf."""
+    """Search mode: dense, bm25, hybrid or rrf."""
     other_documents: bool = False
-    """Only passages of other documents than the main one's."""
+    """Retrieve only passages of documents other than the main passage's."""
 
 
 @settings
 class ScreenSpec:
-    """Settings of the checks of drafts."""
+    """Settings of the checks that drafts must pass."""
 
     without: tuple[str, ...] = ()
-    """Names of checks to leave out: climassay generate checks."""
+    """Names of checks to disable; climassay generate checks lists them."""
     entailment: str = ""
-    """Scorer of whether the passage supports the answer: prompted:MODEL, supports:MODEL or nli:MODEL; "" goes by
-    word overlap only."""
+    """Model that scores whether the passage supports the answer: prompted:MODEL, supports:MODEL or nli:MODEL; "" uses
+    only word overlap."""
     consistency: str = "writer"
     """Model that answers the questions again: writer, a model, or "" for none. A strong model verifies questions of
     all kinds in one request each; the next three entries are for small models."""
     orders: Annotated[int, Field(ge=1)] = 4
     """Number of option orders in which each question is answered."""
     min_agreement: Annotated[float, Field(ge=0, le=1)] = 1.0
-    """Minimum share of the orders that must be answered correctly."""
+    """Minimum proportion of option orders that must be answered correctly."""
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    """Minimum lead of the marked option's probability over the next option's."""
+    """Minimum difference between the probabilities of the marked option and the next one."""
     jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
-    """Jaccard similarity of word pairs from which two questions are duplicates."""
+    """Minimum Jaccard similarity of word pairs at which two questions are duplicates."""
     cosine: Annotated[float, Field(gt=0, le=1)] = 0.92
-    """Cosine from which two questions are duplicates."""
+    """Minimum cosine similarity at which two questions are duplicates."""
     language: str = "en"
     """Language of questions and passages."""
 
 
 @settings
 class ValidatorSpec:
-    """Validators by kind, as in ``climassay generate validate``; an empty name means no validator."""
+    """Validator of each kind, named as in ``climassay generate validate``; an empty name means no validator."""
 
     mcq: Annotated[str, Field(examples=["validator-mcq"])] = ""
     freeform: Annotated[str, Field(examples=["validator-freeform"])] = ""
     threshold: Annotated[float | None, Field(examples=[0.5])] = None
-    """Minimum P(valid) of an accepted question; by default the validator's own."""
+    """Minimum P(valid) of an accepted question; by default the validator's own threshold."""
 
 
 @settings
@@ -141,24 +141,24 @@ class MaskerSpec:
     """Settings of the masker, which chooses the term of a cloze statement."""
 
     use: str = ""
-    """statistics or prompted:MODEL; "": the writer names the term with its statement, or statistics chooses it if
-    the writer gets brief prompts."""
+    """Masker: statistics or prompted:MODEL. With "" the writer names the term of its statement, except with brief
+    prompts, for which the masker is statistics."""
     glossary: Annotated[str, Field(examples=["terms.txt"])] = ""
-    """File of terms, one a line, for the statistics masker."""
+    """File of terms, one per line, for the masker statistics."""
 
 
 @settings
 class StopSpec:
-    """Limits at which writing of a kind and level stops before its requested number is reached."""
+    """Limits at which a kind and level ends, even if its requested number of questions is not reached."""
 
     cost: Annotated[float | None, Field(ge=0, examples=[5.0])] = None
     """Budget in US dollars."""
     drafts: Annotated[int | None, Field(ge=1, examples=[1000])] = None
     """Maximum number of drafts of one kind and level."""
     min_yield: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Yield below which a kind and level ends ..."""
+    """Minimum proportion of accepted drafts; with a lower yield the kind and level ends."""
     after: Annotated[int, Field(ge=1)] = 200
-    """... after this number of its drafts."""
+    """Number of drafts of a kind and level after which min_yield applies."""
 
 
 @settings
@@ -167,7 +167,7 @@ class Recipe:
 
     name: str
     collections: tuple[str, ...]
-    """Collections to write from; several are searched as one."""
+    """Collections whose passages the questions are written from; several are searched as one."""
     writer: WriterSpec
     counts: CountSpec = field(default_factory=CountSpec)
     subject: Subject = field(default_factory=Subject)
@@ -179,33 +179,38 @@ class Recipe:
     profile: ProfileSettings = field(default_factory=ProfileSettings)
     seed: int = 0
     batch: Annotated[int, Field(ge=1)] = 32
-    """Maximum number of drafts per kind and level between two plans."""
+    """Maximum number of drafts per kind and level in one batch."""
     folder: Path = Path()
-    """Folder that relative paths start from."""
+    """Folder to which relative paths refer: that of the recipe file."""
 
     def requested(self) -> dict[Stream, int]:
-        """Return the requested number of accepted questions by stream, without empty streams.
+        """Return the requested number of accepted questions by stream; streams without questions are omitted.
 
-        The number of a kind is divided over its levels by largest remainder.
+        The number of each kind is apportioned to its levels by the largest-remainder method.
         """
         counts = self.counts
-        shares = {level: float(getattr(counts, level)) for level in LEVELS}
-        total = sum(shares.values())
+        weights = {level: float(getattr(counts, level)) for level in LEVELS}
+        total_weight = sum(weights.values())
         results: dict[Stream, int] = {}
         for kind in KINDS:
             number = counts.of(kind)
             parts: dict[Level, int] = {"base": number}
             if TYPES[kind].has_levels:
-                exact = {level: number * share / total if total else 0.0 for level, share in shares.items()}
-                parts = {level: int(value) for level, value in exact.items()}
-                left = number - sum(parts.values())
-                for level in sorted(exact, key=lambda level: parts[level] - exact[level])[:left]:
+                quotas = {
+                    level: number * weight / total_weight if total_weight else 0.0 for level, weight in weights.items()
+                }
+                parts = {level: int(quota) for level, quota in quotas.items()}
+                n_remaining = number - sum(parts.values())
+                for level in sorted(quotas, key=lambda level: parts[level] - quotas[level])[:n_remaining]:
                     parts[level] += 1
             results |= {Stream(kind, level): part for level, part in parts.items() if part}
         return results
 
     def identity(self) -> dict[str, Any]:
-        """Return the entries that must not change while a dataset grows; counts, limits and batch may change."""
+        """Return the entries that must stay the same when a dataset is continued.
+
+        Counts, limits and the batch size may change, and so may the way in which the model is reached.
+        """
         changeable = ("counts", "stop", "batch", "folder", "name")
         values = {name: value for name, value in asdict(self).items() if name not in changeable}
         for name in ("base_url", "device", "concurrency", "timeout", "price_in", "price_out"):
@@ -214,28 +219,28 @@ class Recipe:
 
 
 _TABLES: dict[str, Any] = {name: kind for name, kind in get_type_hints(Recipe).items() if is_dataclass(kind)}
-"""Class of each table of the file, by its name."""
+"""Settings class of each table in a recipe file, by name of the table."""
 
 
 def load_recipe(path: Path) -> Recipe:
     """Load a recipe from a file.
 
     Raises:
-        InputError: The file is missing or no TOML, or an entry does not exist or has a bad value.
+        InputError: The file is missing or not TOML, or an entry is unknown or has an invalid value.
     """
     return parse_recipe(load_toml(path), source=str(path), folder=path.absolute().parent)
 
 
 def parse_recipe(data: Mapping[str, Any], *, source: str, folder: Path) -> Recipe:
-    """Return the recipe of parsed TOML.
+    """Create a recipe from parsed TOML.
 
     Args:
         data: Parsed TOML, as in the module's example.
         source: Name of the file, for messages.
-        folder: Folder that relative paths start from.
+        folder: Folder to which relative paths refer.
 
     Raises:
-        InputError: An entry does not exist or has a bad value.
+        InputError: An entry is unknown or has an invalid value.
     """
     values = dict(data)
     for name, kind in _TABLES.items():
@@ -306,4 +311,4 @@ COMMENTED = "\n".join(
         commented_table(StopSpec, "[stop]"),
     )
 )
-"""Content of the file that ``climassay generate init`` writes."""
+"""Text of the recipe file that ``climassay generate init`` writes."""

@@ -19,7 +19,7 @@ UNITS = _word_set(
     km cm mm nm µm μm hpa kpa mpa kwh twh gwh ppm ppb ppt ppmv gtc gtco2 pgc kg mol sec hrs yr dobson
     """
 )
-"""Units of measurement, as they follow a number."""
+"""Abbreviated units of measurement."""
 
 NUMBER_WORDS = _word_set(
     """
@@ -28,7 +28,7 @@ NUMBER_WORDS = _word_set(
     cent percent
     """
 )
-"""Numbers and shares in words."""
+"""Words for numbers and fractions."""
 
 FUNCTION_WORDS = _word_set(
     """
@@ -46,7 +46,7 @@ FUNCTION_WORDS = _word_set(
     whether which while who whole whom whose why will with within without would yet you your
     """
 )
-"""Closed classes of English words and the most frequent adverbs, none of which is a scientific term."""
+"""English function words and the most frequent adverbs, none of which is a scientific term."""
 
 GENERIC = _word_set(
     """
@@ -93,13 +93,13 @@ GENERIC = _word_set(
     years yield young
     """
 )
-"""Words of reports and textbooks of any science, which test no knowledge of the field if they are masked."""
+"""Words that are common in scientific texts of any field; masking them would not test knowledge of the field."""
 
 _WORD = re.compile(r"(?<!\w)[^\W_]+(?:[-‐‑–’'][^\W_]+)*(?!\w)")
-_JOINED = re.compile(r"[-‐‑–’']")
+_JOINER = re.compile(r"[-‐‑–’']")
 _LETTER = re.compile(r"[^\W\d_]")
 _MIN_LETTERS = 3
-"""Minimum number of letters; shorter words are units, symbols and function words."""
+"""Minimum number of letters of a word to mask; shorter words are units, symbols and function words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ class TermCandidate:
     term: str
     """Word as it appears in the statement."""
     start: int
-    """Character index of its first letter."""
+    """Character index of the word's beginning in the statement."""
     number: int
-    """Index among the statement's words."""
+    """Index of the word among all words of the statement."""
 
     @property
     def end(self) -> int:
-        """Character index after its last letter."""
+        """Character index of the word's end (exclusive)."""
         return self.start + len(self.term)
 
 
@@ -125,20 +125,20 @@ def words(statement: str) -> list[TermCandidate]:
 
 
 def candidates(statement: str) -> list[TermCandidate]:
-    """Return the words that can be masked, in the statement's order.
+    """Return the words of a statement that can be masked, in order.
 
-    A candidate appears exactly once, also as a part of a hyphenated word and ignoring case, so that the statement does
-    not give it away. It has three letters or more, or is a symbol such as CO2. It is neither a function word nor a
-    number nor a unit, nor half a word, as in "short- and long-term".
+    A candidate occurs only once, so that the rest of the statement does not give it away; parts of hyphenated words
+    count as occurrences, and case is ignored. It has three letters or more, or is a symbol such as CO2. Function words,
+    numbers, units and truncated compounds, as in "short- and long-term", are excluded.
     """
     all_words = words(statement)
-    lowered = [word.term.casefold() for word in all_words]
-    counts = Counter(part for term in lowered for part in {term, *_JOINED.split(term)})
+    folded_words = [word.term.casefold() for word in all_words]
+    counts = Counter(part for term in folded_words for part in {term, *_JOINER.split(term)})
     results = []
-    for word, term in zip(all_words, lowered, strict=True):
-        letters = len(_LETTER.findall(word.term))
-        is_symbol = letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
-        is_long = letters >= _MIN_LETTERS and not word.term[0].isdigit()
+    for word, term in zip(all_words, folded_words, strict=True):
+        n_letters = len(_LETTER.findall(word.term))
+        is_symbol = n_letters >= 2 and any(sign.isdigit() for sign in word.term) and word.term[0].isupper()
+        is_long = n_letters >= _MIN_LETTERS and not word.term[0].isdigit()
         is_excluded = term in FUNCTION_WORDS or term in UNITS or term in NUMBER_WORDS
         if counts[term] == 1 and (is_long or is_symbol) and not is_excluded and has_term(statement, word.term):
             results.append(word)

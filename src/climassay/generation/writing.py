@@ -32,15 +32,15 @@ from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.records import RecordedModel
 
 TERM = "term"
-"""Name of the only field that a writer may leave empty."""
+"""Name of the only field of the writer's answer that may be empty."""
 
 
 class UnreadableAnswerError(ValueError):
-    """Error for a model's answer that cannot be parsed; the message is one sentence."""
+    """Error for a model's answer that cannot be parsed; the message says why in one sentence."""
 
 
 class DeclinedError(ValueError):
-    """Error for a passage from which a model refuses to write; the message is the model's reason."""
+    """Error if a model declines to write a question from a passage; the message is the model's reason."""
 
 
 FULL = Lengths(question=2000, answer=2000, option=1000, statement=1000, reason=500, term=60)
@@ -49,7 +49,7 @@ BRIEF = Lengths(question=250, answer=300, option=120, statement=250)
 
 
 def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
-    """Return the JSON schema of a model's answer with one question of a kind, including limits of lengths."""
+    """Return the JSON schema of the answer in which a model writes a question of the given kind."""
     # An answer that declines leaves the other fields empty.
     min_length = {} if lengths.reason else {"minLength": 1}
     properties: dict[str, Any] = {"declined": {"type": "string", "maxLength": lengths.reason}} if lengths.reason else {}
@@ -66,29 +66,29 @@ def answer_schema(kind: Kind, lengths: Lengths = FULL) -> dict[str, Any]:
 
 
 def example_answer(question: Question, lengths: Lengths = FULL) -> str:
-    """Return a question as the JSON answer of a model that wrote it, in the format of :func:`answer_schema`.
+    """Return the answer, matching :func:`answer_schema`, with which a model would have written a question.
 
     Raises:
         InputError: The question cannot be an example, such as multiple choice without four options.
     """
     fields = question.type.example_fields(question)
     names = (*question.type.writer_texts(lengths), *question.type.writer_lists(lengths))
-    declined = {"declined": ""} if lengths.reason else {}
-    return json.dumps({**declined, **{name: fields[name] for name in names}}, ensure_ascii=False)
+    refusal = {"declined": ""} if lengths.reason else {}
+    return json.dumps({**refusal, **{name: fields[name] for name in names}}, ensure_ascii=False)
 
 
 def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, seed: int = 0) -> Wording:
-    """Parse the wording in a model's answer.
+    """Parse the question in a model's answer.
 
     Args:
         kind: Kind of the question.
-        text: The answer.
-        lengths: Maximum lengths of its fields.
-        position: Index of the correct option.
+        text: Answer of the model.
+        lengths: Maximum lengths of the answer's fields.
+        position: Index at which to place the correct option.
         seed: Seed of the order of the other options.
 
     Raises:
-        DeclinedError: The model declined the passage, and wrote no question.
+        DeclinedError: The model declined to write a question.
         UnreadableAnswerError: The answer does not match the schema, a text is empty or truncated, or options are
             missing.
     """
@@ -98,12 +98,12 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
         raise UnreadableAnswerError("The reply is not complete JSON.") from None
     if not isinstance(fields, dict):
         raise UnreadableAnswerError("The reply is not a JSON object.")
-    declined = fields.get("declined")
-    if lengths.reason and isinstance(declined, str) and not is_blank(declined):
+    refusal = fields.get("declined")
+    if lengths.reason and isinstance(refusal, str) and not is_blank(refusal):
         # Small models copy the passage into this field and write a question all the same.
         texts = [fields.get(name) for name in TYPES[kind].writer_texts(lengths)]
         if not any(isinstance(text, str) and not is_blank(text) for text in texts):
-            raise DeclinedError(" ".join(declined.split()))
+            raise DeclinedError(" ".join(refusal.split()))
     values: dict[str, Any] = {}
     for name, length in TYPES[kind].writer_texts(lengths).items():
         if name != TERM:
@@ -124,9 +124,9 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
 
 
 def assign_positions(seeds: Sequence[int]) -> list[int]:
-    """Return the position of the correct option of each question, with every position about equally often.
+    """Return the position of the correct option for each question, so that all positions are about equally frequent.
 
-    Each group of four questions uses every position once, in an order that their seeds decide.
+    Each group of four questions uses every position once, in an order that depends on the seeds of the four.
     """
     positions: list[int] = []
     for start in range(0, len(seeds), N_OPTIONS):
@@ -138,10 +138,10 @@ def assign_positions(seeds: Sequence[int]) -> list[int]:
 
 
 def _clean_text(value: object, name: str, max_length: int) -> str:
-    """Return a text without extra blanks and enclosing quotation marks.
+    """Remove superfluous white space and enclosing quotation marks from a text.
 
     Raises:
-        UnreadableAnswerError: The text has no word, or was truncated at ``max_length``.
+        UnreadableAnswerError: The value is not a text with a word, or was truncated at ``max_length``.
     """
     if not isinstance(value, str) or re.search(r"\w", value) is None:
         raise UnreadableAnswerError(f"The reply leaves the {name} empty.")
@@ -163,7 +163,7 @@ Examples = Mapping[Kind, Sequence[Question]]
 
 
 def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
-    """Return the template variables of passages, the main one first: texts, and title and section of each."""
+    """Return template variables with the texts and sources of passages, of which the first is the main one."""
     main, *retrieved = passages
     return {
         "main": main.text,
@@ -175,13 +175,13 @@ def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Specification of a question to write: kind, level, passages and seed."""
+    """Specification of a question to write."""
 
     id: str
     """Id of the draft."""
     kind: Kind
     level: Level
-    """Final level; the first version is always ``base``."""
+    """Level that the question should finally have; writers always write a question of level ``base`` first."""
     passages: tuple[SourcePassage, ...]
     """Main passage, then the passages retrieved for it."""
     seed: int
@@ -189,11 +189,11 @@ class Assignment:
 
 
 class _Author:
-    """Base class of writers and evolvers, which request questions from one model; unreadable answers never raise."""
+    """Base class of :class:`Writer` and :class:`Evolver`, which request questions from a model."""
 
     step: DraftStep
     prompt_prefix: str
-    """Prefix of the names of the prompts."""
+    """Prefix of the names of the prompt templates."""
     kinds: Sequence[Kind] = KINDS
 
     def __init__(
@@ -211,14 +211,14 @@ class _Author:
         """Load prompts and examples.
 
         Args:
-            model: Model that writes.
-            subject: Science, source and audience of the questions.
+            model: Model that writes the questions.
+            subject: Field, source and audience of the questions.
             prompts: Folder of the user's own prompts.
-            examples: Questions for the prompts.
+            examples: Questions to show in the prompts.
             temperature: Sampling temperature.
-            max_tokens: Maximum number of tokens of an answer.
-            brief: Use short prompts for very small models, which cannot decline a passage.
-            own_terms: Whether the writer of a statement names the masked term; never with ``brief``.
+            max_tokens: Maximum number of tokens in an answer.
+            brief: Use short prompts, for very small models; with them a model cannot decline a passage.
+            own_terms: Whether the model names the term to mask in a cloze statement; ignored with ``brief``.
 
         Raises:
             InputError: A prompt does not exist or is invalid, an example lacks a field, or a number is out of range.
@@ -246,7 +246,7 @@ class _Author:
         raise NotImplementedError
 
     def _request_wordings(self, drafts: Sequence[Draft]) -> list[Draft]:
-        """Return the drafts with the model's wordings, all requested in one call."""
+        """Return the drafts with the wordings that the model writes; all are requested in one call."""
         requests = []
         fitting_passages = []
         for draft in drafts:
@@ -283,15 +283,15 @@ class _Author:
         return results
 
     def _fit_window(self, draft: Draft) -> tuple[tuple[SourcePassage, ...], GenerationRequest]:
-        """Return the passages that fit the model's context window, and the request with them.
+        """Return the passages that fit into the model's context window, and the request that contains them.
 
-        Retrieved passages are dropped from the end, then the main passage is truncated at a sentence. Its first
-        sentence is sent even if it does not fit.
+        Retrieved passages are dropped, the last one first. If the main passage alone is too long, it is truncated after
+        a sentence, but its first sentence is always kept.
         """
         model = self._model.wrapped if isinstance(self._model, RecordedModel) else self._model
-        max_tokens = window_of(model) - self._max_tokens
+        max_prompt_tokens = window_of(model) - self._max_tokens
 
-        def request(passages: Sequence[SourcePassage]) -> GenerationRequest:
+        def build_request(passages: Sequence[SourcePassage]) -> GenerationRequest:
             rendered = self._render(draft, passages)
             return GenerationRequest(
                 rendered.messages,
@@ -301,13 +301,13 @@ class _Author:
             )
 
         def fits(passages: Sequence[SourcePassage]) -> bool:
-            candidate = request(passages)
-            return token_count(model, model.render(candidate.messages, candidate.assistant_prefix)) <= max_tokens
+            request = build_request(passages)
+            return token_count(model, model.render(request.messages, request.assistant_prefix)) <= max_prompt_tokens
 
         passages = draft.passages
         for count in range(len(passages), 0, -1):
             if fits(passages[:count]):
-                return passages[:count], request(passages[:count])
+                return passages[:count], build_request(passages[:count])
         main = passages[0]
         ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
         low, high = 0, len(ends) - 1  # the first sentence always stays; the whole passage does not fit
@@ -317,22 +317,22 @@ class _Author:
                 low = middle
             else:
                 high = middle
-        truncated = (replace(main, text=main.text[: ends[low]].rstrip()),)
-        return truncated, request(truncated)
+        truncated_passages = (replace(main, text=main.text[: ends[low]].rstrip()),)
+        return truncated_passages, build_request(truncated_passages)
 
 
 class Writer(_Author):
-    """Writes base questions with one model.
+    """Writes base questions with a model.
 
-    The prompts are ``generate_mcq``, ``generate_freeform`` and ``generate_cloze``, each with a brief version ending in
-    ``_brief``. They get ``main``, ``retrieved`` (texts), ``main_source``, ``retrieved_sources`` (title and
-    section), ``subject`` and ``own_terms``. Examples are earlier turns of the chat, each with its passage; examples of
-    level base are preferred.
+    The prompt templates are ``generate_mcq``, ``generate_freeform`` and ``generate_cloze``, and for brief prompts the
+    same names with the suffix ``_brief``. Their variables are ``main`` and ``retrieved`` (texts of passages),
+    ``main_source`` and ``retrieved_sources`` (title and section of each), ``subject`` and ``own_terms``. Examples
+    become earlier turns of the chat, each with its passage; those of level ``base`` are used if there are any.
 
     Notes:
-        The prompts have the rules of ClimaQA's prompts, in our words. The answer has another format: the correct answer
-        and the distractors are separate fields, so that a model cannot mark a wrong letter, and code chooses the
-        position of the correct option. In each group of four questions of a call it takes each position once.
+        The prompts state the rules of ClimaQA's prompts in our own words. Unlike there, the correct answer and the
+        distractors are separate fields of the answer, so that a model cannot mark a wrong letter. The position of the
+        correct option is assigned by :func:`assign_positions`.
     """
 
     step = "write"
@@ -356,12 +356,11 @@ class Writer(_Author):
                 self._turns[kind].append(Message("assistant", answer))
 
     def write(self, assignments: Sequence[Assignment]) -> list[Draft]:
-        """Write a base draft for each assignment, in their order; all are requested in one call.
+        """Write a base draft for each assignment, in order; all are requested in one call.
 
-        A failed call gives a draft with ``error``. A passage that the model declines gives a draft that is rejected
-        with the model's reason. An answer that cannot be parsed (truncated, empty texts, missing distractors) gives a
-        rejected draft. Passages that exceed the model's context window are dropped from the end, and the main passage
-        is truncated at a sentence if necessary; the draft has the passages that were sent.
+        No exception is raised for a single draft. If the call fails, the draft has an ``error``. If the model declines
+        the passage, or its answer cannot be parsed, the draft is rejected. Passages that do not fit into the model's
+        context window are dropped or truncated; the draft contains the passages that were sent.
         """
         drafts = []
         for assignment in assignments:
@@ -370,7 +369,7 @@ class Writer(_Author):
         return self._request_wordings(drafts)
 
     def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
-        """Return the prompt, with the examples between its system message and its user message."""
+        """Render the prompt, and insert the examples after its system message."""
         rendered = self._prompts[draft.kind].render(**passage_values(passages), **self._values)
         messages = rendered.messages
         start = next((index for index, message in enumerate(messages) if message.role != "system"), 0)
@@ -378,18 +377,18 @@ class Writer(_Author):
 
 
 EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, question_type in TYPES.items() if question_type.has_levels)
-"""Kinds with several levels; cloze statements have one level only."""
+"""Kinds of questions that have several levels, so that they can be evolved."""
 
 
 class Evolver(_Author):
     """Evolves base questions into questions that need several steps of reasoning or pose a hypothetical case.
 
-    As in ClimaQA, a second request with the base question and its passages adds the complexity.
+    As in ClimaQA, this is a second request, with the base question and its passages.
 
-    The prompts are ``evolve_mcq`` and ``evolve_freeform``, each with a brief version ending in ``_brief``. They get the
-    variables of the writer's prompts and ``level``, ``base`` (``question``, ``answer``, ``distractors``) and
-    ``examples`` (answers of the requested level). The examples are texts in the prompt rather than turns of the chat,
-    because their base questions are unknown.
+    The prompt templates are ``evolve_mcq`` and ``evolve_freeform``, and for brief prompts the same names with the
+    suffix ``_brief``. In addition to the variables of the writer's prompts they have ``level``, ``base`` (``question``,
+    ``answer`` and ``distractors``) and ``examples`` (answers of the requested level). Examples are part of the prompt
+    rather than turns of the chat, because their base questions are unknown.
     """
 
     step = "evolve"
@@ -403,18 +402,19 @@ class Evolver(_Author):
                 self._examples.setdefault((kind, example.level), []).append(example_answer(example, self.lengths))
 
     def evolve(self, drafts: Sequence[Draft], level: Level, seeds: Sequence[int]) -> list[Draft]:
-        """Evolve drafts to a level, in their order.
+        """Evolve drafts to a level, and return them in the same order.
 
-        An evolved draft keeps its id, passages and decisions; its origin has the base question and both prompts. A
-        failed draft is unchanged. If the model repeats the base question, the draft is rejected as ``not evolved``.
+        An evolved draft keeps its id, passages and decisions; its origin names the base question and both prompts.
+        Drafts with an ``error`` are unchanged. If the model repeats the base question, the draft is rejected as ``not
+        evolved``.
 
         Args:
-            drafts: Multiple-choice and freeform drafts of any level.
+            drafts: Drafts of :data:`EVOLVING_KINDS`, of any level.
             level: ``reasoning`` or ``hypothetical``.
-            seeds: Sampling seed of each draft.
+            seeds: Sampling seed for each draft.
 
         Raises:
-            InputError: The level is base, a draft is a cloze statement, or the numbers of drafts and seeds differ.
+            InputError: The level is ``base``, a draft cannot be evolved, or the numbers of drafts and seeds differ.
         """
         if level == "base":
             raise InputError("A base question is evolved to reasoning or hypothetical, not to base.")
@@ -430,12 +430,13 @@ class Evolver(_Author):
                 origin = replace(origin, prompts=prompts, evolved_from=draft.wording)
                 base_drafts[index] = replace(draft, level=level, origin=origin)
         results = list(drafts)
-        for index, evolved in zip(base_drafts, self._request_wordings([*base_drafts.values()]), strict=True):
-            question = evolved.wording.question
-            if question and _words_and_signs(question) == _words_and_signs(drafts[index].wording.question):
+        for index, draft in zip(base_drafts, self._request_wordings([*base_drafts.values()]), strict=True):
+            results[index] = draft
+            question = draft.wording.question
+            if question and _split_words(question) == _split_words(drafts[index].wording.question):
                 detail = "The model repeated the base question."
-                evolved = evolved.with_decisions(Decision("evolve", self._model.name, False, "not evolved", detail))
-            results[index] = evolved
+                decision = Decision("evolve", self._model.name, False, "not evolved", detail)
+                results[index] = draft.with_decisions(decision)
         return results
 
     def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
@@ -451,5 +452,5 @@ class Evolver(_Author):
         )
 
 
-def _words_and_signs(text: str) -> list[str]:
-    return "".join(sign if sign.isalnum() else " " for sign in text.casefold()).split()
+def _split_words(text: str) -> list[str]:
+    return "".join(character if character.isalnum() else " " for character in text.casefold()).split()

@@ -54,7 +54,7 @@ RIVALS = _groups(
     " refuse refuses refused veto vetoed",
     "angenommen beschlossen verabschiedet gebilligt|abgelehnt verworfen", "adopté approuvé voté|rejeté refusé",
     "aprobó aprobado aprobaron aprovou|rechazó rechazado rechazaron rejeitou",
-    "raise raises raising|lower lowers cut cuts",
+    "raise raises raised raising|lower lowers lowered cut cuts cutting",
     "advance advances advanced advancing|retreat retreats retreated retreating recede recedes receded receding",
     "overestimate overestimates overestimated exaggerate exaggerates|underestimate underestimates underestimated",
     "amplify amplifies amplified reinforce reinforces|dampen dampens dampened damp damps",
@@ -137,6 +137,8 @@ _SEPARATOR_DISTANCE = 6
 """Distance in words that a punctuation mark, a conjunction or a figure in between adds."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
 _SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus", "und", "et", "y"])
+_RANGE_LINKS = frozenset(["(", "to", "bis", "à", "a"])
+"""Words and signs between two figures of a range, or between an estimate and its range: 20 (15 to 25) cm."""
 _FIRST_YEAR, _LAST_YEAR = 1500, 2300
 
 
@@ -282,10 +284,11 @@ def _read_figures(text: str, context: str) -> list[_StatedFigure]:
             distance = 0
             for index, piece in enumerate(side):
                 if index > 0:
-                    distance += _SEPARATOR_DISTANCE
+                    distance += 0 if _RANGE_LINKS.issuperset(side[index - 1]) else _SEPARATOR_DISTANCE
                     if year := side_years[index - 1]:
                         weights[year] = max(weights.get(year, 0.0), 1 / (1 + distance / _HALVING_DISTANCE))
-                for word in piece:
+                is_last = index + 1 == len(side)
+                for word in piece if is_last or not _RANGE_LINKS.issuperset(piece) else ():
                     if word in _SEPARATORS:
                         distance += _SEPARATOR_DISTANCE
                         continue
@@ -490,7 +493,8 @@ def foreign_names(sentence: str, sources: Sequence[str]) -> tuple[str, ...]:
     """
     if language_of_figures(sentence) == "de":
         return ()
-    names = dict.fromkeys(match[0] for match in _NAME.finditer(sentence))
+    pieces, _ = split_at_quantities(sentence)
+    names = dict.fromkeys(match[0] for match in _NAME.finditer(" 0 ".join(pieces)))
     return tuple(name for name in names if name.casefold() not in _NOT_NAMES and not _occurs_in(name, sources))
 
 
@@ -549,8 +553,9 @@ def _tokens(text: str) -> list[str]:
 
 def _is_negated(tokens: Sequence[str], index: int) -> bool:
     """Return whether a negation precedes a word: "did not increase", "no decrease"."""
-    return tokens[index] not in _NOT_NEGATABLE and any(
-        token in _NEGATIONS for token in tokens[max(0, index - 3) : index]
+    return tokens[index] not in _NOT_NEGATABLE and (
+        any(token in _NEGATIONS for token in tokens[max(0, index - _SCOPE) : index])
+        or "nor" in tokens[max(0, index - _REACH) : index]
     )
 
 

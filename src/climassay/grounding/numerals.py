@@ -181,7 +181,7 @@ _SHARES = tuple(
     )
 )  # fmt: skip
 _PART_OF = re.compile(
-    rf"\b(?P<part>{_NUMBER_WORD})\s+(?:(?:out\s+of|in|von|sur|em\s+cada|de\s+cada)\s+)(?P<all>{_NUMBER_WORD})\b"
+    rf"\b(?P<part>{_NUMBER_WORD})\s+(?:(?:out\s+of|of(?:\s+(?:the|all))?|in|von|sur|em\s+cada|de\s+cada)\s+)(?P<all>{_NUMBER_WORD})\b"
     r"(?!\s+(?:years?|days?|months?|decades?|weeks?|hours?|jahren?|ans|años|anos)\b)",
     re.IGNORECASE,
 )
@@ -197,7 +197,7 @@ _MULTIPLES = tuple(
          r"|\bvervierfach\w*|\bquadruplé\w*|\bcuadruplic\w+", 4.0),
         (r"\b(?:five|5)\s+times\b|\b(?:five|5)-?fold\b|\bverfünffach\w*", 5.0),
         (r"\b(?:ten|10)\s+times\b|\b(?:ten|10)-?fold\b|\bverzehnfach\w*", 10.0),
-        (r"\bhalv(?:ed|es)\b|\bhalbier\w*", 0.5),
+        (r"\bhalv(?:ed|es)\b|\bhalbier\w*|\bhalf\s+as\s+(?:much|many|large|high|big|long|strong|fast)\b", 0.5),
     )
 )  # fmt: skip
 _MONTHS = {

@@ -40,7 +40,7 @@ from climassay.grounding.numerals import (
     read_numeral,
     worded_figures,
 )
-from climassay.grounding.units import CLOSING_BRACKET, Unit, money_before, read_magnitude, read_unit
+from climassay.grounding.units import CLOSING_BRACKET, Unit, money_before, read_magnitude, read_rate, read_unit
 
 _UNDER = r"less|fewer|lower|smaller|below|under"
 _OVER = r"more|greater|higher|larger|above|over"
@@ -404,7 +404,7 @@ def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) 
     year_like = bool(_YEAR_LIKE.fullmatch(number))
     money, start = money_before(plain, match.start())
     magnitude, end = read_magnitude(plain, numeral.end, money=money is not None)
-    unit, end = (money, end) if money else read_unit(plain, end, bracketed=not year_like)
+    unit, end = read_rate(money, plain, end) if money else read_unit(plain, end, bracketed=not year_like)
     if number == "one" and unit is not None and unit.kind in ("time", "days"):
         unit, end = None, match.end()  # "one day" is seldom a measurement
     negative = not year_like and bool(_SIGN.search(plain[max(0, start - 2) : start]))

@@ -187,6 +187,8 @@ _RATES = (
         "yr",
         1.0,
     ),
+    (re.compile(rf"{_PER}(?:(?i:months?|monat|mois|mes|mês))\b|\s*(?i:monthly|monatlich)\b"), "yr", 12.0),
+    (re.compile(rf"{_PER}(?i:week|woche|semaine|semana)\b|\s*(?i:weekly|wöchentlich)\b"), "yr", 365.25 / 7),
     (re.compile(rf"{_PER}(?i:decade|dec|jahrzehnt|décennie|década)\b|\s*(?i:decade){_POWER}"), "yr", 0.1),
     (re.compile(rf"{_PER}(?i:century|jahrhundert|siècle|siglo|século)\b|\s*(?i:century){_POWER}"), "yr", 0.01),
     (re.compile(rf"{_PER}(?:(?i:day|tag|jour|día|dia)|d)\b|\s*(?:d|(?i:day)){_POWER}"), "d", 1.0),
@@ -235,8 +237,13 @@ def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None
                 if match := substance.match(text, end):
                     unit, end = replace(unit, kind=f"mass:{name}"), match.end()
                     break
-        for per, rate, factor in _RATES:
-            if match := per.match(text, end):
-                return replace(unit, factor=unit.factor * factor, rate=rate), match.end()
-        return unit, end
+        return read_rate(unit, text, end)
     return None, position
+
+
+def read_rate(unit: Unit, text: str, position: int) -> tuple[Unit, int]:
+    """Return a unit with the denominator at ``position`` ("per year"), and its end; the unit itself without one."""
+    for pattern, rate, factor in _RATES:
+        if match := pattern.match(text, position):
+            return replace(unit, factor=unit.factor * factor, rate=rate), match.end()
+    return unit, position

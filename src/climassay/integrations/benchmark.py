@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from climassay.metrics import Entailment
 
 MAX_TOKENS: dict[Kind, int] = {kind: question_type.max_tokens for kind, question_type in TYPES.items()}
-"""Maximum number of tokens of an answer, by kind of question; decoding is greedy."""
+"""Maximum number of tokens of an answer, by kind of question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shots:
-    """Worked examples before every question."""
+    """Worked examples (few-shot examples) that precede every question."""
 
     pool: evaluation.ExamplePool
     count: int
     """Number of examples per prompt."""
     seed: int = 0
-    """Seed of the draw."""
+    """Seed for drawing the examples."""
 
 
 @dataclass(frozen=True, slots=True)
 class PosedQuestion:
-    """Question with its prompt."""
+    """Question with its rendered prompt."""
 
     question: Question
     messages: tuple[Message, ...]
@@ -48,12 +48,12 @@ class PosedQuestion:
 
     @property
     def target(self) -> str:
-        """Expected answer: the letter of the correct option, the reference answer or the masked term."""
+        """Expected answer: the letter of the correct option, the reference answer, or the masked term."""
         return self.question.type.expected_answer(self.question)
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """Option letters, each with the space that separates it from the prefix; empty unless multiple choice."""
+        """Option letters, each after the space that separates it from ``prefix``; empty without options."""
         gap = evaluation.after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
         return tuple(gap + label for label in labels)
@@ -62,13 +62,14 @@ class PosedQuestion:
 def pose_questions(
     questions: Sequence[Question], prompts: evaluation.TaskPrompts | None = None, shots: Shots | None = None
 ) -> list[PosedQuestion]:
-    """Return questions of any kinds with their prompts; options keep the file's order.
+    """Return questions of any kind with their prompts; the order of options is that of the file.
 
-    Examples are drawn once for each kind, with all its questions as the test, as ``climassay evaluate`` does. To use a
-    part of the questions with the same examples, select from the result and not from ``questions``.
+    As in ``climassay evaluate``, examples are drawn once for each kind, and none of its ``questions`` can be an
+    example. To pose only some of the questions with the same examples, select from the result instead of from
+    ``questions``.
 
     Raises:
-        InputError: The pool has too few examples.
+        InputError: The pool of examples is too small.
     """
     templates = prompts or evaluation.TaskPrompts.load()
     examples: dict[Kind, list[evaluation.Values]] = {}
@@ -87,7 +88,7 @@ def pose_questions(
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
 _NAME = re.compile(r"[a-z0-9][a-z0-9_]*")
 FRAMEWORK_KINDS = tuple(kind for kind, question_type in TYPES.items() if question_type.in_climaqa)
-"""Kinds of questions with tasks for other frameworks."""
+"""Kinds of questions that can be exported as tasks of other frameworks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Benchmark:
     prompts: evaluation.TaskPrompts
     shots: Shots | None = None
     skipped: tuple[str, ...] = ()
-    """Sentences on the rows of the file that were left out, one per row."""
+    """Reasons for omitted rows of the file, one sentence per row."""
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -109,19 +110,19 @@ class Benchmark:
         return tuple(kind for kind in KINDS if kind in there)
 
     def levels(self, kind: Kind) -> tuple[Level | None, ...]:
-        """Return the levels of the questions of a kind, easiest first, then None if a question has no level."""
+        """Return the levels of the questions of a kind, easiest first; the last is None if a question has no level."""
         there = {question.level for question in self.questions if question.kind == kind}
         return tuple(level for level in LEVELS if level in there)
 
     def posed(self, kind: Kind) -> list[PosedQuestion]:
-        """Return the questions of one kind with their prompts, in the file's order."""
+        """Return the questions of one kind with their prompts, in the order of the file."""
         return pose_questions(
             [question for question in self.questions if question.kind == kind], self.prompts, self.shots
         )
 
     @property
     def content_sha256(self) -> str:
-        """SHA-256 of all questions and rendered prompts; the names of template files do not change it."""
+        """SHA-256 of all questions and rendered prompts. It does not depend on the names of template files."""
         parts = [
             [row.question.id, row.question.kind, row.question.level, row.question.context, row.target, row.prefix]
             + [[message.role, message.content] for message in row.messages]
@@ -141,20 +142,21 @@ def open_benchmark(
     seed: int = 0,
     prompts: Path | None = None,
 ) -> Benchmark:
-    """Read questions as a benchmark.
+    """Read the questions of a benchmark.
 
     Args:
         file: ``primer``, or a question file in any format that :func:`~climassay.questions.read_questions` knows.
         name: Prefix of the tasks' names; by default ``climassay_primer`` or the file's name.
         kinds: Kinds of the questions to include.
-        examples: Worked examples before every question.
-        pool: Source of the examples: ``primer`` or a question file. Questions of the test are never drawn.
-        seed: Seed of the draw.
-        prompts: Folder of templates that override built-in ones.
+        examples: Number of worked examples before every question.
+        pool: Source of the examples: ``primer`` or a question file. Questions of the benchmark are never drawn as
+            examples.
+        seed: Seed for drawing the examples.
+        prompts: Folder of templates that override the built-in ones.
 
     Raises:
-        InputError: The file cannot be read, holds no question of these kinds, the pool is too small, or the name has
-            other characters than lower-case letters, digits and underscores.
+        InputError: The file cannot be read or has no question of these kinds, the pool is too small, or the name has
+            characters other than lower-case letters, digits and underscores.
     """
     source = read_questions(file)
     questions = tuple(question for question in source.questions if question.kind in kinds)
@@ -172,16 +174,16 @@ def open_benchmark(
 
 
 def benchmark_name(source: str) -> str:
-    """Return the default name of the benchmark of a file or of a pattern of files."""
+    """Return the default name for the benchmark of a file or of a pattern of files."""
     stem = Path(source.rstrip("*")).name.partition(".")[0].lower()
     return "climassay_primer" if source == PRIMER else re.sub(r"[^a-z0-9]+", "_", stem).strip("_") or "benchmark"
 
 
 def prompt_row(row: PosedQuestion) -> dict[str, Any]:
-    """Return a question and its rendered prompt as a row for lm-evaluation-harness and Inspect's ``eval.yaml``.
+    """Return a question and its rendered prompt as a row of the data for lm-evaluation-harness and Inspect.
 
     Raises:
-        InputError: The template has other messages than an optional system message and one user message.
+        InputError: The template has messages other than one user message, optionally after a system message.
     """
     question = row.question
     texts = {message.role: message.content for message in row.messages}
@@ -210,7 +212,7 @@ def prompt_row(row: PosedQuestion) -> dict[str, Any]:
 
 
 def question_from_row(row: Mapping[str, Any]) -> Question:
-    """Return the question of a row that :func:`prompt_row` made, without its context and document."""
+    """Return the question in a row of :func:`prompt_row`, without its context and document."""
     fields = {name: row[name] for name in ("id", "kind", "question", "answer", "level", "correct")}
     return Question(**fields, options=tuple(row["options"]))
 
@@ -235,7 +237,7 @@ def read_prompt_rows(file: Path) -> list[PosedQuestion]:
 SCORES: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if not metric.needs) for kind in KINDS
 }
-"""Names of the scores that need no judge, by kind of question, as in the tables of ``climassay evaluate``."""
+"""Names of the scores that need no other model, by kind of question, as in the tables of ``climassay evaluate``."""
 JUDGED: Mapping[Kind, tuple[str, ...]] = {
     kind: tuple(metric.name for metric in metrics_for(kind) if metric.needs == "entailment") for kind in KINDS
 }
@@ -243,7 +245,7 @@ JUDGED: Mapping[Kind, tuple[str, ...]] = {
 
 
 def answer_of(question: Question, text: str) -> str:
-    """Return the answer in a model's text, without reasoning.
+    """Extract the answer from a model's text, without reasoning.
 
     The answer is the letter of the chosen option (empty if none is recognised), the first paragraph of a freeform
     answer, or the first line of a cloze answer.
@@ -257,17 +259,17 @@ def answer_of(question: Question, text: str) -> str:
 def score_answer(
     question: Question, text: str, *, encoder: str | None = None, entailment: str | None = None
 ) -> dict[str, float]:
-    """Return the scores of the text that a model wrote after the prefix.
+    """Score the text that a model wrote after the prefix.
 
     Args:
         question: A question of any kind.
         text: Raw text of the model.
         encoder: Name of the encoder for ``phrase_similarity``; the bundled encoder by default.
-        entailment: Name of the entailment model for the scores of :data:`JUDGED`; None leaves them out.
+        entailment: Name of the entailment model for the scores of :data:`JUDGED`; None omits them.
 
     Returns:
-        Scores by the names of :data:`SCORES` and :data:`JUDGED`, each at most 1. All scores of an empty answer are
-        0. A score is missing if the model that computes it failed.
+        Scores by the names of :data:`SCORES` and :data:`JUDGED`, each at most 1. All scores of an empty answer are 0.
+        Scores whose model failed are missing.
     """
     answer = answer_of(question, text)
     if question.type.has_options:

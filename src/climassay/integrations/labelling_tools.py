@@ -35,18 +35,18 @@ from climassay.questions import option_letter
 T = TypeVar("T")
 VERDICTS = ("valid", "invalid")
 _FIELDS = {"question": "Question", "options": "Options", "answer": "Marked answer", "passages": "Passages"}
-"""Headings of the texts that annotators read, by field."""
+"""Headings of the texts that annotators see, by field."""
 _EDITS = {
     "edited_question": "Better words of the whole question or statement",
     "edited_answer": "A better answer; of a statement the term to mask",
     "edited_options": "All options, one a line",
     "edited_correct": "Letter of the correct option",
 }
-"""Hints for the text fields in which annotators edit a question, by field."""
+"""Hints for the text fields in which annotators edit a question, by the name of the field."""
 
 
 def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
-    """Return the item's texts by the names of :data:`_FIELDS`; missing texts are empty."""
+    """Return the item's texts for annotators by the names of :data:`_FIELDS`; missing texts are empty."""
     wording = item.draft.wording
     options = [f"{option_letter(index)}) {text}" for index, text in enumerate(wording.options)]
     marked = options[wording.correct] if options and wording.correct is not None else wording.answer
@@ -60,7 +60,17 @@ def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
 
 
 def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, Any]]:
-    """Read a JSON list of objects; raise InputError if one lacks ``needed`` or has annotations that are no list."""
+    """Read a JSON list of objects.
+
+    Args:
+        file: The file.
+        fault: Beginning of the error message.
+        needed: Field that every object must have.
+        of: Tool that exported the file, for the message.
+
+    Raises:
+        InputError: The file is no such list, an object lacks ``needed``, or its annotations are not a list.
+    """
     try:
         result = parse_json(read_bytes(file))
         if not isinstance(result, list) or not all(isinstance(task, dict) and needed in task for task in result):
@@ -73,7 +83,7 @@ def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, A
 
 
 def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], list[Label]]) -> AnnotationFile:
-    """Read the labels of numbered entries; collect a message for each entry that cannot be read."""
+    """Read the labels of numbered entries; entries that cannot be read are listed as messages in the result."""
     labels: list[Label] = []
     unreadable: list[str] = []
     for number, entry in entries:
@@ -169,13 +179,14 @@ def _annotation(draft: Draft, label: Label) -> dict[str, Any]:
 
 
 def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
-    """Read annotations from Label Studio's export (JSON), or from tasks that were written here.
+    """Read annotations from Label Studio's export (JSON), or from a task file of :func:`write_label_studio`.
 
-    An annotation that came from here and was not changed there keeps its key, so that it is stored once. Cancelled
-    annotations, and those without a verdict, are passed over.
+    An annotation that climassay wrote and Label Studio did not change keeps its key, so that it is stored once.
+    Cancelled annotations, and those without a verdict, are skipped.
 
     Raises:
-        InputError: It cannot be read or is no such export. Annotations that make no label are listed in the result.
+        InputError: The file cannot be read or is not such an export. Annotations that are no valid label are listed in
+            the result.
     """
     tasks = _read_list(path, "is not an export of Label Studio", "data", "tasks")
     each = (
@@ -187,7 +198,7 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
 
 
 def _annotations(task: Mapping[str, Any]) -> Any:
-    """Return a task's annotations, which old exports name ``completions``."""
+    """Return a task's annotations, which old exports call ``completions``."""
     return task.get("annotations") or task.get("completions") or []
 
 
@@ -237,7 +248,7 @@ GUIDELINES = (
 
 
 def argilla_settings(overlap: int = 1) -> dict[str, Any]:
-    """Return a dataset's settings for ``rg.Settings.from_json``."""
+    """Return the settings of an Argilla dataset, for ``rg.Settings.from_json``."""
     text = {"type": "text", "use_markdown": False}
     verdict = {"type": "label_selection", "options": [{"value": word, "text": word} for word in VERDICTS]}
     reasons = {
@@ -277,14 +288,14 @@ def write_argilla(
     overlap: int = 1,
     users: Mapping[str, str] | None = None,
 ) -> tuple[int, int]:
-    """Write a dataset's folder.
+    """Write a folder that Argilla reads as a dataset.
 
     Args:
         folder: Folder to write; it is created if missing.
         name: Name of the dataset in Argilla.
         items: Items to annotate.
-        overlap: Number of labels that an item needs.
-        users: Id of the user in Argilla by annotator; labels of other annotators are left out.
+        overlap: Number of annotators who label each item.
+        users: Argilla's user id of each annotator; labels of other annotators are omitted.
 
     Returns:
         Numbers of written records and labels.
@@ -340,15 +351,17 @@ def _record(item: AnnotationItem, users: Mapping[str, str]) -> dict[str, Any]:
 def read_argilla(path: Path, drafts: Mapping[str, Draft], users: Mapping[str, str] | None = None) -> AnnotationFile:
     """Read submitted responses of records that ``to_disk`` or ``records.to_json`` wrote.
 
-    Argilla keeps no time of an answer: a label that is read again with the same content is the same label.
+    Argilla stores no times of answers. Labels with the same content therefore count as one label if the file is read
+    again.
 
     Args:
-        path: The folder, or its ``records.json``.
+        path: Folder with ``records.json``, or that file.
         drafts: Drafts of the dataset by id.
-        users: Annotator -> id of the user in Argilla; others are named by their ids.
+        users: Argilla's user id of each annotator; other users are named by their ids.
 
     Raises:
-        InputError: It cannot be read or holds no records. Answers that make no label are listed in the result.
+        InputError: The file cannot be read or contains no records. Answers that are no valid label are listed in the
+            result.
     """
     file = path / "records.json" if path.is_dir() else path
     records = _read_list(file, "holds no records of Argilla", "responses", "records")

@@ -12,7 +12,7 @@ from climassay.integrations.benchmark import MAX_TOKENS, SCORES, Benchmark, ques
 from climassay.questions import TYPES, Kind, Level
 
 VERSION = 1
-"""Version of the tasks, to increase if prompts or scores of the same questions change."""
+"""Version of the tasks, to be increased if the prompts or scores of the same questions change."""
 BASE = "_base_yaml"
 GROUP = "_group.yaml"
 DOCUMENTS = "documents.py"
@@ -35,7 +35,7 @@ def load(data_files, **_metadata):
 
 @dataclass(frozen=True, slots=True)
 class HarnessTask:
-    """Task of the harness: the questions of one level in one form."""
+    """Task of the harness: the questions of one kind and level, with one way to answer."""
 
     name: str
     form: str
@@ -43,11 +43,11 @@ class HarnessTask:
     kind: Kind
     level: Level | None
     rows: str
-    """Name of the file of rows, without its folder."""
+    """Name of the file of rows, without the folder."""
 
     @property
     def compares_options(self) -> bool:
-        """Whether the likelihoods of the options are compared, so that the model writes nothing."""
+        """True if the harness compares the likelihoods of the options, so that the model writes nothing."""
         return TYPES[self.kind].has_options and self.form == self.kind
 
     @property
@@ -57,12 +57,12 @@ class HarnessTask:
 
 
 def rows_file(kind: Kind, level: Level | None) -> str:
-    """Return the name of the file with the rows of a kind and level."""
+    """Return the name of the file that contains the rows of a kind and level."""
     return f"{kind}.jsonl" if level is None else f"{kind}_{level}.jsonl"
 
 
 def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
-    """Return all tasks of a benchmark, in the order of forms and levels."""
+    """Return all tasks of a benchmark, ordered by form, then by level."""
     return [
         HarnessTask(
             "_".join(part for part in (benchmark.name, form, level) if part), form, kind, level, rows_file(kind, level)
@@ -74,10 +74,10 @@ def harness_tasks(benchmark: Benchmark) -> list[HarnessTask]:
 
 
 def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
-    """Return the texts of the harness's files by name.
+    """Return the contents of the harness's files by file name.
 
-    The group has the mean of each form over its levels, weighted by the number of questions. ``rows`` is the folder of
-    the rows, relative to the harness's folder.
+    The group's scores are the means of each form over its levels, weighted by the numbers of questions. ``rows`` is the
+    folder of the rows, relative to the harness's folder.
     """
     tasks, shots = harness_tasks(benchmark), benchmark.shots
     base = {
@@ -139,12 +139,12 @@ def _yaml(data: Mapping[str, Any]) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Dumper that writes functions with the harness's tag."""
+        """YAML dumper that writes a :class:`_Function` with the harness's tag."""
 
     Dumper.add_representer(_Function, lambda dumper, value: dumper.represent_scalar("!function", str(value)))
     return str(yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def answer_scores(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
-    """Return the scores of a model's answer to a row's question, as ``process_results`` of the YAML files."""
+    """Score a model's answer to a row's question; the harness calls this as ``process_results``."""
     return score_answer(question_from_row(doc), results[0])

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 _CHAT = "\x1echat "
 """Prefix of a context that is a chat for a server, as JSON; a local model's chats are text."""
 SampleKey = tuple[str, int]
-"""Name of a harness task and number of a sample in it."""
+"""Name of a harness task and index of a sample in it."""
 UNKNOWN = -1000.0
-"""Log-probability of a text whose request failed, and of a choice that the answer does not name."""
+"""Log-probability assigned to a text whose request failed, and to a choice that the answer does not name."""
 _SAMPLING = {"until", "max_gen_toks", "do_sample", "temperature", "top_p", "seed"}
 
 
@@ -46,18 +46,18 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     """Climassay model for lm-evaluation-harness.
 
     Args:
-        model: Name of a local model or of one behind a server; a server's only generates.
-        workspace: Folder in which requests and answers are recorded; by default that of the command line.
+        model: Name of a model. One behind a server generates text, but returns no log-likelihoods.
+        workspace: Folder in which requests and answers are recorded; by default the workspace of the command line.
         base_url: Server of an ``openai:`` model.
         dtype: Number format of a local model.
         device: Device of a local model.
-        concurrency: Sequences generated side by side, or requests to a server at a time.
+        concurrency: Number of sequences generated together, or of concurrent requests to a server.
         max_gen_toks: Maximum number of tokens of an answer, unless the task sets another.
         batch_size: Ignored: climassay chooses batches itself.
         max_batch_size: Ignored.
 
     Raises:
-        InputError: The model's name is not understood.
+        InputError: The model's name is invalid.
         ModelError: The model cannot be loaded.
     """
 
@@ -88,9 +88,9 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     def _ask(self, model: RecordedModel, max_gen_toks: int) -> None:
         super().__init__()
         self._model, self._max_gen_toks, self._name = model, max_gen_toks, model.name
-        self._served = not hasattr(contract.unwrapped(model), "prompts")
+        self._served = not hasattr(contract.unwrap_model(model), "prompts")
         if not self._served:
-            self.tokenizer = contract.unwrapped(model).prompts.tokenizer
+            self.tokenizer = contract.unwrap_model(model).prompts.tokenizer
         self._closing = ExitStack()
         self._progress: ExperimentCallbacks | None = None
         self.keeps_failures = False
@@ -101,9 +101,9 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     def of_model(cls, model: RecordedModel, *, max_gen_toks: int, progress: ExperimentCallbacks) -> "ClimassayLM":
         """Wrap a recorded model from :func:`load_text_model`; the caller closes that model.
 
-        Failed requests do not end the evaluation; :attr:`failures` has their errors by task and sample. A model behind
-        a server answers multiple choice by writing one of the choices; :attr:`unparsed` has the samples whose answer
-        names none.
+        Failed requests do not end the evaluation; :attr:`failures` contains their errors by task and sample. A model
+        behind a server answers multiple-choice questions by writing one of the choices; :attr:`unparsed` contains the
+        samples whose answer names none.
 
         Args:
             model: Recorded model.
@@ -117,7 +117,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @property
     def writes_choices(self) -> bool:
-        """True if the model answers multiple choice by writing one of the choices."""
+        """True if the model answers multiple-choice questions by writing one of the choices."""
         return self._served and self.keeps_failures
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @property
     def tokenizer_name(self) -> str:
-        """Name of the chat template in the harness's caches."""
+        """Name of the chat template for the harness's caches."""
         return f"climassay__{self._name}".replace("/", "__")
 
     def chat_template(self, chat_template: bool | str = False) -> str | None:
@@ -147,7 +147,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
         """Render a chat as a prompt, or encode it as JSON for a server.
 
-        System turns are left out if the template refuses them.
+        System messages are omitted if the template rejects them.
         """
         if self._served:
             return _CHAT + json.dumps(chat_history)
@@ -166,7 +166,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return list(self.tokenizer.encode(string, **options))
 
     def loglikelihood(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """Return each continuation's log-probability and whether it is the greedy one.
+        """Return the log-probability of each continuation, and whether greedy decoding would generate it.
 
         Raises:
             ModelError: The model is behind a server, or one of the requests failed.
@@ -206,7 +206,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
 
     def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
-        """Send one request per sample; return log-probability 0 for the written choice, else ``UNKNOWN``."""
+        """Send one request per sample; return log-probability 0 for the choice that is named, else ``UNKNOWN``."""
         samples: dict[SampleKey, list[int]] = {}
         for number, request in enumerate(requests):
             samples.setdefault(sample_key(request), []).append(number)
@@ -240,7 +240,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @contextmanager
     def _counted(self, total: int, noun: str, quiet: bool) -> Iterator[Callable[..., None]]:
-        """Yield a callback that counts answers, for the progress callbacks or in a progress bar."""
+        """Yield a callback that counts answers in the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
             progress.on_more(total)
@@ -250,7 +250,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
-        """Store the errors of failed requests if ``keeps_failures``, else raise ModelError at the first.
+        """Store the errors of failed requests if the model keeps failures, otherwise raise ModelError for the first.
 
         Answers are recorded, so that a rerun sends only the failed requests.
         """
@@ -308,13 +308,13 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
     @staticmethod
     def _chat(context: str) -> tuple[contract.Message, ...]:
-        """Return a context's turns as messages for a server."""
+        """Return the turns of a context as messages for a server."""
         turns = json.loads(context.removeprefix(_CHAT)) if context.startswith(_CHAT) else None
         chat = turns or [{"role": "user", "content": context}]
         return tuple(contract.Message(message["role"], message["content"]) for message in chat)
 
     def _cut(self, context: str, longest: int) -> str:
-        """Return the end of a context that fits the window together with ``longest`` tokens of answer."""
+        """Truncate a context at its beginning, so that it fits the window with ``longest`` tokens of answer."""
         model: Any = self._model.wrapped
         if (room := model.window - longest) < 1:
             raise InputError(f"Answers of {longest} tokens leave no room in a window of {model.window}.")
@@ -330,8 +330,8 @@ def sample_key(request: "Instance") -> SampleKey:
 def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
     """Return the index of the choice that an answer names, or None if it names none or several.
 
-    The answer either consists of the choice, or has it in its first line as words. A choice that is part of another
-    choice in that line is not counted.
+    The answer either consists of the choice, or contains its words in the first line. A choice that is part of another
+    choice in that line is ignored.
     """
     reply = answer.strip().strip("\"'`*.-").casefold()
     names = [choice.casefold() for choice in choices]
@@ -344,15 +344,15 @@ def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def load_text_model(name: str, options: ModelOptions, *, folder: Path) -> contract.Generator:
-    """Load a model for the harness: a local one completes plain text, one behind a server answers chats.
+    """Load a model for the harness: a local model completes plain text, a model behind a server answers chats.
 
     Args:
-        name: Name of the model; ``local:`` before a name, folder or hub id may be left out.
+        name: Name of the model; ``local:`` may be omitted.
         options: Options for loading the model or reaching its server.
         folder: Workspace in which capabilities of a server's model are stored.
 
     Raises:
-        InputError: The name is not understood.
+        InputError: The name is invalid.
         ModelError: The model cannot be loaded.
     """
     if is_served(name):

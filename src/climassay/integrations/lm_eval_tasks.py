@@ -40,11 +40,11 @@ def run_tasks(
     *,
     load: Callable[[evaluation.ModelSpec], Generator],
 ) -> evaluation.HarnessCells:
-    """Ask one model all tasks of a plan, in every number of examples.
+    """Evaluate one model on all lm-evaluation-harness tasks of a plan, with each number of examples.
 
     Args:
         plan: Experiment with the tasks in :attr:`~ExperimentPlan.lm_eval`; its limit is the number of samples per task.
-        model: Model to evaluate.
+        model: Entry of the model to evaluate.
         ask: Function that wraps a loaded model so that its answers are recorded.
         progress: Callbacks that follow the run.
         load: Function that loads a model for the harness; the model is closed afterwards.
@@ -150,7 +150,7 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
-    """Return the names that match a name or pattern, or the path of a YAML file; [None] if there is none."""
+    """Return the task names that a name or pattern matches, or the path of a YAML file; [None] if there is none."""
     if name.endswith((".yaml", ".yml")):
         path = Path(resolve_file(folder, name))
         return [str(path) if path.is_file() else None]
@@ -158,9 +158,9 @@ def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]
 
 
 def set_examples(task: Any, shots: int | None, seed: int) -> bool:
-    """Set a task's number of examples and their seed, as the harness's command does.
+    """Set the number of a task's examples and their seed as the harness's command does; return whether it applies.
 
-    A task that fixes 0 examples keeps 0. Return False if the task has another number than ``shots``.
+    A task that fixes the number at 0 keeps it. Return False if the resulting number differs from ``shots``.
     """
     n_examples = task.get_config("num_fewshot")
     if n_examples is None or (shots is not None and n_examples != 0):
@@ -181,9 +181,9 @@ def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
 
 
 class _HarnessOutcomes(TaskOutcomes[int]):
-    """Outcomes of a task's samples, from the harness's log with one entry per sample and filter.
+    """Outcomes of a task's samples, parsed from the harness's log, which has one entry per sample and filter.
 
-    The errors and unparsed answers are those of the evaluated model.
+    Errors and unparsed answers come from the evaluated model.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
 
     def answered(self, sample: int, question: Question) -> tuple[int | None, str, bool]:
-        """Return the index and text of the likeliest choice, or the generated text; the flag marks unparsed answers."""
+        """Return index and text of the most likely choice, or the generated text; the flag marks unparsed answers."""
         responses = self.by_doc[sample][0]["filtered_resps"]
         if sample in self.unparsed:
             return None, "", True
@@ -235,7 +235,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return None, str(responses[0]).strip() if self.task.OUTPUT_TYPE == "generate_until" else "", False
 
     def scores(self) -> dict[int, dict[str, float]]:
-        """Return scores by sample and ``metric,filter``; add notes on metrics that are no means."""
+        """Return scores by sample and ``metric,filter``; also note metrics that are not means over samples."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
         for doc, samples in self.by_doc.items():
             if doc not in self.errors and doc not in self.unparsed:
@@ -270,10 +270,10 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return result
 
     def constants(self) -> tuple[evaluation.ConstantScore, ...]:
-        """Return the harness's scores of answering every sample with the task's most frequent target.
+        """Return the harness's scores of a model that always answers with the most frequent target of the task.
 
-        If the samples have different choices, the answer is the most frequent letter. Return () if the task has another
-        output type or its code fails on this answer.
+        If the samples have different choices, the answer is the most frequent letter. Return () if the output type of
+        the task is not supported, or if its code fails on this answer.
         """
         if self.task.OUTPUT_TYPE not in ("multiple_choice", "generate_until"):
             return ()

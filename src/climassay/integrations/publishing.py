@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.generation.publishing import DatasetEntry, as_json_lines, climaqa_row
+from climassay.generation.publishing import DatasetEntry, climaqa_row, to_json_lines
 from climassay.integrations.benchmark import (
     FRAMEWORK_KINDS,
     JUDGED,
@@ -44,12 +44,12 @@ class PublishedBenchmark:
     parts: tuple[Part, ...]
     """Frameworks for which the folder has tasks."""
     written: tuple[str, ...]
-    """Paths of new and changed files, relative to the folder."""
+    """Paths of new and of changed files, relative to the folder."""
     unchanged: tuple[str, ...]
     removed: tuple[str, ...]
-    """Paths of files of the previous benchmark that were removed."""
+    """Paths of removed files, which belonged to the previous benchmark."""
     skipped: tuple[str, ...] = ()
-    """Sentences on the rows of the source that were left out, one per row."""
+    """Reasons for omitted rows of the source, one sentence per row."""
 
 
 def publish_benchmark(
@@ -68,15 +68,16 @@ def publish_benchmark(
 ) -> PublishedBenchmark:
     """Write a benchmark as a folder: data, a data card, and tasks for Inspect and lm-evaluation-harness.
 
-    Files of an unchanged benchmark are not rewritten, and its tasks of a framework that is now left out remain. Neither
-    framework needs to be installed.
+    Files of an unchanged benchmark are not rewritten. Its tasks for a framework that is not requested this time remain.
+    Neither framework needs to be installed.
 
-    ``inspect`` writes ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` the folder ``lm_eval`` for
-    ``lm_eval --include_path``; ``force`` replaces another benchmark in the folder ``output``. The other arguments
-    are those of :func:`open_benchmark`.
+    ``inspect`` writes ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` the folder ``lm_eval`` for ``lm_eval
+    --include_path``; ``force`` replaces another benchmark in the folder. The other arguments are those of
+    :func:`open_benchmark`.
 
     Raises:
-        InputError: The questions cannot be read, or the folder holds something else and ``force`` is not given.
+        InputError: The questions cannot be read, or the folder contains another benchmark and ``force`` is False, or
+            files that are no benchmark.
     """
     benchmark = open_benchmark(file, name=name, kinds=kinds, examples=examples, pool=pool, seed=seed, prompts=prompts)
     folder = Path(output)
@@ -105,20 +106,20 @@ def publish_benchmark(
 
 
 def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
-    """Return the text of every file by path; the manifest is last, so that an interrupted write leaves none."""
+    """Return the text of every file by path; the manifest is last, so that it only exists if all files were written."""
     rows = {
         kind: [f"{PROMPTS}/{rows_file(kind, level)}" for level in benchmark.levels(kind)] for kind in benchmark.kinds
     }
     files = {"README.md": data_card(benchmark, parts, rows)}
-    files["data/questions.jsonl"] = as_json_lines(question_row(question) for question in benchmark.questions)
+    files["data/questions.jsonl"] = to_json_lines(question_row(question) for question in benchmark.questions)
     for kind in benchmark.kinds:
         questions = [question for question in benchmark.questions if question.kind == kind]
-        files[f"data/climaqa_{kind}.jsonl"] = as_json_lines(
+        files[f"data/climaqa_{kind}.jsonl"] = to_json_lines(
             climaqa_row(DatasetEntry(question)) for question in questions
         )
         posed = benchmark.posed(kind)
         for level, path in zip(benchmark.levels(kind), rows[kind], strict=True):
-            files[path] = as_json_lines(prompt_row(row) for row in posed if row.question.level == level)
+            files[path] = to_json_lines(prompt_row(row) for row in posed if row.question.level == level)
     if "inspect" in parts:
         files["eval.yaml"] = hub_eval(benchmark)
         files["inspect_tasks.py"] = task_file(benchmark, rows)
@@ -165,7 +166,7 @@ def _check_free(folder: Path, benchmark: Benchmark, before: Mapping[str, Any] | 
 
 
 def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Sequence[str]]) -> str:
-    """Return the text of the README: a data card with the metadata that hubs read."""
+    """Return the README as text: a data card with the metadata that hubs read."""
     import yaml
 
     head = {
@@ -265,11 +266,11 @@ def {kind}({parameter}) -> Task:
 
 
 def letter_pattern(options: int) -> str:
-    """Return a regular expression that finds the letter of plain answers; ignore the case.
+    """Return a regular expression, to be matched ignoring case, for the option letter in a simple answer.
 
-    It reads an answer that is a letter, one that begins with a label ("c) ..."), and one that ends with "answer is" or
-    "answer:" and a letter. Where it reads a letter, :func:`.multiple_choice.answers.chosen_option` reads the same one;
-    that function reads many more forms, which no regular expression could.
+    It matches an answer that is a letter, that begins with a label ("c) ..."), or that ends with "answer is" or
+    "answer:" and a letter. Wherever it matches, :func:`.multiple_choice.answers.chosen_option` returns the same letter;
+    that function recognises many more forms.
 
     Args:
         options: Number of options, lettered from ``a``.
@@ -284,10 +285,10 @@ def letter_pattern(options: int) -> str:
 
 
 def hub_eval(benchmark: Benchmark) -> str:
-    """Return the ``eval.yaml`` of a data set on a hub, with the benchmark's prompts and Inspect's built-in scorers.
+    """Return the ``eval.yaml`` of a dataset on a hub, with the benchmark's prompts and Inspect's built-in scorers.
 
     Only built-in scorers are allowed there: :func:`letter_pattern` finds letters, freeform answers are scored by the F1
-    of their words and cloze answers by ``exact``. The task file has climassay's own scores.
+    score of their words, and cloze answers by ``exact``. The tasks of :func:`task_file` have climassay's own scores.
     """
     import yaml
 
@@ -309,7 +310,7 @@ def hub_eval(benchmark: Benchmark) -> str:
 
 
 def task_file(benchmark: Benchmark, rows: Mapping[Kind, Sequence[str]]) -> str:
-    """Return the Python source of the benchmark's Inspect tasks; ``rows`` has the files of each kind."""
+    """Return the Python source of the benchmark's Inspect tasks; ``rows`` are the names of the files of each kind."""
     text = _TASK_FILE
     for kind in benchmark.kinds:
         paths = "\n".join(f'            HERE / "{file}",' for file in rows[kind])

@@ -25,18 +25,19 @@ K = TypeVar("K")
 
 
 def is_mean(figure: float, values: Sequence[Any]) -> "TypeGuard[Sequence[float]]":
-    """Return whether all values are numbers and the figure is their mean, within 1e-9."""
+    """Return whether all values are numbers and ``figure`` is their mean, up to 1e-9."""
     if not all(isinstance(value, Real | np.bool_) for value in values):
         return False
     return abs(figure - sum(float(value) for value in values) / len(values)) < 1e-9
 
 
 class SampleScores(Generic[K]):
-    """Scores of every sample of a task, by metric.
+    """Scores of a task's samples, by metric.
 
     Args:
         samples: Ids of all samples.
-        lost: Ids of samples without an answer. Their score is 0, or the highest of the others' if lower is better.
+        lost: Ids of samples without an answer. Their score is 0 or, if lower scores are better, the highest score of
+            the others.
     """
 
     def __init__(self, samples: Iterable[K], lost: Collection[K]) -> None:
@@ -46,7 +47,7 @@ class SampleScores(Generic[K]):
         self._unknown: list[str] = []
 
     def add(self, metric: str, scores: Mapping[K, float]) -> None:
-        """Add a metric whose figure is the mean of sample scores.
+        """Add a metric that is the mean of the samples' scores.
 
         Args:
             metric: Name of the metric.
@@ -58,13 +59,13 @@ class SampleScores(Generic[K]):
             self.scores[sample][metric] = max(scores.values(), default=0.0) if LOWER in metric else 0.0
 
     def add_aggregate(self, metric: str, total: float, without: Mapping[K, float]) -> None:
-        """Add the jackknife pseudo-values of a metric whose figure is not a mean of sample scores.
+        """Add a metric that is not the mean of the samples' scores, by its jackknife pseudo-values.
 
         Args:
             metric: Name of the metric.
-            total: Figure of all samples that are not lost.
-            without: Figure of all but one of these samples, by the sample left out; NaN if it cannot be computed. One
-                NaN leaves out the metric, with a note.
+            total: Value of the metric over all samples that are not lost.
+            without: Value of the metric over all but one of these samples, by the omitted sample; NaN if it cannot be
+                computed. One NaN omits the metric, with a note.
         """
         left = np.array(list(without.values()))
         parts = np.full(1, total) if len(left) == 1 else total + (len(left) - 1) * (left.mean() - left)
@@ -75,7 +76,7 @@ class SampleScores(Generic[K]):
             self._unknown.append(metric)
 
     def notes(self, task: str, framework: str) -> tuple[str, ...]:
-        """Return sentences on metrics that have no interval and on those whose scores are pseudo-values."""
+        """Return sentences on metrics without an interval and on those whose scores are pseudo-values."""
         unknown = [
             f"{task}: {metric} has no interval, for it cannot be computed without any one sample."
             for metric in self._unknown
@@ -117,9 +118,9 @@ class TaskOutcomes(Generic[K]):
         raise NotImplementedError
 
     def answered(self, sample: K, question: Question) -> tuple[int | None, str, bool]:
-        """Return the chosen option's index, the answer, and whether it names none of the choices.
+        """Return the index of the chosen option, the answer, and whether the answer names none of the choices.
 
-        The sample has no error.
+        Only called for samples without an error.
         """
         raise NotImplementedError
 
@@ -133,7 +134,7 @@ class TaskOutcomes(Generic[K]):
         notes: Iterable[str] = (),
         constants: tuple[ConstantScore, ...] = (),
     ) -> HarnessCell:
-        """Return an experiment's cell: the outcome of each sample, and a record of the model and the settings."""
+        """Return an experiment's cell: the outcome of each sample, with a record of the model and the settings."""
         cell, scores, outcomes = Cell(self.name, model.display_name, label, self.kind), self.scores(), []
         for sample, question in self.questions.items():
             error = self.errors.get(sample)

@@ -31,9 +31,10 @@ from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
-"""Absolute log-odds up to which a comparison counts as equal, unless a probe has fitted its own tie band.
+"""Absolute log-odds up to which a comparison counts as equal, unless a probe has a fitted tie band of its own.
 
-The default corresponds to probabilities of 0.40 to 0.60."""
+The default corresponds to probabilities of 0.40 to 0.60.
+"""
 Verdict = Literal["higher", "lower", "equal"]
 
 
@@ -59,18 +60,18 @@ class Insertion:
     comparisons: int
     """Number of comparisons with anchors."""
     path: tuple[Step, ...]
-    """Steps of the search in order, each a comparison with the anchors of one label."""
+    """Steps of the search in order; each compares the item with the anchors of one label."""
 
 
 @dataclass(slots=True)
 class _Search:
-    """Binary search for the label of one item; the labels still possible have the indices ``low`` to ``high``."""
+    """Binary search for the label of one item; the possible labels have the indices ``low`` to ``high``."""
 
     item: int
     low: int
     high: int
     takes_last: bool
-    """Whether a search that ends between two labels returns the last one compared, not the nearer one."""
+    """Whether a search that ends between two labels returns the label compared last rather than the nearer one."""
     steps: dict[int, Step] = field(default_factory=dict)
     label: int | None = None
 
@@ -79,7 +80,7 @@ class _Search:
         return (self.low + self.high) // 2
 
     def record_step(self, step: Step) -> None:
-        """Store the comparison with the middle label, and narrow the search or set its label."""
+        """Store the comparison with the middle label; narrow the search, or set its label."""
         middle = self.middle
         self.steps[middle] = step
         if step.verdict == "equal":
@@ -111,18 +112,18 @@ def insert_indices(
     tie_band: float = TIE_BAND,
     seed: int = 0,
 ) -> tuple[Insertion, ...]:
-    """Find the label of each item by binary search; one call of ``ask`` advances all searches by a step.
+    """Find the label of each item by binary search; each call of ``ask`` advances all searches by one step.
 
     Args:
         ask: Function from pairs (item, anchor) to log-odds that the item has more of the quality.
         items: Indices of the new items, which ``ask`` accepts; none may be an anchor.
         labels: The scale, lowest first.
         anchors: Indices of the items of each label.
-        samples: Number of anchors drawn per label, without replacement and afresh for each item and label; a label with
-            fewer anchors uses all of them.
-        mode: "band" counts an item as equal if the mean probability is within ``band`` of 0.5. "three-way" takes the
-            most frequent of higher, lower and equal among the comparisons, each equal within ``tie_band``; a tie of
-            frequencies counts as equal. "printed" follows the thesis's algorithm to the letter.
+        samples: Number of anchors drawn per label, without replacement and anew for each item and label; of a label
+            with fewer anchors, all are used.
+        mode: "band" counts an item as equal if its mean probability is within ``band`` of 0.5. "three-way" takes the
+            most frequent outcome of the comparisons (higher, lower, or equal within ``tie_band``); if two are equally
+            frequent, the item counts as equal. "printed" follows the thesis's algorithm exactly.
         band: Maximum difference of the mean probability from 0.5 that counts as equal; from 0 to below 0.5.
         tie_band: Absolute log-odds in nats up to which one comparison counts as equal (0.4: probabilities 0.40 to
             0.60).
@@ -245,7 +246,7 @@ class Inserted(Result):
         return {**{name: getattr(self, name) for name in names}, "scores": scores, "items": self.labels()}
 
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on skipped rows and on the probe, and the number of comparisons."""
+        """Return the notes on skipped rows and on the probe, and a note with the number of comparisons."""
         return (*self.messages, f"{self.comparisons} comparisons, {self.failed} without an answer.")
 
     def tables(self) -> list[Table]:
@@ -267,16 +268,17 @@ def insert_items(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> Inserted:
-    """Give each new item a label by comparing it with labelled anchors (PPAIRS_INSERT, amended).
+    """Label each new item by comparing it with labelled anchors (the thesis's algorithm PPAIRS_INSERT, amended).
 
     Args:
-        items: New items; their own labels, if any, only score the result.
+        items: New items; their own labels, if any, are only used to score the result.
         anchors: Labelled items; a label is an index into ``levels``. Anchors are compared across groups.
         levels: Names of the labels, lowest first.
         method: Judge that compares two items.
         samples: Number of anchors drawn per label for each item.
         mode: Rule for equality; see :func:`insert_indices`.
-        tie_band: Absolute log-odds up to which one comparison counts as equal, for ``three-way``; pass a probe's own.
+        tie_band: Absolute log-odds up to which one comparison counts as equal, for ``three-way``; for a probe, pass the
+            one it has fitted.
         seed: Seed of the draws.
         on_progress: Called with the number of requests answered since the last call.
 

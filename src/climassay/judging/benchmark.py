@@ -70,7 +70,7 @@ from climassay.records import RecordedModel, Records, Run
 from climassay.records.queries import RunDetails
 
 NEARLY_EQUAL = 1.1
-"""Ratio of the numbers of words of two texts below which the texts count as nearly equally long."""
+"""Ratio of two texts' word counts below which the texts count as nearly equally long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,10 @@ class Agreement:
     """Agreement of a judge with the experts."""
 
     accuracy_differing: JudgeScore
-    """Share of the pairs with different labels that the judge orders correctly; undecided pairs count one half."""
+    """Proportion of the pairs with different labels that the judge orders correctly; an undecided pair counts as half.
+    """
     accuracy_three_way: JudgeScore
-    """Share of all pairs for which the prediction (greater, equal or less) is right."""
+    """Proportion of all pairs for which the predicted outcome (greater, equal or less) is correct."""
     spearman: JudgeScore
     """Spearman's rank correlation within groups, averaged over groups."""
     kendall: JudgeScore
@@ -100,21 +101,22 @@ class LearningPoint:
 
 @dataclass(frozen=True, slots=True)
 class JudgeScores:
-    """Agreement of a method, and of the baselines, with the experts."""
+    """Agreement of a method, and of baselines, with the experts."""
 
     method: str
     quality: str
     agreement: Agreement
     baselines: dict[str, Agreement]
-    """Agreement of two baselines. ``constant`` always answers "not greater" (for three-way accuracy, the commonest
-    outcome); ``longer`` prefers the longer text.
+    """Agreement of two baselines by name. ``constant`` always answers "not greater" (in three-way accuracy, the most
+    frequent outcome); ``longer`` prefers the longer text.
 
-    The commonest outcome and the tie band of ``longer`` are fitted on the training pairs, or on the test pairs
-    themselves for a judge that is only evaluated."""
+    The most frequent outcome and the tie band of ``longer`` are fitted on the training pairs, or on the test pairs
+    themselves for a judge that is only evaluated.
+    """
     versus_longer: PairedFigure
-    """Accuracy on differing pairs minus that of "the longer text is better" on the same pairs."""
+    """Accuracy on differing pairs minus the accuracy of "the longer text is better" on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
-    """Accuracy minus that of "the longer text is better", on differing pairs of nearly equal length."""
+    """The same difference on pairs of nearly equal length."""
     calibration: Calibration | None
     """Calibration of the probabilities on differing pairs; None for methods without probabilities."""
     n_items: int
@@ -126,15 +128,14 @@ class JudgeScores:
     """Number of test pairs without an answer. They count as half right in ``accuracy_differing`` and as wrong in
     ``accuracy_three_way``."""
     layers: tuple[tuple[int, ...], ...]
-    """Layers that the probe of each fold reads."""
+    """Layers whose hidden states the probe of each fold uses."""
     regularisation: tuple[float | None, ...]
     """Regularisation C of the probe of each fold; None for methods without a probe."""
     learning_curve: tuple[LearningPoint, ...] = ()
     order: tuple[tuple[str, float], ...] = field(default=())
-    """Pairs of an item's id and its rank, 1 for the best of the group."""
+    """Pairs of an item's id and its rank, where 1 is the best of the group."""
     as_published: PublishedScores | None = None
-    """Scores by the evaluation of the thesis, which leaks; None if it was not asked for, or does not have the method.
-    """
+    """Scores by the evaluation of the thesis, which leaks; None if not requested, or if the thesis lacks the method."""
 
 
 def score_judge(
@@ -161,9 +162,9 @@ def score_judge(
         method: Name of the method, for tables.
         quality: Name of the quality, for tables.
         sort: Sort that ranks each test group from its preferences.
-        beam_size: Option of the sort, see :func:`climassay.judging.sort_items`; so are ``threshold`` and ``score``.
-        threshold: See ``beam_size``.
-        score: See ``beam_size``.
+        beam_size: See :func:`climassay.judging.sort_items`.
+        threshold: See :func:`climassay.judging.sort_items`.
+        score: See :func:`climassay.judging.sort_items`.
         sizes: Numbers of training items at which the learning curve is computed.
         seed: Seed of the bootstrap.
         on_fold: Called with the number of each finished fold.
@@ -257,7 +258,7 @@ def evaluate_judge(
 ) -> JudgeScores:
     """Score a judge on labelled items, without training it; a probe must not have been trained on these items.
 
-    The commonest outcome and the tie band of the length baseline are taken from the scored pairs themselves.
+    The most frequent outcome and the length baseline's tie band are estimated on the scored pairs themselves.
 
     Args:
         items: Labelled items.
@@ -310,10 +311,10 @@ def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
 def _rank_group(
     group: Sequence[int], learned: Learned, sort_group: Callable[..., Ranking]
 ) -> tuple[IntArray, FloatArray]:
-    """Sort a group and return its item indices and their scores, both [members].
+    """Sort a group; return its item indices and their scores, both of shape [members].
 
-    If the sort fits strengths, these are the scores, so that items that the judge does not separate have equal scores
-    in the correlation. Otherwise the score of an item counts the items ranked below it, plus one.
+    If the sort fits strengths, these are the scores, so that items which the judge does not separate have equal scores.
+    Otherwise the score of an item is one plus the number of items ranked below it.
     """
     members = np.array(group, dtype=np.int64)
 
@@ -343,7 +344,7 @@ def _learning_curve(
 ) -> tuple[LearningPoint, ...]:
     """Return the accuracy on the same test pairs after training on nested subsets of each fold's training items.
 
-    A size is left out if the subset of any fold is too small to learn from.
+    A size is omitted if the subset of any fold is too small to learn from.
     """
     points = []
     for size in sizes:
@@ -397,8 +398,8 @@ class JudgeResult:
     quality: Quality
     scores: JudgeScores
     cost: Cost
-    """Cost of the comparisons that the method uses. Methods that read the same activations have the same cost. If
-    several qualities were harvested together, each gets a share of the cost in proportion to its number of requests."""
+    """Cost of the comparisons that the method uses. Methods that use the same activations have the same cost. If
+    activations for several qualities were computed together, the cost is divided in proportion to their requests."""
     skipped: tuple[str, ...] = ()
 
 
@@ -412,7 +413,7 @@ class JudgeBenchmark:
     settings: BenchmarkSettings
     results: tuple[JudgeResult, ...]
     cost: Cost
-    """Cost of the run; comparisons that several methods use are counted once."""
+    """Cost of the run. Comparisons that several methods use are counted once."""
     dtype: str = ""
     """Number format of a local model; empty if unknown."""
 
@@ -433,8 +434,8 @@ def benchmark_judges(
 ) -> JudgeBenchmark:
     """Cross-validate methods on one or several qualities of labelled items.
 
-    The hidden states for all comparisons of all qualities are computed first, in one call, because prompts on the same
-    source differ only at their end. Activations and answers are stored, so that an interrupted run can be resumed.
+    The hidden states for all comparisons of all qualities are computed first, in one call, because prompts about the
+    same source differ only at their end. Activations and answers are stored, so that an interrupted run can be resumed.
 
     Args:
         tasks: Qualities with their items.
@@ -445,9 +446,9 @@ def benchmark_judges(
         settings: Settings of the folds, the pairs, the sort and the probes.
         prompts: Folder of the user's own templates.
         token_budget: Maximum number of tokens in one forward pass.
-        use_cache: Whether stored answers of ``direct`` and ``pairs`` are reused; to recompute hidden states, pass an
-            empty store.
-        config: Further values to record with the run.
+        use_cache: Whether stored answers of ``direct`` and ``pairs`` are reused; hidden states are recomputed only with
+            an empty store.
+        config: Additional values to record with the run.
         progress: Progress bars, one for each method and quality.
 
     Raises:
@@ -493,7 +494,7 @@ def benchmark_judges(
 
 
 def result_row(result: JudgeResult) -> dict[str, Any]:
-    """Return a result as a flat dictionary for JSON and records, which :func:`judge_results_of` reads back."""
+    """Return a result as a flat dictionary for JSON and records; :func:`judge_results_of` is the inverse."""
     scores = asdict(result.scores)
     del scores["order"]
     for name in ("versus_longer", "versus_longer_nearly_equal"):
@@ -567,7 +568,7 @@ class _BenchmarkRun:
     cost: Cost = field(default_factory=Cost)
 
     def evaluate(self, parts: Sequence[_TaskFolds], methods: Sequence[MethodName]) -> list[JudgeResult]:
-        """Score all methods on all qualities; return the results by quality, then by method, in the given order."""
+        """Score all methods on all qualities; return the results ordered by quality, then by method."""
         results: dict[tuple[int, str], JudgeResult] = {}
         for pointwise, unit in ((False, "Comparisons"), (True, "Items")):
             names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINTWISE_METHODS) == pointwise]
@@ -597,7 +598,7 @@ class _BenchmarkRun:
     def _score_on_harvest(
         self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, share: float
     ) -> list[JudgeResult]:
-        """Score methods on stored hidden states; each result gets a ``share`` of the cost of the joint harvest."""
+        """Score methods on stored hidden states; ``share`` is the fraction of the joint cost that the quality bears."""
         harvester = self._harvester(part)
         table = StateTable(harvester, part.task.items)
         scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]

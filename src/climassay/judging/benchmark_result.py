@@ -21,7 +21,7 @@ class BenchmarkedJudges(Result):
     tasks: "tuple[judging.JudgeTask, ...]"
     file: str
     evidence: "judging.TrainedProbe | None" = None
-    """Probe of the first fold, for the figure of the report."""
+    """Probe of the first fold, which the report plots."""
 
     def tables(self) -> "Sequence[Table]":
         """Return the tables of accuracies, correlations and costs."""
@@ -51,7 +51,7 @@ class BenchmarkedJudges(Result):
         return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
 
     def rank_rows(self) -> list[dict[str, Any]]:
-        """Return a row for every item and judge: its rank among the items of its group."""
+        """Return a row for every item and judge, with the item's rank in its group."""
         return [
             {
                 "quality": result.scores.quality,
@@ -86,7 +86,7 @@ class BenchmarkedJudges(Result):
 
 
 def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the range of each figure over the wordings of the prompts."""
+    """Return the range of each score over the wordings of the prompts."""
     results = []
     for quality, method in dict.fromkeys((row["quality"], row["method"]) for row in rows):
         ours = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]

@@ -30,29 +30,30 @@ Ties = Literal["drop", "keep", "three-way"]
 REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
 
 _MIN_VARIANCE_SHARE = 1e-12
-"""Share of the largest direction's variance below which a direction is dropped as rounding error."""
+"""Fraction of the largest variance below which a principal direction is dropped as rounding error."""
 _ROUGH_TOLERANCE = 1e-3
-"""Gradient norm, relative to that at zero weights, at which a cross-validation fit stops.
+"""Gradient norm, relative to the norm at zero weights, at which a fit for cross-validation stops.
 
-Further steps would change the losses in the fourth digit only."""
+Further steps would change the losses in the fourth digit only.
+"""
 
 
 class Basis(NamedTuple):
-    """Feature rows in coordinates of an orthonormal basis of their span, principal direction first."""
+    """Rows of features in an orthonormal basis of their span, ordered by decreasing variance."""
 
     coordinates: FloatArray
     """Shape [rows, rank]."""
     curvature: FloatArray
-    """Sum of squares of each coordinate over the pairs, shape [rank]; approximate if rows are items. Used as
-    preconditioner only."""
+    """Sum of squares of each coordinate over the pairs, shape [rank]; approximate if rows are items. It is only used as
+    a preconditioner."""
     expand: Callable[[FloatArray], FloatArray]
     """Function from weights of the coordinates [rank] to weights of the raw features [features]."""
 
 
 class RegularisationPath(NamedTuple):
-    """Cross-validated losses and accuracies for each regularisation C.
+    """Cross-validated losses and accuracies for each value of the regularisation C.
 
-    They are measured on differing pairs whose items were both held out, averaged over both orders.
+    They are measured on pairs with different labels whose two items were held out, and averaged over both orders.
     """
 
     values: tuple[float, ...]
@@ -61,12 +62,12 @@ class RegularisationPath(NamedTuple):
     """Mean log-loss in nats, before the scale is fitted."""
     accuracies: tuple[float, ...]
     chosen: float
-    """Value of C with the lowest loss."""
+    """Value of C with the lowest loss, which the final fit uses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Log-odds of training pairs by models that were fitted without their items."""
+    """Log-odds of training pairs, predicted by models that were fitted without their items."""
 
     rows: IntArray
     """Indices into the training pairs, shape [n]."""
@@ -87,12 +88,12 @@ class ProbeFit:
     pairs: IntArray
     """Pairs that the probe was fitted on, shape [pairs, 2]."""
     n_failed: int = 0
-    """Number of pairs left out because the model gave no activations."""
+    """Number of pairs omitted because the model returned no activations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingPairs:
-    """Training data of a probe: pairs, outcomes and reduced features."""
+    """Training data of a probe: pairs, their outcomes and further settings of the fit."""
 
     basis: Basis
     pairs: IntArray
@@ -100,13 +101,13 @@ class TrainingPairs:
     outcomes: IntArray
     """Outcomes 1, 0 (tie) or -1, shape [pairs]."""
     length_ratios: FloatArray | None = None
-    """Log length ratios to regress out, shape [pairs]; None if length is not regressed out."""
+    """Logarithms of length ratios to be regressed out, shape [pairs]; None if length is not regressed out."""
     pointwise: bool = False
-    """True if rows of the basis are items, so that a pair is the difference of two rows; otherwise rows are pairs."""
+    """True if each row of the basis is an item, so that a pair is the difference of two rows; False if it is a pair."""
     ties: Ties = "drop"
     """Treatment of ties, as in :func:`fit_contrast`; ``keep`` counts a tie as "not greater"."""
     balanced: bool = False
-    """Whether both answers get the same total weight."""
+    """Whether both answers get the same total weight in the loss."""
     max_iter: int = 1000
     """Maximum number of iterations of a fit."""
 
@@ -134,13 +135,13 @@ class TrainingPairs:
 
 
 def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = None) -> Basis:
-    """Scale features so that the mean squared norm of a pair's row is 1, and rotate the rows into their span.
+    """Express rows of features in a basis of their span, scaled so that the mean squared norm over the pairs is 1.
 
-    The rotation is orthonormal, so that the L2-penalised solution is the same as in all features.
+    The rotation is orthonormal, so that the L2-penalised solution is the same as with the original features.
 
     Args:
         rows: Shape [rows, features], centred.
-        standardise: Divide each feature by its standard deviation first; constant features get no weight.
+        standardise: Whether to divide each feature by its standard deviation first; constant features get no weight.
         pairs: Indices of rows, shape [pairs, 2], if a pair is the difference of two rows; None if each row is a pair.
 
     Raises:
@@ -177,7 +178,7 @@ def _design_operator(comparisons: TrainingPairs, training: NDArray[np.bool_]) ->
     pairs = comparisons.pairs if comparisons.pointwise else None
 
     def gather(values: FloatArray) -> FloatArray:
-        """Return the sum of the rows of all pairs, weighted by ``values`` [pairs]; shape [rank]."""
+        """Return the sum of the pairs' rows, weighted by ``values`` [pairs]; shape [rank]."""
         row_weights = values if pairs is None else pair_sums(values, pairs, len(rows))
         return np.asarray(row_weights @ rows, dtype=np.float64)
 
@@ -217,8 +218,8 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
         seed: Seed of the assignment.
 
     Returns:
-        Fold of each item, shape [items], or -1 for items in no pair. There are five folds, or fewer if there are not
-        enough groups or not two items per fold; with too few items for two folds, all are in fold 0.
+        Fold of each item, shape [items], or -1 for items in no pair. There are five folds, or fewer if groups or items
+        (two per fold) are too few. With too few items for two folds, all are in fold 0.
     """
     _, group = np.unique(np.asarray(groups), return_inverse=True)
     present = np.unique(pairs)
@@ -244,7 +245,7 @@ def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
 
 
 def pair_sums(values: FloatArray, pairs: IntArray, items: int) -> FloatArray:
-    """Add the value of each pair to its first item and subtract it from its second; shape [items]."""
+    """Add each pair's value to its first item and subtract it from its second; return the sums, shape [items]."""
     first, second = np.bincount(pairs[:, 0], values, items), np.bincount(pairs[:, 1], values, items)
     return np.asarray(first - second, dtype=np.float64)
 
@@ -256,14 +257,14 @@ def solve(
     start: FloatArray | None = None,
     tolerance: float = 1e-6,
 ) -> tuple[FloatArray, FloatArray, bool]:
-    """Minimise the penalised loss on the pairs of a mask, preconditioned by the curvature at zero weights.
+    """Minimise the penalised loss on masked pairs, preconditioned by the curvature at zero weights.
 
     Args:
         comparisons: All pairs.
         training: Mask of the pairs to fit on, shape [pairs].
         c: Regularisation C, the inverse penalty.
         start: Initial weights, shape [rank]; 0 by default.
-        tolerance: Gradient norm at which to stop, relative to that at zero weights.
+        tolerance: Gradient norm at which to stop, relative to the norm at zero weights.
 
     Returns:
         Weights of the reduced coordinates, shape [rank]; log-odds of all pairs, shape [pairs]; whether the fit
@@ -295,7 +296,7 @@ def mirror_rows(pairs: IntArray) -> IntArray:
 
 
 def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
-    """Return the mean of the log-odds of (i, j) and the negated log-odds of (j, i), shape [pairs].
+    """Return, for each pair (i, j), the mean of its log-odds and the negated log-odds of (j, i), shape [pairs].
 
     If (j, i) is not among the pairs, the log-odds of (i, j) are returned unchanged.
     """
@@ -400,17 +401,17 @@ def fit_contrast(
     Minimises ``|w|^2 / 2 + C * sum(weight * loss)``.
 
     Args:
-        states: Differences of the ordered pairs, shape [pairs, features], best with the mirror of every pair among
-            them.
+        states: Differences of the ordered pairs, shape [pairs, features], which should include both orders of each
+            pair.
         pairs: Shape [pairs, 2], item indices (i, j).
         labels: Ratings, shape [items], finite for items in pairs; a higher rating means more of the quality.
-        groups: Names of articles or topics, shape [items]; no group is split between training and test.
+        groups: Names of articles or topics, shape [items]. No group is divided between training and test.
         regularisation: C; None chooses it from 0.01 to 3162 in half decades by cross-validated log-loss.
-        ties: ``drop`` leaves out pairs of equal labels, ``keep`` counts them as "not greater" in both orders (as in the
+        ties: ``drop`` omits pairs of equal labels, ``keep`` counts them as "not greater" in both orders (as in the
             thesis), ``three-way`` makes them a third outcome, see :func:`~climassay.learning.linear.davidson_loss`.
         balanced: Whether both answers get the same total weight.
-        standardise: Whether each feature is scaled to unit variance over the pairs; otherwise one factor scales all.
-            With several layers, the layer with the larger activations would otherwise dominate.
+        standardise: Whether each feature is scaled to unit variance over the pairs; otherwise one factor scales all
+            features. With several layers, the layer with the larger activations would otherwise dominate.
         lengths: Text lengths, shape [items], to be regressed out: each feature's difference is regressed on the log
             length ratio over the training pairs (least squares through the origin), and the residuals are fitted. None
             keeps the features as they are.
@@ -419,7 +420,8 @@ def fit_contrast(
             recorded as False.
 
     Returns:
-        The calibrated probe with its evidence. ``scale`` and ``tie_band`` are fitted on held-out log-odds, averaged
+        The calibrated probe and its held-out predictions. ``scale`` and ``tie_band`` are fitted on held-out log-odds,
+        averaged
             over both orders if both are present; they are 1 and 0 if there are too few items to hold any out.
 
     Raises:
@@ -450,7 +452,7 @@ def fit_pointwise(
 ) -> ProbeFit:
     """Fit a Bradley-Terry probe on one activation per item: logistic on the difference of two items' states.
 
-    Every pair has the same weight, so that a group counts by its number of pairs. Arguments and errors as in
+    Every pair has the same weight, so that groups with more pairs have more influence. Arguments and errors are as in
     :func:`fit_contrast`, with these differences:
 
     * ``states`` has the shape [items, features];
@@ -487,11 +489,11 @@ def fit_principal(
     """Fit a probe along the first principal component of the centred differences.
 
     Labels decide only the sign, the scale and the tie band. If both orders of a pair are present, half the difference
-    of their rows is used; otherwise effects common to both orders, such as that of the item that comes first, would
-    often be the largest component.
+    of their rows is used; otherwise effects common to both orders, such as the advantage of the first item, would often
+    be the largest component.
 
-    Arguments and errors as in :func:`fit_contrast`. ``held_out`` is empty, because the component is computed
-    from every pair.
+    Arguments and errors are as in :func:`fit_contrast`. ``held_out`` is empty, because the component is computed from
+    every pair.
 
     References:
         Burns et al. (2023), arXiv 2212.03827 (CRC); Maiya (2024), section 3.
@@ -535,7 +537,7 @@ def _validated_outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -
 
 
 def _centre(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the states minus their mean over the pairs, shape [pairs, features], and that mean, shape [features]."""
+    """Subtract the mean over the pairs; return the centred states [pairs, features] and the mean [features]."""
     if states.ndim != 2 or len(states) != len(pairs):
         raise InputError(f"{len(pairs)} pairs need as many rows of activations, got shape {states.shape}.")
     check_finite(states)
@@ -547,7 +549,7 @@ def _centre(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
 def _length_slope(
     rows: FloatArray, lengths: ArrayLike | None, pairs: IntArray, *, pointwise: bool = False
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return log length ratios [pairs] and each feature's slope on them [features]; None and None without lengths."""
+    """Return log length ratios [pairs] and each feature's regression slope on them [features]; None without lengths."""
     if lengths is None:
         return None, None
     length_ratios = log_length_differences(lengths, pairs)

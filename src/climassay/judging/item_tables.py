@@ -23,7 +23,7 @@ from climassay.judging.preferences import Item
 from climassay.reporting.tables import skipped_note
 
 _LISTED = "\0index"
-"""Column of the index of a text that was listed with others in one cell; no file has a column of this name."""
+"""Name of an added column for the index of a text in a cell that lists several; no file can have this name."""
 _TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
 
@@ -38,17 +38,18 @@ class ItemColumns:
     context: str | None = None
     group: str | None = None
     label: str | None = None
-    """Column of the ratings. ``expert_annotations.coherence`` means the field ``coherence`` of each of the entries that
-    the column ``expert_annotations`` lists, one entry per rater."""
+    """Column of the ratings. ``expert_annotations.coherence`` stands for the field ``coherence`` of each entry in the
+    lists of the column ``expert_annotations``, which have one entry per rater."""
     levels: tuple[tuple[str, ...], ...] = ()
-    """Words used as labels, from low to high; several words may share a level. Rows with other words are skipped."""
+    """Words used as labels, by level from low to high; several words may stand for one level. Rows with other words are
+    skipped."""
     label_optional: bool = False
     """Whether rows without a valid label are kept as items without a label, instead of being skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemTable:
-    """Items of a file, its skipped rows, and how many raters rated the items."""
+    """Items of a file, the rows that were skipped, and the number of ratings per item."""
 
     items: tuple[Item, ...]
     skipped: tuple[str, ...]
@@ -59,7 +60,7 @@ class ItemTable:
     file: str = ""
     """Path of the file, as the caller gave it."""
     raters: tuple[int, int] = (1, 1)
-    """Lowest and highest number of ratings of an item; the label is their mean."""
+    """Minimum and maximum number of ratings of an item; its label is their mean."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -96,16 +97,17 @@ PUBLISHED_FORMATS = {
         {aspect: aspect for aspect in ("coherence", "consistency", "fluency", "informativeness", "relevance")},
     ),
 }
-"""Formats by name: Newsroom's CSV of human ratings; SummEval's aligned and paired JSON lines, and its table on the hub
-with a row per article and the experts' means; the form into which the code of the thesis brings both."""
+"""Formats by name: Newsroom's CSV file of human ratings; SummEval's aligned and paired JSON lines; SummEval's table on
+the hub, with a row per article and the means of the experts' ratings; the format into which the code of the thesis
+converts both."""
 
 
 def published_columns(file: str | Path, label: str | None) -> ItemColumns | None:
-    """Return the columns of a table in a published format, or None if it is in none of them.
+    """Return the columns of a table in one of the published formats, or None if its format is another.
 
     Args:
         file: The table.
-        label: Aspect whose ratings are the labels; other names are taken as a column.
+        label: Aspect whose ratings are the labels, or the name of a column.
 
     Raises:
         InputError: The file cannot be read, or it is SummEval's file without the articles.
@@ -146,16 +148,16 @@ def parse_levels(text: str) -> tuple[tuple[str, ...], ...]:
 def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | None = None) -> ItemTable:
     """Read items from CSV, TSV, JSON, JSON lines or Parquet, also gzipped.
 
-    HTML tags and entities, which news corpora contain, are removed, and white space is normalised. Rows of one item,
-    which have the same text, are ratings of several raters. A cell that lists several texts makes an item of each.
+    HTML tags and entities, which news corpora contain, are removed, and white space is normalised. Rows with the same
+    text are ratings of one item by several raters. If a cell lists several texts, each becomes an item.
 
     Args:
         file: The table.
         columns: Columns to use.
-        context_words: Number of words after which each context is cut; None keeps all.
+        context_words: Maximum number of words of a context, which is truncated after them; None keeps all.
 
     Raises:
-        InputError: The file cannot be read, a column does not exist, an identifier stands for two texts, ratings that
+        InputError: The file cannot be read, a column does not exist, two texts have the same identifier, ratings that
             are words differ, a row lists more texts than ratings, or no item is left.
     """
     path = Path(file)
@@ -237,7 +239,9 @@ def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iter
 
 
 def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> ItemColumns:
-    """Return the columns by their names in the table; of a label in a list of raters, the list's column must exist.
+    """Return the columns by their names in the table.
+
+    For ratings in a list of entries, only the column of the list must exist.
 
     Raises:
         InputError: A column does not exist; the message lists those that do.
@@ -268,10 +272,10 @@ def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
 
 
 def _rating_cells(row: Row, column: str | None) -> list[str]:
-    """Return the ratings in a row as text: one cell, or the field of each rater's entry; [] without a column.
+    """Return the ratings in a row as strings: that of one cell, or one per rater; [] if ``column`` is None.
 
     Raises:
-        ValueError: There is no rating; the message is a clause.
+        ValueError: There is no rating; the message is a clause for a longer error message.
     """
     if column is None:
         return []
@@ -291,15 +295,17 @@ def _rating_cells(row: Row, column: str | None) -> list[str]:
 
 
 def _parse_label(cell: str, columns: ItemColumns, scales: dict[str, str]) -> float:
-    """Return the label of a cell: a number, or the index of its level.
+    """Return the label in a cell: a number, or the index of a level.
 
     Args:
         cell: Cell of the column of labels.
         columns: Columns to use.
-        scales: Stores the scale of the column's first number under "scale"; later numbers must have the same scale.
+        scales: Dictionary in which the scale of the column's first number is stored under "scale". Later numbers must
+            have the same scale.
 
     Raises:
-        ValueError: The label is not a number, on another scale, or not one of the levels; the message is a clause.
+        ValueError: The label is not a number, on another scale, or not one of the levels; the message is a clause for a
+            longer error message.
     """
     value, scale = parse_rating(cell)
     if columns.levels:
@@ -329,7 +335,7 @@ _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 
 
 def parse_rating(text: str) -> tuple[float | None, str]:
-    """Parse a rating into a number (None if it is not one) and its scale, such as ``%`` or ``/5``.
+    """Parse a rating; return the number (None if it is not one) and the scale, such as ``%`` or ``/5``.
 
     Decimal commas, the minus sign U+2212, per cent signs, and a maximum after a slash or "of" are accepted. ``1,000``
     is ambiguous and therefore not parsed as a number.

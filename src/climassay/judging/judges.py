@@ -67,25 +67,25 @@ def judge(name: str) -> Callable[[Make], Make]:
 
 @dataclass(frozen=True)
 class DirectScoring:
-    """Judge that rates each item by itself and compares the ratings.
+    """Judge that rates each item on its own and compares the ratings.
 
-    By default the rating is the most probable answer of the scale, and a preference is 1, 0.5 or 0, as published
-    (thesis, section 2.2). With ``rule="expected"``, expected ratings are compared, which rarely tie.
+    By default, an item's rating is the most probable answer of the scale, so that preferences are 1, 0.5 or 0, as
+    published (thesis, section 2.2). With ``rule="expected"``, expected ratings are compared, which are rarely equal.
     """
 
     model: OptionScorer
     questions: QualityRequests
     rule: Literal["most_likely", "expected"] = field(default="most_likely", kw_only=True)
-    """Rule for the rating: the ``most_likely`` answer, or the ``expected`` rating under the probabilities of all
-    answers."""
+    """Rule for the rating: the ``most_likely`` answer, or the ``expected`` value of the rating under the probabilities
+    of all answers."""
 
     @property
     def name(self) -> str:
-        """Short name, for tables."""
+        """Short name for tables."""
         return "direct" if self.rule == "most_likely" else "direct (expected)"
 
     def scores(self, items: Sequence[Item], *, on_progress: Progress | None = None) -> FloatArray:
-        """Return ratings, shape [items]: 0 for the lowest answer of the scale, NaN if the model gave no answer."""
+        """Return ratings, shape [items]: 0 for the lowest answer of the scale, NaN if the model returned no answer."""
         answers = _option_scores(self.model, self.questions.direct(items), on_progress)
         if self.rule == "most_likely":
             return np.array([np.nan if answer.error is not None else float(answer.best or 0) for answer in answers])
@@ -93,7 +93,7 @@ class DirectScoring:
         return np.array([p @ np.arange(len(p)) / p.sum() if p.size else np.nan for p in probabilities])
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """See :class:`climassay.judging.Method`."""
+        """Compare pairs; see :class:`climassay.judging.Method`."""
         indices = np.unique(pairs)
         ratings = np.full(len(items), np.nan)
         ratings[indices] = self.scores([items[index] for index in indices], on_progress=on_progress)
@@ -117,14 +117,14 @@ class PairwisePrompt:
     name: ClassVar[str] = "pairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """See :class:`climassay.judging.Method`."""
+        """Compare pairs; see :class:`climassay.judging.Method`."""
         ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
         answers = _option_scores(self.model, self.questions.pairs(items, ordered_pairs), on_progress)
         return average_both_orders(*margins(answers), self.orders)
 
 
 def margins(answers: Sequence[OptionScores]) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the log-odds of the first of two options, and whether an answer is missing, both of shape [answers].
+    """Return log-odds of the first of two options, and whether each answer is missing; both have shape [answers].
 
     Log-odds are 0 for a missing answer, and plus or minus :data:`climassay.judging.preferences.CERTAIN` for an answer
     that was generated without log-probabilities.
@@ -160,11 +160,12 @@ class Contrasts:
     """Hidden states and log-odds of ordered pairs."""
 
     states: States
-    """State after the answer ``1`` (item i) minus the state after ``2`` (item j), shape [pairs, layers * width]."""
+    """State after the answer ``1`` (item i) minus state after the answer ``2`` (item j), shape [pairs, layers * width].
+    """
     margins: FloatArray
     """Log-odds of the answer ``1`` against ``2`` in the model's own probabilities, shape [pairs]."""
     failed: NDArray[np.bool_]
-    """Whether the model gave no states, shape [pairs]; the states of such pairs are zeros."""
+    """Whether the model returned no states, shape [pairs]; the states of such pairs are zeros."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +177,11 @@ class Cost:
     tokens_computed: int = 0
     """Number of tokens computed."""
     tokens_two_pass: int = 0
-    """Number of tokens that the same requests would take with a full forward pass for each answer."""
+    """Number of tokens that the same requests would take with a separate forward pass for each answer."""
     computed: int = 0
     """Number of requests computed."""
     stored: int = 0
-    """Number of requests whose results were loaded from disk."""
+    """Number of requests whose results were loaded from disk instead."""
 
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(*(getattr(self, name) + getattr(other, name) for name in Cost.__dataclass_fields__))
@@ -188,7 +189,7 @@ class Cost:
 
 @dataclass
 class Harvester:
-    """Computes hidden states of items and pairs, or loads them from disk if they are stored.
+    """Source of hidden states of items and pairs, which are computed, or loaded if they are stored on disk.
 
     Attributes:
         cost: Cost so far.
@@ -211,7 +212,10 @@ class Harvester:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """Return states and log-odds of ordered pairs [pairs, 2] of items, by default of all harvested layers."""
+        """Return states and log-odds of ordered pairs [pairs, 2] of items.
+
+        By default, the states of all harvested layers are returned.
+        """
         result, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
         states = result.states[:, :, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
         odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
@@ -228,7 +232,7 @@ class Harvester:
     def harvest(
         self, requests: Sequence[OptionRequest], on_progress: Progress | None = None
     ) -> tuple[Harvest, NDArray[np.bool_]]:
-        """Compute or load states and add the cost; also return whether each request failed, shape [requests]."""
+        """Compute or load states, and add their cost; also return whether each request failed, shape [requests]."""
         result = harvest(
             self.model,
             requests,
@@ -247,7 +251,7 @@ def _layer_positions(harvested: Sequence[int], layers: Sequence[int] | None) -> 
 
 
 class StateTable:
-    """Hidden states of items, harvested on first use and kept in memory for all folds of an experiment."""
+    """Hidden states of items, computed at first use and kept in memory for all folds of an experiment."""
 
     def __init__(self, harvester: Harvester, items: Sequence[Item], on_progress: Progress | None = None) -> None:
         self.layers = harvester.layers
@@ -267,7 +271,7 @@ class StateTable:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """See :meth:`Harvester.contrasts`; missing pairs are harvested in one call."""
+        """See :meth:`Harvester.contrasts`; missing pairs are computed in one call."""
         keys = [(self._index_of[items[i].id], self._index_of[items[j].id]) for i, j in pairs.tolist()]
         missing = [key for key in dict.fromkeys(keys) if key not in self._rows]
         contrasts = self._contrasts
@@ -282,7 +286,7 @@ class StateTable:
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
     ) -> tuple[States, NDArray[np.bool_]]:
-        """See :meth:`Harvester.points`; the first call harvests all items."""
+        """See :meth:`Harvester.points`; the first call computes the states of all items."""
         if self._points is None:
             self._points = self._harvester.points(self._items, on_progress=on_progress or self._on_progress)
         states, failed = self._points
@@ -290,14 +294,14 @@ class StateTable:
         return self._select(states, rows, layers), failed[rows]
 
     def _select(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
-        """Return the given rows and layers of states, shape [rows, layers * width]."""
+        """Select rows and layers of states; return shape [rows, layers * width]."""
         width, columns = states.shape[1] // len(self.layers), _layer_positions(self.layers, layers)
         by_layer = states.reshape(len(states), len(self.layers), width)
         return by_layer[np.ix_(rows, columns)].reshape(len(rows), len(columns) * width)
 
 
 def _concatenate(first: Contrasts, second: Contrasts) -> Contrasts:
-    """Concatenate contrasts, replacing the states by zeros if all requests of one of them failed (width 0)."""
+    """Concatenate contrasts; if all requests of one of them failed (width 0), its states become zeros."""
     width = max(first.states.shape[1], second.states.shape[1])
     states = [
         contrasts.states if contrasts.states.shape[1] == width else np.zeros((len(contrasts.states), width), np.float32)
@@ -312,7 +316,7 @@ StateSource: TypeAlias = Harvester | StateTable
 
 @dataclass(frozen=True)
 class ZeroShotContrast:
-    """Judge that takes the model's own log-odds of ``1`` against ``2`` as its answer to PPairS's prompt.
+    """Judge that uses the model's own log-odds of ``1`` against ``2`` after PPairS's prompt.
 
     The log-odds are computed together with the hidden states. Published PairS uses another prompt.
     """
@@ -323,7 +327,7 @@ class ZeroShotContrast:
     name: ClassVar[str] = "zero-shot contrast"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """See :class:`climassay.judging.Method`."""
+        """Compare pairs; see :class:`climassay.judging.Method`."""
         ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
         result = self.states.contrasts(items, ordered_pairs, layers=self.states.layers[:1], on_progress=on_progress)
         return average_both_orders(result.margins, result.failed, self.orders)
@@ -341,13 +345,13 @@ class ContrastProbe:
     probe: Probe
     _: KW_ONLY
     layers: Sequence[int] | None = None
-    """Layers that the probe reads, out of the harvested ones."""
+    """Layers whose states the probe uses, a subset of those harvested."""
     orders: int = 2
     """Number of orders in which each pair is compared; 2 averages their log-odds."""
     name: ClassVar[str] = "ppairs"
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """See :class:`climassay.judging.Method`."""
+        """Compare pairs; see :class:`climassay.judging.Method`."""
         ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
         result = self.states.contrasts(items, ordered_pairs, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), ordered_pairs)
@@ -365,7 +369,7 @@ class PointwiseProbe:
     states: StateSource
     probe: Probe
     layers: Sequence[int] | None = field(default=None, kw_only=True)
-    """Layers that the probe reads, out of the harvested ones."""
+    """Layers whose states the probe uses, a subset of those harvested."""
     name: ClassVar[str] = "pointwise"
 
     def scores(
@@ -376,7 +380,7 @@ class PointwiseProbe:
         return _probe_log_odds(self.probe, states, np.log(word_counts(items))), failed
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """See :class:`climassay.judging.Method`."""
+        """Compare pairs; see :class:`climassay.judging.Method`."""
         indices, positions = np.unique(pairs, return_inverse=True)
         scores, failed = self.scores([items[index] for index in indices], on_progress=on_progress)
         first, second = positions.reshape(pairs.shape).T
@@ -397,10 +401,10 @@ def _zero_shot(model: OptionScorer, _questions: QualityRequests, states: StateSo
 
 
 def probe_judge(probe: Probe, harvester: Harvester) -> Method:
-    """Return a judge that uses a trained probe on the states of a harvester, which must read the probe's layers.
+    """Return a judge that applies a trained probe to the states of a harvester.
 
     Raises:
-        InputError: The probe was trained on another model or other layers.
+        InputError: The probe was trained on another model, or on layers that the harvester does not provide.
     """
     probe.check(harvester.model, harvester.layers)
     return ContrastProbe(harvester, probe) if probe.kind == "pair" else PointwiseProbe(harvester, probe)
@@ -418,7 +422,7 @@ def open_weights(model: object, purpose: str) -> OpenWeights:
 
 
 def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Return the given sets of layers; by default four single layers of the model's upper half, including the last.
+    """Return ``layers`` or, if it is empty, four single layers of the model's upper half, including the last.
 
     The best layer differs between qualities (docs/results/judging.md), so that cross-validation chooses among the sets.
     """
@@ -437,7 +441,7 @@ _NONE = "-"
 RESAMPLES = 2000
 LIST_RESAMPLES = 500
 NO_ANSWER = 2
-"""Three-way prediction for a failed comparison; it equals no outcome, so that it is never right."""
+"""Three-way prediction for a failed comparison. It differs from all outcomes, so that it is never correct."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,23 +457,23 @@ class JudgeScore:
 
     @property
     def share(self) -> str:
-        """Value in per cent, as a table cell; a dash if there is none."""
+        """Value in per cent, as text for a table; a dash if there is none."""
         return _NONE if self.value is None else percent(self.value)
 
     @property
     def interval(self) -> str:
-        """Interval in per cent, as a table cell; a dash if there is none."""
+        """Interval in per cent, as text for a table; a dash if there is none."""
         return _NONE if self.low is None or self.high is None else percent_interval((self.low, self.high))
 
     @property
     def range(self) -> str:
-        """Interval in the value's own unit, as a table cell; a dash if there is none."""
+        """Interval in the value's own unit, as text for a table; a dash if there is none."""
         return _NONE if self.low is None or self.high is None else f"{self.low:.3f} to {self.high:.3f}"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedPairs:
-    """Judged unordered pairs of test items."""
+    """Predictions for unordered pairs of test items."""
 
     pairs: IntArray
     """Indices of items, shape [pairs, 2]."""
@@ -489,7 +493,7 @@ class JudgedPairs:
 
 @dataclass(frozen=True)
 class Units:
-    """Independent units of a data set, and their bootstrap resamples."""
+    """Independent units for the bootstrap, and their resamples."""
 
     of_item: IntArray
     """Index of the unit of each item, shape [items]. A unit is a group, or an item if all items form one group."""
@@ -507,20 +511,19 @@ class Units:
         return cls(of_item, draws.astype(np.float64))
 
     def pair_weights(self, pairs: IntArray) -> FloatArray:
-        """Return the weight of each pair in each resample, [resamples, pairs]."""
+        """Return the weight of each pair in each resample, shape [resamples, pairs]."""
         first, second = self.of_item[pairs[:, 0]], self.of_item[pairs[:, 1]]
         is_within_unit = first == second
         return np.asarray(self.counts[:, first] * np.where(is_within_unit, 1.0, self.counts[:, second]))
 
     def mean(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
-        """Return the mean, with its interval, of one value per pair, shape [pairs], for pairs of shape [pairs, 2]."""
+        """Return the mean of ``values`` [pairs] with its interval; ``pairs`` has shape [pairs, 2]."""
         return self._mean(values, self.pair_weights(pairs))[0]
 
     def share(self, values: FloatArray, pairs: IntArray) -> JudgeScore:
-        """Return the mean, with its interval, of one value from 0 to 1 per pair [pairs], for pairs [pairs, 2].
+        """Return the mean of ``values`` from 0 to 1 [pairs] with its interval; ``pairs`` has shape [pairs, 2].
 
-        If all values are 0, or all are 1, the resamples are identical, and Wilson's interval over the units is
-        returned.
+        If all values are 0, or all are 1, all resamples are identical; the interval is then Wilson's over the units.
         """
         figure = self.mean(values, pairs)
         if figure.value not in (0.0, 1.0):
@@ -532,8 +535,8 @@ class Units:
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
         """Return the mean of ``second - first``, both [pairs], on ``pairs`` [pairs, 2], with its interval and p-value.
 
-        If no pair joins two units, interval and p-value come from sign flips of units, which are valid for few units,
-        too; a bootstrap over five units finds differences significant three times too often. Otherwise they come from
+        If no pair joins two units, interval and p-value come from sign flips of units, which are valid for few units
+        too. (A bootstrap over five units finds differences significant three times too often.) Otherwise they come from
         the bootstrap.
         """
         gaps = second - first
@@ -571,7 +574,7 @@ class Units:
 
 @dataclass(frozen=True, slots=True)
 class PairedFigure:
-    """Difference between two methods on the same pairs, with its p-value."""
+    """Difference between two methods on the same pairs, with its interval and p-value."""
 
     difference: JudgeScore
     p_value: float | None
@@ -579,7 +582,7 @@ class PairedFigure:
 
     @property
     def gain(self) -> tuple[str, str, str]:
-        """Difference in percentage points, its interval and its p-value, as table cells."""
+        """Difference in percentage points, interval and p-value, as texts for a table."""
         figure = self.difference
         if figure.value is None or figure.low is None or figure.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
@@ -588,7 +591,7 @@ class PairedFigure:
 
 
 def correctness(test: JudgedPairs) -> FloatArray:
-    """Return 1 for correctly ordered pairs, 0 for wrongly ordered and 0.5 for undecided ones, shape [pairs]."""
+    """Return 1 for each correctly ordered pair, 0 for each wrong one and 0.5 for each undecided one, shape [pairs]."""
     return np.where(test.log_odds == 0, 0.5, np.sign(test.log_odds) == np.sign(test.truth)).astype(np.float64)
 
 
@@ -608,9 +611,9 @@ def pair_calibration(test: JudgedPairs) -> Calibration | None:
 def correlations(
     units: Units, rankings: Sequence[tuple[IntArray, FloatArray]], labels: FloatArray
 ) -> dict[str, JudgeScore]:
-    """Return Spearman's rho and Kendall's tau-b between rankings and labels [items], averaged over the rankings.
+    """Return Spearman's rho and Kendall's tau-b between ranked lists and labels [items], averaged over the lists.
 
-    Lists whose labels are all equal are left out, because they have no correlation.
+    Lists whose labels are all equal are omitted, because their correlation is undefined.
 
     Args:
         units: Units to resample.
@@ -619,8 +622,8 @@ def correlations(
         labels: Ratings by the experts, shape [items].
 
     Returns:
-        Figures by the names ``spearman`` and ``kendall``; ``n`` is the number of lists, or of items if all form one
-        group.
+        Correlations by the names ``spearman`` and ``kendall``; ``n`` is the number of lists, or of items if all form
+        one group.
     """
     ranked = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
     is_grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in ranked)

@@ -27,32 +27,33 @@ from numpy.typing import NDArray
 LookUp: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from pairs, shape [pairs, 2], to log-odds in nats, shape [pairs]; results are cached."""
 Score: TypeAlias = Literal["mean", "sum"]
-"""Score of a path, mean or sum of its gains, see the head of this module; not used by :func:`merge_all_pairs`."""
+"""Score of a path: the mean or the sum of its gains (see the beginning of this module); not used by
+:func:`merge_all_pairs`."""
 Run: TypeAlias = Sequence[int]
 """Items in order, best first."""
 _TOLERANCE = 1e-9
-"""Tolerance in nats, so that rounding does not prune a path that is as good as the best one."""
+"""Tolerance in nats, so that rounding does not prune a path as good as the best one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Merged list, with the likelihood of the path that produced it."""
+    """Merged list, with the log-likelihood of the path that produced it."""
 
     order: tuple[int, ...]
     log_likelihood: float
     """Log-likelihood in nats, summed over the comparisons of the path; 0 without comparisons."""
     comparisons: int
-    """Number of comparisons of the path; the search may have made more."""
+    """Number of comparisons on the path; the search may have made more."""
 
 
 def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the log-probabilities of taking the left and the right item, -inf for an outcome that is not followed.
+    """Return the log-probabilities of taking the left and the right item; -inf means that the step is not followed.
 
     Args:
         log_odds: Natural log-odds that the left item is better, shape [pairs].
         threshold: Binary entropy in nats. Both outcomes are followed if the entropy of the preference exceeds it,
-            otherwise only the preferred one (left if both are equally probable). At 0 both are always followed; at
-            log 2 = 0.693 and above only the preferred one, so that the merge is greedy.
+            otherwise only the preferred one (left if both are equally probable). At 0 both are always followed; at log
+            2 = 0.693 and above only the preferred one, so that the merge is greedy.
 
     Returns:
         Two arrays of shape [pairs], in nats.
@@ -73,7 +74,7 @@ def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.f
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Merges of one level of the sort, as arrays padded to one shape."""
+    """Merges on one level of the sort, as arrays padded to a common shape."""
 
     left: NDArray[np.int64]
     """Items of the left lists, shape [merges, longest left list]; ``right`` likewise."""
@@ -96,7 +97,7 @@ def _pad_merges(merges: Sequence[tuple[Run, Run]]) -> _Level:
 
 
 def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, ...]:
-    """Merge two lists by steps (True takes the next left item, False a right one), then append the rest."""
+    """Merge two lists step by step (True takes the next left item, False the next right one), then append the rest."""
     i = sum(from_left)
     j = len(from_left) - i
     of_left, of_right = iter(left), iter(right)
@@ -105,9 +106,9 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
 
 
 def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
-    """Merge pairs of lists, each best first, by taking the preferred item, or the left one if even.
+    """Merge pairs of lists, each best first, by taking the preferred item, or the left one if there is none.
 
-    All merges advance together; each call of ``look_up`` holds one comparison of every unfinished merge.
+    All merges advance together; each call of ``look_up`` contains one comparison for every unfinished merge.
     """
     level = _pad_merges(merges)
     i, j = np.zeros(len(merges), dtype=np.int64), np.zeros(len(merges), dtype=np.int64)
@@ -137,23 +138,24 @@ def merge_exact(
 ) -> list[Merged]:
     """Merge pairs of lists into their most likely interleavings.
 
-    Only cells that some path reaches are looked up. With a threshold, these form a narrow band around the diagonal of
-    the uncertain pairs. At threshold 0, all L * R cells of a merge are reachable, and pruning saves comparisons: the
-    greedy merge, whose comparisons are needed anyway, gives a score to beat, and a path is abandoned if it could not
-    reach that score even if all its further gains were 0, their maximum. The result is still exact. Pruning takes up to
-    twice as many calls of ``look_up``, each with fewer pairs.
+    A cell (i, j) is the state after i left and j right items. Only cells that some path reaches are looked up. With a
+    threshold, these form a narrow band of uncertain pairs around the diagonal. At threshold 0, all L * R cells of a
+    merge are reachable, and pruning saves comparisons: the greedy merge, whose comparisons are needed anyway, sets a
+    minimum score. A path is abandoned if it could not reach that score even if all its further gains were 0, which is
+    their maximum. The result is still exact. Pruning needs up to twice as many calls of ``look_up``, each with fewer
+    pairs.
 
     Args:
         merges: Pairs of lists, each best first; a list may be empty.
         look_up: Function from pairs to log-odds.
         threshold: Entropy in nats above which both outcomes of a comparison are followed, see :func:`gains`.
-        score: "mean" divides the log-likelihood by the comparisons made (PairS), "sum" does not (PPairS).
+        score: "mean" divides the log-likelihood by the number of comparisons (PairS), "sum" does not (PPairS).
         prune: Whether paths are abandoned if they cannot beat the greedy merge or a complete path found since;
             otherwise every reachable cell is looked up.
 
     Returns:
-        One merged list per pair of lists. Among equally good paths into a cell, the one that takes the left item wins;
-        among equally good ends, the one with fewer comparisons, then the one that exhausts the left list.
+        One merged list per pair of lists. Among equally good paths to a cell, the one that takes the left item wins;
+        among equally good complete paths, the one with fewer comparisons, then the one that exhausts the left list.
 
     Notes:
         The search takes at most L + R - 1 steps over arrays [merges, L + 1] and stores one byte per cell.
@@ -218,12 +220,12 @@ def merge_exact(
 def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
     """Merge pairs of lists into the interleavings most likely given *all* comparisons between their items.
 
-    The likelihood of a path counts only the comparisons that the path makes, so that paths are scored on different
-    evidence, and a wrong step can win by leading to more confident comparisons: even noise-free transitive preferences
-    are not always recovered. Counting all L * R pairs avoids this. Up to a constant, the log-likelihood of an
-    interleaving is the sum of the log-odds of all pairs in which it puts the left item first. Running maxima find the
-    best interleaving exactly in O(L * R), and all pairs of all merges are requested in one batch. Among equally good
-    interleavings, the one with the left items earliest is returned.
+    The likelihood of a path includes only the comparisons on the path. Paths are therefore scored on different
+    evidence, and a wrong step can win by leading to more confident comparisons, even if preferences are transitive and
+    free of noise. Including all L * R pairs avoids this. Up to a constant, the log-likelihood of an interleaving is the
+    sum of the log-odds of all pairs in which it puts the left item first. Running maxima find the best interleaving
+    exactly in O(L * R), and all pairs of all merges are requested in one batch. Among equally good interleavings, the
+    one with the left items earliest is returned.
     """
     pairs = [np.stack(np.meshgrid(*runs, indexing="ij"), axis=-1).reshape(-1, 2).astype(np.int64) for runs in merges]
     log_odds = look_up(np.concatenate(pairs)) if pairs else np.empty(0)
@@ -258,7 +260,7 @@ def _min_log_likelihood(
 
 
 class _PartialMerge(NamedTuple):
-    """Partial merge: ``i`` left and ``j`` right items have been taken."""
+    """Partial merge, in which ``i`` left and ``j`` right items have been taken."""
 
     order: tuple[int, ...]
     i: int
@@ -274,7 +276,7 @@ _Gains = dict[tuple[int, int], tuple[float, float]]
 
 
 def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
-    """Return extensions of a partial merge by each possible item, or by the rest if a list is exhausted."""
+    """Extend a partial merge by each possible next item or, if a list is exhausted, by the rest of the other."""
     order, i, j, total, n_made = candidate
     if i == len(left) or j == len(right):
         return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_made)]
@@ -296,11 +298,12 @@ def merge_beam(
     score: Literal["mean", "sum"] = "mean",
     deep_copies: bool = False,
 ) -> list[Merged]:
-    """Merge pairs of lists, keeping the best partial merges of each at every step: PairS as published.
+    """Merge pairs of lists by beam search, the published algorithm of PairS.
 
-    The exact merge is tested and timed against this reference. Only the next comparisons of the candidates are looked
-    up. Unlike the published code of PPairS, an uncertain comparison does not add the preferred extension twice, which
-    would fill the beam with copies. Merges go best first; in PairS they go worst first.
+    This is the reference against which the exact merge is tested and timed. At every step, the best partial merges of
+    each pair are retained. Only the next comparisons of the candidates are looked up. Unlike the published code of
+    PPairS, an uncertain comparison does not add the preferred extension twice, which would fill the beam with copies.
+    Lists are merged best first; in PairS, worst first.
 
     ``beam_size`` None keeps all partial merges, whose number grows exponentially. ``deep_copies`` copies candidates as
     the published code does, for timing it. The other options are those of :func:`merge_exact`.

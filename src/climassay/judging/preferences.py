@@ -26,7 +26,7 @@ class Item:
     context: str = ""
     """Source of a summary, or the sentences around a statement."""
     group: str = ""
-    """Name of the group within which items are compared, and which is never split between folds. It is empty if all
+    """Name of the group within which items are compared, and which is never divided between folds. It is empty if all
     items form one group."""
     label: float | None = None
     """Rating by an expert, higher is better; None if there is no rating."""
@@ -49,13 +49,14 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Progress = Callable[[int], None]
 Ask: TypeAlias = Callable[[IntArray], FloatArray]
-"""Function from item indices (i, j), shape [pairs, 2], to natural log-odds that i has more of the quality, [pairs]."""
+"""Function from pairs of item indices (i, j), shape [pairs, 2], to natural log-odds that i has more of the quality,
+shape [pairs]."""
 
 LARGEST_LOG_ODDS = 1e4
 """Maximum absolute log-odds in nats; larger values are clipped so that sums of log-likelihoods stay finite."""
 
 CERTAIN = 13.8
-"""Log-odds assigned to a preference that comes without a probability: those of an error rate of one in a million."""
+"""Log-odds assigned to a preference without a probability; they correspond to an error rate of one in a million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Judgements:
     log_odds: FloatArray
     """Natural log-odds that the first item has more of the quality, shape [pairs]; 0 if the comparison failed."""
     failed: NDArray[np.bool_]
-    """Whether the model gave no answer in one of the orders, shape [pairs]."""
+    """Whether the model gave no answer in at least one order, shape [pairs]."""
 
     @property
     def probabilities(self) -> FloatArray:
@@ -78,16 +79,16 @@ class Method(Protocol):
 
     @property
     def name(self) -> str:
-        """Short name, for tables."""
+        """Short name for tables."""
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
-        """Compare pairs of item indices [pairs, 2]; ``on_progress`` gets the number of new answers."""
+        """Compare pairs of item indices [pairs, 2]; ``on_progress`` is called with the number of new answers."""
 
 
 class Comparisons:
     """Log-odds between the items 0 to n - 1, requested on first use and then cached.
 
-    A preference is antisymmetric, log_odds(i, j) = -log_odds(j, i), so that one request answers both directions.
+    A preference is antisymmetric, log_odds(i, j) = -log_odds(j, i), so that one request determines both orders.
 
     Attributes:
         n: Number of items.
@@ -114,13 +115,13 @@ class Comparisons:
         return self._pairs(list(self._log_odds)), np.array(list(self._log_odds.values()), dtype=np.float64)
 
     def look_up(self, pairs: ArrayLike) -> FloatArray:
-        """Return the log-odds of pairs; pairs that are cached in neither direction are requested in one batch.
+        """Return the log-odds of pairs; those that are cached in neither order are requested in one batch.
 
         Args:
-            pairs: Integers, shape [pairs, 2]; a pair may occur several times and in both directions.
+            pairs: Integers, shape [pairs, 2]; a pair may occur several times and in both orders.
 
         Returns:
-            Natural log-odds that the first of each pair has more of the quality, shape [pairs].
+            Natural log-odds that the first item of each pair has more of the quality, shape [pairs].
 
         Raises:
             InputError: A pair is out of range or compares an item with itself, or an answer is missing or NaN.
@@ -190,7 +191,7 @@ class Preferences(Comparisons):
         return Judgements(log_odds, np.array(failed, dtype=bool))
 
     def matrix(self) -> FloatArray:
-        """Compare all pairs; return the probability [items, items] that item i has more of the quality than item j."""
+        """Compare all pairs; return probabilities [items, items] that item i has more of the quality than item j."""
         above = np.stack(np.triu_indices(self.n, k=1), axis=1)
         probabilities = self.judge(above).probabilities
         matrix = np.full((self.n, self.n), 0.5)
@@ -206,7 +207,7 @@ class Preferences(Comparisons):
 
 QualityKind = Literal["text", "claims", "confidence", "own"]
 WORDINGS = (1, 2, 3)
-"""Numbers of the wordings in which each template exists, so that the variation over wordings can be reported."""
+"""Numbers of the wordings that every template has, so that the variation over wordings can be reported."""
 
 _ASPECTS = {
     "coherence": (
@@ -266,7 +267,7 @@ class Quality:
 
     @property
     def shares_context(self) -> bool:
-        """True if both items of a comparison must have the same context."""
+        """True if only items with the same context are compared."""
         return self.kind in ("text", "own")
 
     def template(self, method: Literal["direct", "pairs", "contrast", "point"]) -> str:
@@ -351,7 +352,7 @@ def quality(
 
 
 def aspect_names() -> tuple[str, ...]:
-    """Return the names of the aspects that a quality of kind ``text`` can have."""
+    """Return the names of the aspects that a quality of kind ``text`` may have."""
     return tuple(_ASPECTS)
 
 
@@ -364,7 +365,7 @@ class QualityRequests:
     """Folder of the user's own templates."""
 
     def direct(self, items: Sequence[Item]) -> list[OptionRequest]:
-        """Return requests to rate each item by itself; the options are the quality's scale, low to high."""
+        """Return requests to rate each item on its own; the options are the quality's scale, from low to high."""
         return self._single_item_requests("direct", items, self.quality.scale)
 
     def point(self, items: Sequence[Item]) -> list[OptionRequest]:
@@ -410,5 +411,5 @@ class QualityRequests:
 
 
 def both_ways(pairs: IntArray) -> IntArray:
-    """Return unordered pairs [pairs, 2] followed by their mirrors, [2 pairs, 2]."""
+    """Return unordered pairs [pairs, 2] followed by the same pairs in reverse order, shape [2 * pairs, 2]."""
     return np.concatenate([pairs, pairs[:, ::-1]])

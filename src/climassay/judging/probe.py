@@ -23,7 +23,7 @@ ProbeKind = Literal["pair", "point"]
 
 
 def three_way(log_odds: ArrayLike, band: float) -> IntArray:
-    """Return the outcome of each log-odds [pairs]: 0 if its absolute value is at most ``band``, else its sign."""
+    """Return the outcome of each log-odds, shape [pairs]: 0 if its absolute value is at most ``band``, or its sign."""
     values = np.asarray(log_odds, dtype=np.float64)
     return np.where(np.abs(values) <= band, 0, np.sign(values)).astype(np.int64)
 
@@ -42,12 +42,12 @@ def log_length_differences(lengths: ArrayLike, pairs: IntArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Probe(SavedModel):
-    """Linear probe on contrast pairs (PPairS), or on one activation per item (n passes, not n squared).
+    """Linear probe on contrast pairs (PPairS), or on one activation per item.
 
     The result is ``scale * weights . (state - mean - length_slope * log(length))``. For a pair, the state is the
     difference of the activations after the two answers, ``length`` is the ratio of the two text lengths, and the result
-    is log-odds; subtracting the mean over training pairs removes the effect of the answer token itself. For a single
-    item, the result is a score, and the log-odds of a pair are the difference of two scores (Bradley-Terry).
+    is log-odds; subtracting the mean over the training pairs removes the effect of the answer token itself. For a
+    single item, the result is a score, and the log-odds of a pair are the difference of two scores (Bradley-Terry).
 
     References:
         Maiya (2024), section 3; Burns et al. (2023), arXiv 2212.03827, for the centring of each side; Bradley and Terry
@@ -62,9 +62,9 @@ class Probe(SavedModel):
     mean: FloatArray
     """Mean state of the training pairs or items, shape [features]."""
     scale: float
-    """Log-odds multiplier that calibrates the probabilities (an inverse temperature)."""
+    """Factor of the log-odds that calibrates the probabilities (an inverse temperature)."""
     tie_band: float
-    """Log-odds up to which two items count as equal."""
+    """Absolute log-odds up to which two items count as equal."""
     provenance: Provenance
     """Origin of the probe. Its settings are ``method`` (``supervised``, ``principal`` for the first principal
     component, or ``pointwise``), ``pairs`` (number of training pairs used for the weights), ``ties``, ``converged`` and
@@ -73,7 +73,7 @@ class Probe(SavedModel):
     """Change of the state per unit of log length, shape [features]; None if length is not regressed out."""
 
     def log_odds(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
-        """Return log-odds that i has more of the quality than j, in this order only; for single items, scores.
+        """Return log-odds that item i has more of the quality than item j or, for single items, scores.
 
         Args:
             states: Differences of pairs, or activations of items, shape [rows, features].
@@ -81,7 +81,7 @@ class Probe(SavedModel):
                 was regressed out.
 
         Returns:
-            Log-odds or scores, shape [rows].
+            Log-odds or scores, shape [rows]. They are not averaged over both orders of a pair.
 
         Raises:
             InputError: The number of features differs, states are not finite, or lengths are missing.
@@ -104,7 +104,7 @@ class Probe(SavedModel):
         return np.asarray(self.scale * raw)
 
     def predict_proba(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
-        """Return the probability that i has more than j (single items: more than the training mean), [rows]."""
+        """Return the probability that i has more of the quality than j (or than the training mean), shape [rows]."""
         return np.asarray(0.5 + 0.5 * np.tanh(self.log_odds(states, log_lengths) / 2))
 
     def predict(self, states: States, log_lengths: ArrayLike | None = None) -> IntArray:
@@ -112,7 +112,7 @@ class Probe(SavedModel):
         return three_way(self.log_odds(states, log_lengths), self.tie_band)
 
     def score(self, states: States, outcomes: ArrayLike, log_lengths: ArrayLike | None = None) -> HeldOutScores:
-        """Score the probabilities of the rows of ``states`` by ``outcomes`` [rows]: 1 or -1; ties (0) are left out."""
+        """Score predicted probabilities against ``outcomes`` 1 or -1, shape [rows]; rows with ties (0) are omitted."""
         truth, positive = np.asarray(outcomes), self.predict_proba(states, log_lengths)
         probabilities = np.stack([1 - positive, positive], axis=1)[truth != 0]
         return evaluate(truth[truth != 0] > 0, probabilities, ("less", "more"))
@@ -162,7 +162,7 @@ def check_finite(rows: NDArray[np.floating[Any]]) -> None:
     """Validate that all activations, shape [rows, features], are finite.
 
     Raises:
-        InputError: Some rows are not finite; the message says how many.
+        InputError: Some values are not finite; the message states the number of rows with such values.
     """
     n_not_finite = int(np.count_nonzero(~np.isfinite(rows.reshape(len(rows), -1)).all(axis=1)))
     if n_not_finite:

@@ -32,25 +32,26 @@ from climassay.judging.training import labels_of, outcomes_of, pairs_within
 from climassay.models.contract import OptionScorer
 
 LAST_LAYER = (-1,)
-"""Layer that the probe of the thesis reads."""
+"""Layers that the probe of the thesis uses: the last one."""
 _CERTAIN = 23.0
-"""Log-odds of a predicted class, whose probability counts as 1 (but for 1e-10) when items are sorted."""
+"""Log-odds assigned to a predicted class when items are sorted; the probability of the class is then 1 - 1e-10."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedScores:
-    """Scores of a judge by the evaluation of the thesis; upper bounds, because the split leaks."""
+    """Scores of a judge by the evaluation of the thesis. They are upper bounds, because the split leaks."""
 
     accuracy: JudgeScore
-    """Share of the test comparisons, in either order, for which "greater" is predicted if and only if it is true."""
+    """Proportion of test comparisons, each in one order, for which "greater" is predicted if and only if it is true."""
     constant: float
     """Accuracy of always answering "not greater"."""
     spearman: JudgeScore
     """Mean over groups of Spearman's rank correlation between the labels in the predicted order and the sorted labels.
 
-    It is 1 for a perfect order even if labels tie. Groups of equal labels are left out."""
+    It is 1 for a perfect order even if labels are tied. Groups whose labels are all equal are omitted.
+    """
     failed: int
-    """Number of unordered pairs left out because the model gave no answer."""
+    """Number of unordered pairs omitted because the model gave no answer."""
 
 
 def score_as_published(
@@ -66,7 +67,7 @@ def score_as_published(
 ) -> PublishedScores | None:
     """Score a method as in the thesis; return None for methods that the thesis does not have.
 
-    Each pair is asked in one order, and its mirror image is the negative.
+    Each pair is compared in one order; the log-odds of the other order are their negative.
 
     Args:
         name: ``direct``, ``pairs``, ``zero-shot`` or ``ppairs``; others are not scored.
@@ -112,7 +113,7 @@ def score_comparisons(
     Args:
         items: Labelled items.
         pairs: Unordered pairs within groups, shape [pairs, 2].
-        judged: Judgements of the pairs in this order, or the contrasts from which a probe learns to judge them.
+        judged: Judgements of the pairs in this order, or the contrasts on which a probe is trained to judge them.
         beam_size: Maximum number of partial merges, see :func:`score_as_published`.
         threshold: Entropy threshold of merges, see :func:`score_as_published`.
         seed: Seed of the sample, see :func:`score_as_published`.
@@ -150,12 +151,12 @@ def classify_comparisons(train_states: States, outcomes: IntArray, test_states: 
     """Predict the outcome of comparisons, 1, 0 or -1, by the classifier of the thesis.
 
     The classifier is scikit-learn's logistic regression of up to three classes with its default penalty, without the
-    centring that the text of the thesis describes and its code leaves out.
+    centring that the text of the thesis describes, but its code omits.
 
     Args:
-        train_states: Differences of the training comparisons, shape [pairs, features].
-        outcomes: Their outcomes, shape [pairs].
-        test_states: Differences of the test comparisons, shape [tests, features].
+        train_states: Differences of hidden states in the training comparisons, shape [pairs, features].
+        outcomes: Outcomes of the training comparisons, shape [pairs].
+        test_states: Differences of hidden states in the test comparisons, shape [tests, features].
 
     Returns:
         Predicted outcomes, shape [tests].
@@ -174,16 +175,16 @@ def classify_comparisons(train_states: States, outcomes: IntArray, test_states: 
 def score_transfer(
     source: Sequence[Item], target: Sequence[Item], harvester: Harvester, *, seed: int = 0
 ) -> JudgeScore:
-    """Train the classifier on all comparisons of some items, and return its accuracy on all comparisons of others.
+    """Train the classifier of the thesis on all comparisons of some items; return its accuracy on those of other items.
 
     Args:
-        source: Labelled items to learn from.
-        target: Labelled items to be compared, in both orders; ties count as "not greater".
-        harvester: Source of the hidden states, which reads the last layer.
+        source: Labelled training items.
+        target: Labelled test items, compared in both orders; ties count as "not greater".
+        harvester: Source of hidden states, which provides the last layer.
         seed: Seed of the bootstrap.
 
     Raises:
-        InputError: The model answered no comparison of one of the two.
+        InputError: The model answered no comparison of the source or of the target.
     """
     states, outcomes, answered = [], [], []
     for items in (source, target):
@@ -209,7 +210,10 @@ def _rank_correlation(
     beam_size: int | None,
     threshold: float,
 ) -> JudgeScore:
-    """Return the mean correlation over groups, each sorted by its test comparisons; all others count as undecided."""
+    """Return the mean rank correlation over groups, sorted by their test comparisons.
+
+    Pairs without a test comparison count as undecided.
+    """
     from scipy.stats import spearmanr
 
     # Of a pair tested in both orders the last one counts, as in the code of the thesis.

@@ -30,13 +30,13 @@ from climassay.reporting import Report, Section, Table
 from climassay.reporting.results import Result
 
 RIDGE = 0.01
-"""Ridge penalty on strengths, in units of one comparison; if comparisons connect all items, it fixes only their
-mean."""
+"""Ridge penalty on strengths, in units of one comparison. If comparisons connect all items, it only fixes the mean of
+the strengths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Order of items by a quality, and the comparisons it took."""
+    """Order of items by a quality, and the number of comparisons that it took."""
 
     order: tuple[int, ...]
     """Item indices, best first."""
@@ -46,8 +46,8 @@ class Ranking:
     """Number of calls of ``ask``."""
     method: SortMethod
     strengths: tuple[float, ...] | None = None
-    """Strengths of the items by index, in nats with mean 0; None if the method fits none. Items that the method does
-    not separate have equal strengths."""
+    """Strengths of the items by index, in nats with mean 0; None if the method fits none. Items that the judge does not
+    separate have equal strengths."""
 
 
 def sort_items(
@@ -62,26 +62,27 @@ def sort_items(
 ) -> Ranking:
     """Sort items 0 to n - 1 by a quality, best first.
 
-    All merges of a level of the merge sort advance together, so that each call of ``ask`` holds comparisons of all of
-    them: one per merge in a greedy sort; an anti-diagonal, or the comparisons of the candidates, per merge otherwise.
+    All merges of a level of the merge sort advance together, so that each call of ``ask`` contains comparisons for all
+    of them: one per merge in a greedy sort, otherwise all that a merge needs next.
 
     Args:
         n: Number of items, at least 0.
         ask: Function from pairs to log-odds; it is called at most once for each unordered pair.
-        method: "greedy" asks about at most n * ceil(log2 n) pairs and trusts every answer; "exact" finds the
-            best path in every merge as PairS scores it; "beam" is the published approximation of it; "all-pairs" asks
-            about all n (n - 1) / 2 pairs in ceil(log2 n) batches and finds the most likely interleaving given them;
-            "fitted" makes the greedy sort's comparisons and orders by strengths fitted to all of them; "strengths"
-            does so with all pairs, in one batch. The last two use how sure each comparison is, not only its sign.
+        method: "greedy" compares at most n * ceil(log2 n) pairs and accepts every preference. "exact" finds the best
+            path of every merge by PairS's score, and "beam" is the published approximation of it. "all-pairs" compares
+            all n (n - 1) / 2 pairs in ceil(log2 n) batches and finds the most likely interleaving given all of them.
+            "fitted" makes the comparisons of the greedy sort, and orders the items by strengths fitted to these;
+            "strengths" does the same with all pairs, in one batch. The last two use the size of the log-odds, not only
+            their sign.
         beam_size: For "beam": maximum number of partial merges per merge; None keeps all.
-        threshold: For "exact" and "beam": entropy in nats above which both outcomes of a comparison are followed. 0.6
-            as published means probabilities between 0.29 and 0.71; 0 follows all.
+        threshold: For "exact" and "beam": entropy in nats above which both outcomes of a comparison are followed. The
+            published 0.6 corresponds to probabilities between 0.29 and 0.71; at 0, both outcomes are always followed.
         score: For "exact" and "beam": score of a merge, the mean log-likelihood of its comparisons (PairS) or their sum
             (PPairS).
         seed: Seed by which items are shuffled first, so that the input order has no influence; None does not shuffle.
 
     Raises:
-        InputError: An option is out of range, or ``ask`` gave no number for a pair.
+        InputError: An option is out of range, or ``ask`` returned no number for a pair.
 
     References:
         Liu et al. 2024, arXiv 2403.16950; Maiya 2024, section 2.2.
@@ -103,18 +104,18 @@ def sort_groups(
     score: Score = "mean",
     seed: int | None = 0,
 ) -> list[Ranking]:
-    """Sort several groups of items at once, each by itself; options as in :func:`sort_items`.
+    """Sort the items of each of several groups; options are those of :func:`sort_items`.
 
-    The merges of all groups advance together, so that one call of ``ask`` holds comparisons of all of them: forty
-    articles of seven summaries take as many calls as one. Every group is shuffled by a seed of its own.
+    The merges of all groups advance together, so that one call of ``ask`` contains comparisons for all of them: forty
+    articles with seven summaries each take as many calls as one article. Every group is shuffled by a seed of its own.
 
     Returns:
-        A ranking for each group: ``order`` holds the given indices, ``comparisons`` is the group's own, ``strengths``
-        are in the order in which the group's items were given, and ``batches`` are the calls of ``ask`` for all groups
-        together.
+        A ranking for each group: ``order`` contains indices from the group, ``strengths`` follow the order of the items
+        in the group, and ``comparisons`` is the number for the group. ``batches`` is the number of calls of ``ask`` for
+        all groups together.
 
     Raises:
-        InputError: An option is out of range, or ``ask`` gave no number for a pair.
+        InputError: An option is out of range, or ``ask`` returned no number for a pair.
     """
     if method not in get_args(SortMethod):
         raise InputError(f"There is no sorting method {method!r}; choose one of {', '.join(get_args(SortMethod))}.")
@@ -174,19 +175,19 @@ def sort_groups(
 
 
 def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fit one strength per item to log-odds of pairs by least squares, so that differences of strengths match them.
+    """Fit one strength per item by least squares, so that differences of strengths approximate log-odds of pairs.
 
     A merge uses each comparison only once. Fitting strengths to all comparisons averages their noise and uses the size
-    of the log-odds. With all pairs, a strength is proportional to the mean log-odds of
-    the item against the others (Borda's count on log-odds).
+    of the log-odds. With all pairs, a strength is proportional to the mean log-odds of the item against the others
+    (Borda's count on log-odds).
 
     Args:
         n: Number of items.
         pairs: Item indices, shape [pairs, 2].
-        log_odds: Natural log-odds that the first is better, shape [pairs].
+        log_odds: Natural log-odds that the first item is better, shape [pairs].
 
     Returns:
-        Strengths in nats, shape [n], mean 0 over connected items; an item never compared has 0.
+        Strengths in nats, shape [n], with mean 0 over connected items; an item without comparisons has strength 0.
 
     References:
         Thurstone's and Bradley-Terry's models in the form of least squares: Mosteller (1951), Psychometrika 16, 3-9.
@@ -219,7 +220,7 @@ class Ranked:
 
     group: str
     rank: int
-    """Rank in the group, 1 for the best; items of equal fitted strength have the same rank."""
+    """Rank in the group, 1 for the best; items with equal fitted strengths have the same rank."""
     item: Item
     strength: float
     """Strength on the log-odds scale, with mean 0 in the group. The difference of two strengths is the least-squares
@@ -227,7 +228,7 @@ class Ranked:
 
 
 SHOWN_ITEMS = 6
-"""Maximum number of items named in the note on an undetermined order."""
+"""Maximum number of items that the note on an undetermined order names."""
 MAX_CHECKED_ITEMS = 8
 """Maximum size of a group in which items two ranks apart are compared too, to find cyclic preferences."""
 CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the order and not how sure it is."
@@ -243,7 +244,7 @@ class ItemRanking(Result):
     possible: int
     """Number of unordered pairs within the groups."""
     failed: int
-    """Number of comparisons without an answer; both items then count as equal."""
+    """Number of comparisons without an answer; the two items count as equal."""
     run: str = ""
     """Id of the run that compared the items."""
     quality: str = ""
@@ -252,7 +253,7 @@ class ItemRanking(Result):
     messages: tuple[str, ...] = ()
     """Notes on skipped rows and on the probe."""
     certain: bool = False
-    """True if the judge gives no probabilities, only preferences."""
+    """True if the judge gives preferences without probabilities."""
     undetermined: tuple[str, ...] = ()
     """Ids of the items in cycles of preferences, such as A over B, B over C and C over A."""
 
@@ -297,7 +298,7 @@ class ItemRanking(Result):
         return (ranking_table(self.rows(), quality=self.quality, note=self.note),)
 
     def report(self) -> Report:
-        """Return a report with the items, best first."""
+        """Return a report on the items, best first."""
         table = ranking_table(self.rows(), quality=self.quality, words=80, note=self.note)
         lead = f"{len(self.ranked)} items, best first, as {self.method} judges them."
         return Report(f"{self.file} by {self.quality}", lead, (Section("Ranking", (table,)),))
@@ -311,7 +312,7 @@ def ranking_table(
     Args:
         rows: Rows of :meth:`climassay.judging.ItemRanking.rows`.
         quality: Name of the quality; may be empty.
-        words: Number of words after which a text is cut; None keeps all.
+        words: Maximum number of words of a text, which is truncated after them; None keeps all.
         note: Sentences to print below the table, after the explanation of the strength.
     """
     grouped = len({row["group"] for row in rows}) > 1
@@ -338,7 +339,7 @@ def ranking_table(
 
 
 def shortened(text: str, words: int | None) -> str:
-    """Cut a text after a number of words and append an ellipsis; None keeps the whole text."""
+    """Truncate a text after a number of words and append an ellipsis; None keeps the whole text."""
     parts = text.split()
     return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
 
@@ -354,7 +355,7 @@ def rank_items(
     """Rank the items of each group, making only the comparisons that the sort needs.
 
     Args:
-        items: Any items; those of one group are ranked together.
+        items: Items; those of each group are ranked separately.
         method: Judge that compares two items. A pointwise probe scores items instead, without comparisons.
         sort: Sorting method, see :func:`climassay.judging.sort_items`.
         seed: Seed by which each group is shuffled before it is sorted; None does not shuffle.
@@ -407,12 +408,12 @@ def rank_items(
 
 
 def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> list[int]:
-    """Return the items that are part of a cycle of preferences, such as A over B, B over C, C over A; ascending.
+    """Return the ascending indices of items in cycles of preferences, such as A over B, B over C and C over A.
 
     Args:
         n: Number of items.
         pairs: Item indices, shape [pairs, 2].
-        log_odds: Natural log-odds that the first is better, shape [pairs]; 0 is no preference.
+        log_odds: Natural log-odds that the first item is better, shape [pairs]; 0 is no preference.
     """
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
@@ -425,7 +426,7 @@ def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]
 
 
 class _ScoreMethod:
-    """Method that compares items by given scores."""
+    """Method that compares items by their known scores."""
 
     name = "pointwise"
 

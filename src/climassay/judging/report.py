@@ -24,7 +24,7 @@ from climassay.reporting.html import Block
 
 _NONE = "-"
 SHOWN_GROUPS = 5
-"""Maximum number of groups whose rankings a benchmark's report shows."""
+"""Maximum number of groups whose rankings the report of a benchmark shows."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -145,7 +145,7 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
 
     Args:
         rows: Rows of :meth:`climassay.judging.Inserted.labels`.
-        words: Number of words after which a text is cut; None keeps all.
+        words: Maximum number of words of a text, which is truncated after them; None keeps all.
     """
     cells = [
         (
@@ -174,7 +174,7 @@ def _format_number(value: float | None) -> str:
 
 
 def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
-    """Return sections with figures and tables of agreement, and of learning and reliability if measured."""
+    """Return sections with figures and tables of agreement and, if measured, of the learning curve and calibration."""
     qualities: dict[str, list[JudgeResult]] = {}
     for result in results:
         qualities.setdefault(quality_name(result), []).append(result)
@@ -236,12 +236,12 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
 def judge_report(
     benchmark: JudgeBenchmark, tasks: Sequence[JudgeTask], file: str, trained: TrainedProbe | None = None
 ) -> Report:
-    """Return a report of a benchmark.
+    """Return the report of a benchmark.
 
     Args:
         benchmark: Results.
         tasks: Judged items, whose texts the rankings show.
-        file: Name of the data, for the title.
+        file: Name of the file of items, for the title.
         trained: Probe trained on the first quality, whose contrast differences are shown as scatter plots.
     """
     settings = benchmark.settings

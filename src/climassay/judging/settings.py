@@ -15,7 +15,7 @@ InsertMode: TypeAlias = Literal["band", "three-way", "printed"]
 
 @settings(subject="The probe")
 class ProbeSettings:
-    """Settings of the fit of a probe."""
+    """Settings for fitting a probe."""
 
     layers: tuple[tuple[int, ...], ...] = ((-1,),)
     """Candidate sets of layers; the one with the lowest cross-validated loss on training items is used."""
@@ -31,7 +31,7 @@ class BenchmarkSettings:
     """Settings of the cross-validation of judges."""
 
     train_items: Annotated[int, Field(ge=2)] = 100
-    """Number of labelled items to learn from in each fold."""
+    """Number of labelled items to train on in each fold."""
     folds: Annotated[int, Field(ge=2)] = 3
     """Number of folds; they share no group."""
     seed: int = 0

@@ -77,12 +77,12 @@ from climassay.reporting.html import Block
 from climassay.reporting.results import Result
 
 ProbeMethod = Literal["ppairs", "ppairs-length", "principal", "pointwise", "pointwise-length"]
-"""Name of a kind of probe; ``-length`` means that length is regressed out of the activations."""
+"""Name of a kind of probe; ``-length`` means that text length is regressed out of the activations."""
 PROBE_METHODS: tuple[ProbeMethod, ...] = get_args(ProbeMethod)
 MethodName: TypeAlias = JudgeName | ProbeMethod
 METHODS: tuple[MethodName, ...] = (*get_args(JudgeName), *PROBE_METHODS)
 NEEDS_WEIGHTS: frozenset[str] = frozenset({"zero-shot", *PROBE_METHODS})
-"""Methods that need access to the model's weights, because they read hidden states."""
+"""Methods that need access to the model's weights, because they use hidden states."""
 
 
 def check_method(name: str) -> None:
@@ -97,7 +97,7 @@ def check_method(name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Fold of a cross-validation: labelled items to learn from, and items to be judged."""
+    """Fold of a cross-validation: labelled items to train on, and items to judge."""
 
     number: int
     train: IntArray
@@ -115,18 +115,19 @@ def make_folds(
 ) -> tuple[Fold, ...]:
     """Split items into cross-validation folds by group, or by item if all form one group.
 
-    Every group is tested once. Groups of the other folds are drawn for training until they hold ``train_items`` items.
-    The order of the draws depends on the seed only, so that a smaller training set is a subset of a larger one.
+    Every group is tested once. Groups of the other folds are drawn for training until they contain ``train_items``
+    items. The order of the draws depends on the seed only, so that a smaller training set is a subset of a larger one.
 
     Args:
         items: Labelled items.
-        train_items: Maximum number of training items; the group that would exceed it is cut.
+        train_items: Maximum number of training items; the group that would exceed it is truncated.
         folds: Number of folds.
         pairs_per_item: Number of other items of its group that each item is compared with; None for all.
         seed: Seed of the assignment and of the draws.
 
     Raises:
-        InputError: Unlabelled items, too few groups or items for the folds, or a fold without two items to compare.
+        InputError: An item has no label, there are too few groups or items for the folds, or a fold has no two items to
+            compare.
     """
     if any(item.label is None for item in items):
         raise InputError("A benchmark needs a label for every item: name the column with --aspect or --label.")
@@ -175,7 +176,7 @@ def make_folds(
 def pairs_within(
     groups: Sequence[str], members: IntArray, per_item: int | None, generator: np.random.Generator
 ) -> IntArray:
-    """Return unordered pairs of items within groups, all or about ``per_item`` per item; shape [pairs, 2], sorted."""
+    """Return unordered pairs of items within groups, all or about ``per_item`` per item; sorted, shape [pairs, 2]."""
     results: list[tuple[int, int]] = []
     for group in by_group(groups, members).values():
         n = len(group)
@@ -192,7 +193,7 @@ def pairs_within(
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """Judge after learning from the training items of a fold."""
+    """Judge that was trained on the training items of a fold."""
 
     judge: Callable[[IntArray], Judgements]
     """Function that judges unordered pairs (i, j) with i < j, shape [pairs, 2]."""
@@ -202,17 +203,17 @@ class Learned:
 
 
 class Candidate(Protocol):
-    """Judging method to be cross-validated."""
+    """Interface of judging methods in cross-validation."""
 
     def prepare(self, folds: Sequence[Fold]) -> None:
         """Compute all comparisons of the folds in one call."""
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
-        """Learn from ``train_pairs`` [pairs, 2], by default all training pairs of the fold."""
+        """Train the method on ``train_pairs`` [pairs, 2], by default all training pairs of the fold."""
 
 
 class Untrained:
-    """Candidate without trained weights, such as PairS, that learns only the tie band, unless it is given."""
+    """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless it is set."""
 
     def __init__(
         self, method: Method, items: Sequence[Item], *, band: float | None = None, on_progress: Progress | None = None
@@ -222,11 +223,11 @@ class Untrained:
         self._band = band
 
     def prepare(self, folds: Sequence[Fold]) -> None:
-        """See :class:`Candidate`."""
+        """Compute all comparisons of the folds; see :class:`Candidate`."""
         self._judge(pairs_of_folds(folds))
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
-        """See :class:`Candidate`."""
+        """Fit the tie band on the training pairs; see :class:`Candidate`."""
         if self._band is not None:
             return Learned(self._judge, self._band)
         pairs = fold.train_pairs if train_pairs is None else train_pairs
@@ -238,7 +239,7 @@ class Untrained:
 
 
 class ProbeCandidate:
-    """Candidate that fits a probe: a supervised or principal-component contrast probe, or a pointwise probe."""
+    """Candidate that trains a probe: a supervised or principal-component contrast probe, or a pointwise probe."""
 
     def __init__(self, method: ProbeMethod, states: StateTable, items: Sequence[Item], settings: ProbeSettings) -> None:
         self._method, self._states, self._items, self._settings = method, states, items, settings
@@ -247,14 +248,14 @@ class ProbeCandidate:
         self._lengths = np.array(word_counts(items)) if method.endswith("-length") else None
 
     def prepare(self, folds: Sequence[Fold]) -> None:
-        """See :class:`Candidate`."""
+        """Compute all hidden states of the folds; see :class:`Candidate`."""
         if self._method.startswith("pointwise"):
             self._states.points(self._items[:1], layers=self._settings.layers[0])
         else:
             self._states.contrasts(self._items, both_ways(pairs_of_folds(folds)), layers=self._settings.layers[0])
 
     def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
-        """See :class:`Candidate`."""
+        """Train a probe on the training pairs; see :class:`Candidate`."""
         probe = self.fit(fold.train_pairs if train_pairs is None else train_pairs).probe
         layers = probe.provenance.layers
         kind: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
@@ -264,7 +265,7 @@ class ProbeCandidate:
         )
 
     def fit(self, train_pairs: IntArray) -> ProbeFit:
-        """Fit a probe on unordered pairs [pairs, 2] for each set of layers; return that of the lowest loss."""
+        """Fit a probe on unordered pairs [pairs, 2] for each set of layers; return the one with the lowest loss."""
 
         def loss(fit: ProbeFit) -> float:
             return 0.0 if fit.path is None else min(fit.path.losses)
@@ -308,14 +309,14 @@ def candidate_of(
     settings: ProbeSettings,
     on_progress: Progress | None = None,
 ) -> Candidate:
-    """Return the candidate for a method, items and quality; candidates with the same table share its hidden states.
+    """Return the candidate for a method and a quality; candidates with the same table share its hidden states.
 
     Args:
         name: Name of the method.
         items: Labelled items.
         questions: Prompt templates of the quality.
         model: Recorded model that answers the requests of direct scoring and PairS.
-        table: Hidden states of the items; None for models that give log-probabilities only.
+        table: Hidden states of the items; None for models without accessible weights.
         settings: Settings of probes.
         on_progress: Called with the number of requests answered since the last call.
 
@@ -341,7 +342,7 @@ def labels_of(items: Sequence[Item]) -> FloatArray:
 
 
 def outcomes_of(labels: FloatArray, pairs: IntArray) -> IntArray:
-    """Return 1, 0 or -1 for each pair [pairs, 2] if the first item's label is higher, equal or lower."""
+    """Return 1, 0 or -1 for each pair [pairs, 2]: the first item has a higher, equal or lower label than the second."""
     return np.sign(labels[pairs[:, 0]] - labels[pairs[:, 1]]).astype(np.int64)
 
 
@@ -353,8 +354,8 @@ class Picture:
     """Differences of training pairs projected on their first principal components (thesis, Figure C.1)."""
 
     coordinates: FloatArray
-    """Coordinates on the components, shape [pairs, 3], or fewer columns if there are fewer dimensions. Positive values
-    of the first component favour the first item."""
+    """Coordinates on the components, shape [pairs, 3], or with fewer columns if there are fewer dimensions. Positive
+    values of the first component favour the first item."""
     truth: IntArray
     """Outcome of each pair, shape [pairs]: 1 if the first item has the higher label, -1 if the second, 0 if equal."""
     explained: tuple[float, ...]
@@ -369,13 +370,13 @@ class TrainedProbe(Result):
     path: RegularisationPath | None
     """Held-out loss of each regularisation C, if C was chosen by cross-validation."""
     accuracy: JudgeScore
-    """Accuracy on differing pairs of held-out items, predicted by probes that were fitted without these items."""
+    """Accuracy on differing pairs of held-out items, predicted by probes that were trained without these items."""
     longer: JudgeScore
     """Accuracy of "the longer text is better" on the same pairs."""
     versus_longer: PairedFigure
     calibration: Calibration | None
     """Calibration of the probabilities on held-out differing pairs in both orders; None if there are too few items to
-    hold any out. It is slightly optimistic, because the scale was fitted on the same pairs."""
+    hold any out. It is slightly optimistic, because ``scale`` was fitted on the same pairs."""
     picture: Picture
     cost: Cost
     n_items: int
@@ -383,18 +384,18 @@ class TrainedProbe(Result):
     n_pairs: int
     """Number of unordered training pairs, including ties and failures."""
     failed: int
-    """Number of training pairs, in both orders, for which the model gave no states."""
+    """Number of training pairs, in both orders, for which the model returned no hidden states."""
     run: str = ""
     """Id of the training run."""
     file: str = ""
-    """File of the items."""
+    """Path of the file of items."""
     output: str = ""
     """Path of the saved probe; empty if it is not saved."""
     messages: tuple[str, ...] = ()
     """Notes on skipped rows and on the probe."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the evidence and the provenance as JSON-serialisable values."""
+        """Return the held-out scores and the provenance as JSON-serialisable values."""
         source, versus = self.probe.provenance, self.versus_longer
         return {
             "run": self.run,
@@ -418,7 +419,7 @@ class TrainedProbe(Result):
         return (evidence_table(self),)
 
     def notes(self) -> Iterator[str]:
-        """Yield notes on skipped rows, the calibration, and the training data."""
+        """Yield notes on skipped rows, on the calibration and on the training data."""
         yield from self.messages
         if (calibration := self.calibration) is not None:
             yield (
@@ -433,7 +434,7 @@ class TrainedProbe(Result):
         )
 
     def report(self) -> Report:
-        """Return a report with the held-out evidence and scatter plots."""
+        """Return a report with the held-out scores and scatter plots."""
         return training_report(self, Path(self.file).name)
 
 
@@ -456,14 +457,15 @@ def train_probe(
         method: ``ppairs``, ``pointwise`` or ``principal``; the first two also with length regressed out (``-length``).
         settings: Settings of the fit; by default all layers of the harvester are concatenated, the regularisation is
             cross-validated and ties are dropped.
-        pairs: Unordered training pairs [pairs, 2]; by default all within groups, or ``pairs_per_item`` for each item.
+        pairs: Unordered training pairs [pairs, 2]; by default all pairs within groups, or ``pairs_per_item`` of each
+            item.
         pairs_per_item: Number of other items of its group that each item is compared with; None for all.
         seed: Seed of the draw of pairs and of the bootstrap.
         on_progress: Called with the number of requests answered since the last call.
 
     Raises:
-        InputError: The method does not exist, items are not labelled, too few or all equal, or the settings name a
-            layer that the harvester does not read.
+        InputError: The method does not exist, items are unlabelled or too few, all labels are equal, or the settings
+            name a layer that the harvester does not provide.
     """
     from sklearn.decomposition import PCA
 
@@ -554,7 +556,7 @@ def quality_of(provenance: Provenance) -> Quality:
 def _hold_out_principal(
     states: States, pairs: IntArray, labels: FloatArray, groups: Sequence[str], seed: int
 ) -> HeldOut:
-    """Return held-out log-odds of the principal component, which is refitted without the items of each fold."""
+    """Return held-out log-odds of the principal component, which is computed again without the items of each fold."""
     splits = pair_splits(pairs, item_folds(pairs, groups, seed=seed))
     log_odds = held_out(
         (split for split in splits if outcomes_of(labels, pairs[split.train]).any()),
@@ -588,7 +590,7 @@ MAX_POINTS = 1500
 
 
 def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
-    """Return scatter plots of a method's differences on their principal components (thesis, Figure C.1)."""
+    """Return scatter plots of the differences of a method's training pairs (thesis, Figure C.1)."""
     states = (
         "the model's state on the first item and on the second"
         if method.startswith("pointwise")
@@ -636,7 +638,7 @@ def path_plot(trained: TrainedProbe) -> LinePlot:
 
 
 def training_report(trained: TrainedProbe, items_from: str) -> Report:
-    """Return a report of a trained probe and its held-out evidence; ``items_from`` names the data in the text."""
+    """Return a report on a trained probe and its held-out scores; ``items_from`` is the name of the data."""
     source = trained.probe.provenance
     quality = quality_of(source)
     blocks: list[Block] = [evidence_table(trained)]

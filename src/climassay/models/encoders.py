@@ -41,7 +41,7 @@ from climassay.models.saved_model_encoder import SavedModelEncoder
 from climassay.workspace import cache_folder
 
 WINDOW_TOKENS = 256
-"""Maximum number of tokens per window, including two special tokens: the limit of the model's authors."""
+"""Maximum number of tokens per window, including two special tokens; the limit that the model's authors recommend."""
 _TEXT_BLOCK = 1024
 """Number of texts tokenised together, which bounds the tokens in memory."""
 
@@ -60,7 +60,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class BertShape:
-    """Parameters of a BERT configuration that determine the graph."""
+    """Parameters of a BERT configuration that determine the ONNX graph."""
 
     layers: int
     heads: int
@@ -75,8 +75,12 @@ class BertShape:
             ModelError: The model is not a BERT with GELU and absolute positions.
         """
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        kind = (config.get("model_type"), config.get("hidden_act"), config.get("position_embedding_type", "absolute"))
-        if kind != ("bert", "gelu", "absolute"):
+        architecture = (
+            config.get("model_type"),
+            config.get("hidden_act"),
+            config.get("position_embedding_type", "absolute"),
+        )
+        if architecture != ("bert", "gelu", "absolute"):
             raise ModelError(
                 f"The model in {folder} is not a BERT with GELU and absolute positions: use it through torch."
             )
@@ -92,8 +96,8 @@ def build_graph(folder: Path, precision: Precision = "int8") -> bytes:
     """Build the ONNX model of a sentence-transformers folder with a BERT and mean pooling.
 
     Returns:
-        Serialised model with input ``ids``, int32 [1, tokens], including special tokens, and output ``vector``,
-        float32 [1, width], the unit vector of the mean over tokens.
+        Serialised model with input ``ids``, int32 [1, tokens], including special tokens, and output ``vector``, float32
+        [1, width], the mean over the tokens, scaled to unit length.
 
     Raises:
         ModelError: The model has another architecture.
@@ -162,19 +166,19 @@ class _Graph:
 
     def block(self, states: str, prefix: str) -> str:
         """Add a transformer layer."""
-        parts = [f"{prefix}attention.self.{name}" for name in ("query", "key", "value")]
-        weight = np.concatenate([self.weights[f"{part}.weight"] for part in parts])
-        bias = np.concatenate([self.weights[f"{part}.bias"] for part in parts])
-        joined = self.linear(states, weight, bias, f"{prefix}qkv")
+        prefixes = [f"{prefix}attention.self.{name}" for name in ("query", "key", "value")]
+        weight = np.concatenate([self.weights[f"{part}.weight"] for part in prefixes])
+        bias = np.concatenate([self.weights[f"{part}.bias"] for part in prefixes])
+        qkv = self.linear(states, weight, bias, f"{prefix}qkv")
         sizes = self.constant("qkv_sizes", np.array([self.shape.width] * 3))
         heads = [f"{prefix}q", f"{prefix}k", f"{prefix}v"]
-        self.node("Split", [joined, sizes], heads, axis=2)
-        mixed = self.node("MultiHeadAttention", heads, f"{prefix}mixed", _CONTRIB, num_heads=self.shape.heads)
-        attended = self.dense(mixed, f"{prefix}attention.output.dense")
+        self.node("Split", [qkv, sizes], heads, axis=2)
+        attention = self.node("MultiHeadAttention", heads, f"{prefix}mixed", _CONTRIB, num_heads=self.shape.heads)
+        attended = self.dense(attention, f"{prefix}attention.output.dense")
         states = self.residual(attended, states, f"{prefix}attention.output.LayerNorm")
-        inner = self.dense(states, f"{prefix}intermediate.dense")
-        inner = self.node("Gelu", [inner], f"{inner}_gelu", _CONTRIB)
-        return self.residual(self.dense(inner, f"{prefix}output.dense"), states, f"{prefix}output.LayerNorm")
+        activations = self.dense(states, f"{prefix}intermediate.dense")
+        activations = self.node("Gelu", [activations], f"{activations}_gelu", _CONTRIB)
+        return self.residual(self.dense(activations, f"{prefix}output.dense"), states, f"{prefix}output.LayerNorm")
 
     def residual(self, change: str, states: str, name: str) -> str:
         return self.norm(self.node("Add", [change, states], f"{name}_sum"), name)
@@ -188,16 +192,16 @@ class _Graph:
         return self.linear(states, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"], name)
 
     def linear(self, states: str, weight: Array, bias: Array, name: str) -> str:
-        """Add ``states @ weight.T + bias``; in int8 with one scale per text for states and per column for weights."""
+        """Add ``states @ weight.T + bias``; int8 uses one scale per text for states and one per column for weights."""
         matrix = weight.T.astype(np.float32)
         shift = self.constant(f"{name}_bias", bias.astype(np.float32))
         if self.precision == "float32":
             product = self.node("MatMul", [states, self.constant(f"{name}_matrix", matrix)], f"{name}_product")
             return self.node("Add", [product, shift], f"{name}_out")
-        scale = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _MAX_WEIGHT
-        levels = self.constant(f"{name}_levels", np.round(matrix / scale).astype(np.int8))
-        scales = self.constant(f"{name}_scales", scale.astype(np.float32))
-        inputs = [states, levels, scales, "", shift]
+        column_scales = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _MAX_WEIGHT
+        quantised = self.constant(f"{name}_levels", np.round(matrix / column_scales).astype(np.int8))
+        scales = self.constant(f"{name}_scales", column_scales.astype(np.float32))
+        inputs = [states, quantised, scales, "", shift]
         return self.node("DynamicQuantizeMatMul", inputs, f"{name}_out", _CONTRIB)
 
 
@@ -205,7 +209,7 @@ class BertEncoder:
     """Sentence-transformers BERT with mean pooling, as a quantised ONNX graph.
 
     A text longer than :data:`WINDOW_TOKENS` is divided into windows of equal length, and its vector is the mean of
-    their vectors, weighted by tokens: a 2000-character passage (about 400 tokens) is not truncated.
+    their vectors, weighted by their numbers of tokens: a 2000-character passage (about 400 tokens) is not truncated.
     ``benchmarks/encoder.py`` compares speed and recall with truncation at 256 or 512 tokens and with float32.
 
     The graph is built once in the cache folder and loaded at first use. A text's vector depends neither on other texts
@@ -223,7 +227,7 @@ class BertEncoder:
 
     @cached_property
     def width(self) -> int:
-        """Number of dimensions."""
+        """Number of dimensions of the vectors."""
         return BertShape.from_folder(self._folder).width
 
     def encode(
@@ -239,26 +243,28 @@ class BertEncoder:
             return vectors
         session = self._session
         with ThreadPoolExecutor(min(self._threads, len(texts))) as pool:
-            done = 0
+            n_encoded = 0
             for start in range(0, len(texts), _TEXT_BLOCK):
-                block = list(texts[start : start + _TEXT_BLOCK])
-                tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(block, add_special_tokens=False)]
-                for vector in pool.map(lambda ids: self._vector(session, ids), tokens):
-                    vectors[done] = vector
-                    done += 1
+                text_block = list(texts[start : start + _TEXT_BLOCK])
+                tokens = [
+                    encoding.ids for encoding in self._tokenizer.encode_batch(text_block, add_special_tokens=False)
+                ]
+                for vector in pool.map(lambda ids: self._encode_tokens(session, ids), tokens):
+                    vectors[n_encoded] = vector
+                    n_encoded += 1
                     if on_progress is not None:
                         on_progress(1)
         return vectors
 
-    def _vector(self, session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
+    def _encode_tokens(self, session: Any, ids: Sequence[int]) -> NDArray[np.float32]:
         """Return the unit vector of a tokenised text of any length."""
         start, end = self._special_tokens
-        total = np.zeros(self.width, dtype=np.float32)
+        weighted_sum = np.zeros(self.width, dtype=np.float32)
         for window in windows(ids, WINDOW_TOKENS - 2):
             (vector,) = session.run(None, {"ids": np.array([[start, *window, end]], dtype=np.int32)})
             # An empty text has no token to weigh it with, but a vector all the same.
-            total += vector[0] * max(len(window), 1)
-        return total / np.linalg.norm(total)
+            weighted_sum += vector[0] * max(len(window), 1)
+        return weighted_sum / np.linalg.norm(weighted_sum)
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -290,7 +296,7 @@ class BertEncoder:
         options.log_severity_level = 3
         # The extended optimisations would fuse the layer norms back into the slow operator.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        graph = self._graph_file()
+        graph = self._find_graph_file()
         try:
             return onnxruntime.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
         except Exception as error:
@@ -300,7 +306,7 @@ class BertEncoder:
                 "run the command again, it will be created again."
             ) from error
 
-    def _graph_file(self) -> Path:
+    def _find_graph_file(self) -> Path:
         """Return the path of the cached graph, building it if missing or damaged; safe for concurrent processes."""
         file = cache_folder() / "encoders" / f"{self.fingerprint[:32]}-{self._precision}.onnx"
         receipt = file.with_suffix(".sha256")
@@ -318,7 +324,10 @@ class BertEncoder:
 
 
 def windows(ids: Sequence[int], max_length: int) -> Iterator[Sequence[int]]:
-    """Divide tokens into the fewest windows of at most ``max_length`` and nearly equal length; at least one."""
+    """Divide tokens into as few windows of at most ``max_length`` tokens as possible, of nearly equal length.
+
+    An empty sequence gives one empty window.
+    """
     count = max(1, -(-len(ids) // max_length))
     for index in range(count):
         yield ids[index * len(ids) // count : (index + 1) * len(ids) // count]
@@ -367,7 +376,7 @@ def load_encoder(name: str = BUNDLED_ENCODER, device: str | None = None, *, thre
 
 
 class SentenceTransformerEncoder:
-    """Sentence-transformers folder, run by torch in the precision of its weights, loaded at first use.
+    """Encoder from a sentence-transformers folder, run by torch in the precision of its weights; loaded at first use.
 
     The model's prompts ``query`` and ``document`` are used for queries and passages, if defined. Texts beyond the
     model's maximum length are truncated.
@@ -381,10 +390,10 @@ class SentenceTransformerEncoder:
 
     @property
     def width(self) -> int:
-        """Number of dimensions.
+        """Number of dimensions of the vectors.
 
         Raises:
-            ModelError: The model cannot be loaded, or does not state it.
+            ModelError: The model cannot be loaded, or does not state the number.
         """
         width = self._model.get_embedding_dimension()
         if width is None:
@@ -400,9 +409,9 @@ class SentenceTransformerEncoder:
     ) -> NDArray[np.float32]:
         """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
-        encode = self._model.encode_query if role == "query" else self._model.encode_document
-        for batch in token_batches(self._lengths(texts), TOKEN_BUDGET):
-            vectors[batch] = encode(
+        encode_batch = self._model.encode_query if role == "query" else self._model.encode_document
+        for batch in token_batches(self._count_tokens(texts), TOKEN_BUDGET):
+            vectors[batch] = encode_batch(
                 [texts[index] for index in batch],
                 batch_size=len(batch),
                 normalize_embeddings=True,
@@ -413,13 +422,13 @@ class SentenceTransformerEncoder:
                 on_progress(len(batch))
         return vectors
 
-    def _lengths(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text, at most the model's limit; estimated for unusual tokenizers."""
-        limit = self._model.max_seq_length or 512
+    def _count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return each text's number of tokens after truncation, estimated from its length for unusual tokenizers."""
+        max_length = self._model.max_seq_length or 512
         try:
-            ids = self._model.tokenizer(list(texts), truncation=True, max_length=limit)["input_ids"]
+            ids = self._model.tokenizer(list(texts), truncation=True, max_length=max_length)["input_ids"]
         except (AttributeError, KeyError, TypeError):
-            return [min(limit, 2 + len(text) // 4) for text in texts]
+            return [min(max_length, 2 + len(text) // 4) for text in texts]
         return [len(row) for row in ids]
 
     @cached_property
@@ -451,9 +460,9 @@ class SentenceTransformerEncoder:
 
 
 def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
-    """Group texts by length, longest first, into batches of at most ``budget`` padded tokens.
+    """Divide texts into batches of similar length, longest first, of at most ``budget`` tokens including padding.
 
-    A longer text is a batch of its own. Batches contain indices into ``lengths``.
+    A text of more than ``budget`` tokens is a batch of its own. Each batch is a list of indices into ``lengths``.
     """
     order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
     batch: list[int] = []
@@ -469,15 +478,17 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Ratio of cached texts to texts encoded between two writes of the cache; at least ``_MIN_CHUNK`` are encoded.
+"""Number of cached texts divided by the number of texts to encode before the cache is written again.
 
-Each write replaces the whole cache; an interruption loses the texts encoded since the last write."""
+At least ``_MIN_CHUNK`` texts are encoded. Each write replaces the whole cache; an interruption loses the texts encoded
+since the last write.
+"""
 
 
 def cached_vectors(
     texts: Sequence[str], encoder: Encoder, folder: str, *, on_progress: Callable[[int], None] | None = None
 ) -> NDArray[np.float32]:
-    """Return vectors of texts, using a cache on disk.
+    """Return vectors of texts, using a cache file in ``folder`` of the cache folder.
 
     Returns:
         Unit vectors, shape [texts, width], in the order of ``texts``.
@@ -485,14 +496,16 @@ def cached_vectors(
     file = cache_folder() / folder / f"{encoder.fingerprint[:32]}.npz"
     keys = [hashlib.sha256(text.encode()).hexdigest()[:32] for text in texts]
     vectors_by_key = _read_vectors(file, encoder.width)
-    missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in vectors_by_key}.items())
+    missing_texts = list(
+        {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors_by_key}.items()
+    )
     if on_progress:
-        on_progress(len(texts) - len(missing))
+        on_progress(len(texts) - len(missing_texts))
     # Texts of about one length share batches, which are padded to their longest.
-    missing.sort(key=lambda entry: len(entry[1]))
-    while missing:
-        count = max(_MIN_CHUNK, len(vectors_by_key) // _CHUNK_DIVISOR)
-        chunk, missing = missing[:count], missing[count:]
+    missing_texts.sort(key=lambda entry: len(entry[1]))
+    while missing_texts:
+        chunk_size = max(_MIN_CHUNK, len(vectors_by_key) // _CHUNK_DIVISOR)
+        chunk, missing_texts = missing_texts[:chunk_size], missing_texts[chunk_size:]
         vectors = encoder.encode([text for _, text in chunk], on_progress=on_progress)
         vectors_by_key |= dict(zip((key for key, _ in chunk), vectors, strict=True))
         _write_vectors(file, vectors_by_key)
@@ -511,7 +524,7 @@ def _read_vectors(file: Path, width: int) -> dict[str, NDArray[np.float32]]:
 
 
 def _write_vectors(file: Path, vectors_by_key: dict[str, NDArray[np.float32]]) -> None:
-    """Replace the cache; if two processes write at once, one result is kept."""
+    """Replace the cache file, ignoring failures; if two processes write at the same time, the last one wins."""
     temporary = file.with_suffix(f".{os.getpid()}.tmp")
     # It is only a cache: where the disk is full, the texts are encoded again the next time.
     with contextlib.suppress(OSError):
@@ -530,7 +543,7 @@ MAX_CACHED_TEXTS = 32_768
 
 
 class CachedEncoder:
-    """Encoder with a cache in memory; threads may share it."""
+    """Encoder with a cache in memory, which threads may share."""
 
     def __init__(self, encoder: Encoder, max_texts: int = MAX_CACHED_TEXTS) -> None:
         self.wrapped = encoder
@@ -541,7 +554,7 @@ class CachedEncoder:
 
     @classmethod
     def wrap(cls, encoder: Encoder) -> "CachedEncoder":
-        """Return an encoder with a cache; unchanged if it has one."""
+        """Add a cache to an encoder; an encoder with a cache is returned unchanged."""
         return encoder if isinstance(encoder, cls) else cls(encoder)
 
     def encode(
@@ -555,14 +568,16 @@ class CachedEncoder:
                 if (vector := self._vectors.get(key)) is not None:
                     self._vectors.move_to_end(key)
                     results[text] = vector
-        missing = [text for text in keys if text not in results]
-        if on_progress is not None and len(texts) > len(missing):
-            on_progress(len(texts) - len(missing))
-        if missing:
-            results |= zip(missing, self.wrapped.encode(missing, role=role, on_progress=on_progress), strict=True)
+        missing_texts = [text for text in keys if text not in results]
+        if on_progress is not None and len(texts) > len(missing_texts):
+            on_progress(len(texts) - len(missing_texts))
+        if missing_texts:
+            results |= zip(
+                missing_texts, self.wrapped.encode(missing_texts, role=role, on_progress=on_progress), strict=True
+            )
             with self._lock:
                 # Copies: a row alone would keep the array that it is a row of.
-                self._vectors.update((keys[text], results[text].copy()) for text in missing)
+                self._vectors.update((keys[text], results[text].copy()) for text in missing_texts)
                 while len(self._vectors) > self._max_texts:
                     self._vectors.popitem(last=False)
         return np.stack([results[text] for text in texts]) if texts else np.zeros((0, self.width), dtype=np.float32)

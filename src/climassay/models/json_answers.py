@@ -15,9 +15,9 @@ from typing import Any
 from climassay.questions.thoughts import separate_thoughts
 
 ROOT = "answer"
-"""Field of the object that wraps other schemas."""
+"""Field of the object in which a schema of another type is wrapped."""
 _UPPER_BOUNDS = ("maxLength", "maxItems", "maximum", "exclusiveMaximum", "maxProperties")
-"""Keywords whose violation is accepted."""
+"""Keywords of upper bounds, which an answer may exceed."""
 _TYPES: tuple[tuple[type, str], ...] = (
     (bool, "boolean"),
     (int, "integer"),
@@ -27,11 +27,12 @@ _TYPES: tuple[tuple[type, str], ...] = (
     (list, "array"),
     (dict, "object"),
 )
-"""Python types by their names in JSON schemas; bool comes first, since it is a subclass of int."""
+"""Python types with their names in JSON schemas; bool comes first, since it is a subclass of int."""
 _MAX_PROBLEMS = 5
 """Maximum number of faults reported per answer."""
 _MAX_BRACKETS = 256
-"""Maximum number of opening brackets tried as the start of JSON: a quarter of them the first, the others the last."""
+"""Maximum number of opening brackets that are tried as the start of JSON: a quarter of them from the beginning of the
+text, the others from its end."""
 _DECODER = json.JSONDecoder(strict=False)
 _ESCAPE = re.compile(r"\\(?:\\|u[0-9a-fA-F]{4}|.|\Z)", re.DOTALL)
 _TAB_COMMANDS = (
@@ -39,18 +40,18 @@ _TAB_COMMANDS = (
     r"|an(?=\s*(?:\\|[({^0-9])))(?![a-zA-Z])"
 )
 _LINE_COMMANDS = r"(?:abla|u|eg|eq|leq|geq|mid|ot|otin|rightarrow|atural|subseteq|ewcommand|olimits)(?![a-zA-Z.,])"
-_AMBIGUOUS = {"t": re.compile(_TAB_COMMANDS), "n": re.compile(_LINE_COMMANDS)}
-"""LaTeX commands, not found in prose, without the letter that JSON takes for a tab or line feed."""
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_LATEX_COMMANDS = {"t": re.compile(_TAB_COMMANDS), "n": re.compile(_LINE_COMMANDS)}
+"""Patterns of LaTeX commands without their first letter, by that letter, which JSON takes for a tab or line feed."""
+_CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 _LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
-"""Length of the end of a text that recurs in a loop, and the minimum number of its occurrences."""
+"""Number of characters at the end of a text that are searched for in it, and number of occurrences that make a loop."""
 
 
 def ends_in_loop(text: str) -> bool:
-    """Return whether a text that was cut off repeats its end, numerals aside, at least three times."""
+    """Return whether the end of a truncated text occurs at least three times in it; all numerals count as equal."""
     normalised = re.sub(r"\d+", "0", " ".join(text.split()))
     end = normalised[-_LOOP_CHARACTERS:]
     return len(end) == _LOOP_CHARACTERS and normalised.count(end) >= _LOOP_COUNT
@@ -80,13 +81,13 @@ def satisfying_json(text: str, schema: Mapping[str, Any]) -> str:
     """
     import jsonschema
 
-    kind = schema.get("type") or implied_type(schema, None)
-    checked = _without_upper_bounds(schema)
-    validator = jsonschema.validators.validator_for(checked)(checked)
+    json_type = schema.get("type") or implied_type(schema, None)
+    relaxed_schema = _without_upper_bounds(schema)
+    validator = jsonschema.validators.validator_for(relaxed_schema)(relaxed_schema)
     problems: list[str] = []
-    candidates = _outermost_json(repair_backslashes(text), kind)
+    candidates = _outermost_json(repair_backslashes(text), json_type)
     for candidate, value in reversed(candidates):
-        if kind != "object" and isinstance(value, dict) and value.keys() == {ROOT}:
+        if json_type != "object" and isinstance(value, dict) and value.keys() == {ROOT}:
             value = value[ROOT]
             candidate = json.dumps(value, ensure_ascii=False)
         normalised = _match_enumerations(value, schema)
@@ -108,27 +109,29 @@ def repair_backslashes(text: str) -> str:
         ``{"a": "\tau and \alpha,\nthen"}`` becomes ``{"a": "\\tau and \\alpha,\nthen"}``.
     """
 
-    def repaired(match: re.Match[str]) -> str:
+    def repair_escape(match: re.Match[str]) -> str:
         escape = match[0][1:2]
-        following = text[match.end() : match.end() + 1]
+        next_character = text[match.end() : match.end() + 1]
         if len(match[0]) > 2 or escape in ("\\", '"', "/"):
             return match[0]
-        if escape in _AMBIGUOUS:
-            is_latex = bool(_AMBIGUOUS[escape].match(text, match.end()))
+        if escape in _LATEX_COMMANDS:
+            is_latex = bool(_LATEX_COMMANDS[escape].match(text, match.end()))
         elif escape in ("b", "f", "r"):
-            is_latex = following.isascii() and following.isalpha()
+            is_latex = next_character.isascii() and next_character.isalpha()
         else:
             is_latex = True
         return "\\" + match[0] if is_latex else match[0]
 
-    return _ESCAPE.sub(repaired, text)
+    return _ESCAPE.sub(repair_escape, text)
 
 
 def implied_type(schema: Mapping[str, Any], values: Sequence[Any] | None) -> Any:
-    """Return the type of a schema node without ``type``, from its values or keywords; None if undetermined."""
+    """Infer the type of a schema node without ``type`` from its allowed values or its keywords; None if impossible."""
     if values is not None:
-        kinds = dict.fromkeys(next(name for kind, name in _TYPES if isinstance(value, kind)) for value in values)
-        return next(iter(kinds)) if len(kinds) == 1 else list(kinds)
+        type_names = dict.fromkeys(
+            next(name for python_type, name in _TYPES if isinstance(value, python_type)) for value in values
+        )
+        return next(iter(type_names)) if len(type_names) == 1 else list(type_names)
     if "properties" in schema:
         return "object"
     if "items" in schema:
@@ -137,12 +140,12 @@ def implied_type(schema: Mapping[str, Any], values: Sequence[Any] | None) -> Any
 
 
 def _without_upper_bounds(schema: Any) -> Any:
-    """Return a schema without upper bounds and closed objects."""
+    """Return a schema without upper bounds, in which objects may have additional fields."""
     if isinstance(schema, Mapping):
-        named = {"properties", "$defs", "definitions"}
+        mapping_keywords = {"properties", "$defs", "definitions"}
         return {
-            name: {key: _without_upper_bounds(each) for key, each in part.items()}
-            if name in named
+            name: {key: _without_upper_bounds(subschema) for key, subschema in part.items()}
+            if name in mapping_keywords
             else part
             if name in ("enum", "const")
             else _without_upper_bounds(part)
@@ -166,8 +169,8 @@ def _describe_fault(error: Any) -> str:
         options = ", ".join(json.dumps(option, ensure_ascii=False) for option in error.validator_value)
         return f"{field} is {_shorten_json(error.instance)}, but must be one of {options}."
     if error.validator == "type":
-        kind = error.validator_value
-        type_names = kind if isinstance(kind, str) else " or ".join(kind)
+        expected_type = error.validator_value
+        type_names = expected_type if isinstance(expected_type, str) else " or ".join(expected_type)
         return f"{field} is {_shorten_json(error.instance)}, but must be of the type {type_names}."
     if error.validator == "minLength":
         return f"{field} is too short: at least {error.validator_value} characters are needed."
@@ -181,10 +184,10 @@ def _shorten_json(value: Any) -> str:
     return text if len(text) <= 120 else f"{text[:120]}…"
 
 
-def _outermost_json(text: str, kind: Any) -> list[tuple[str, Any]]:
-    """Return the outermost complete JSON values of a type in a text: as written, and parsed."""
+def _outermost_json(text: str, json_type: Any) -> list[tuple[str, Any]]:
+    """Return source text and value of each outermost JSON value in a text (an object if that is ``json_type``)."""
     text = separate_thoughts(text).answer
-    types, brackets = (dict, r"\{") if kind == "object" else ((dict, list), r"[\[{]")
+    python_types, brackets = (dict, r"\{") if json_type == "object" else ((dict, list), r"[\[{]")
     starts = [bracket.start() for bracket in re.finditer(brackets, text)]
     if len(starts) > _MAX_BRACKETS:
         starts = starts[: _MAX_BRACKETS // 4] + starts[-(_MAX_BRACKETS - _MAX_BRACKETS // 4) :]
@@ -194,32 +197,31 @@ def _outermost_json(text: str, kind: Any) -> list[tuple[str, Any]]:
         if start < end:
             continue
         with suppress(ValueError, RecursionError):
-            candidate, value, end = _decode(text, start)
-            if isinstance(value, types):
+            candidate, value, end = _decode_json(text, start)
+            if isinstance(value, python_types):
                 results.append((candidate, value))
     return results
 
 
-def _decode(text: str, start: int) -> tuple[str, Any, int]:
-    """Return the JSON value at an index as written, parsed, and its end index.
+def _decode_json(text: str, start: int) -> tuple[str, Any, int]:
+    """Return the JSON value that starts at an index: its source text, the parsed value and the end index.
 
     Raises:
-        ValueError: There is no JSON value.
+        ValueError: No JSON value starts there.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
         return text[start:end], value, end
     except ValueError:
-        following = text[start:]
-        tidy = _TRAILING_COMMA.sub(lambda part: part[0] if part[0] != "," else "", following)
-        if tidy == following:
+        rest = text[start:]
+        repaired_rest = _TRAILING_COMMA.sub(lambda part: part[0] if part[0] != "," else "", rest)
+        if repaired_rest == rest:
             raise
-        value, length = _DECODER.raw_decode(tidy)
-        return tidy[:length], value, start + length
+        value, length = _DECODER.raw_decode(repaired_rest)
+        return repaired_rest[:length], value, start + length
 
 
 def _is_json(text: str) -> bool:
-    """Return whether a text is valid JSON."""
     try:
         json.loads(text)
     except ValueError:
@@ -228,13 +230,15 @@ def _is_json(text: str) -> bool:
 
 
 def _match_enumerations(value: Any, schema: Any) -> Any:
-    """Return a value with enumeration values spelled as in the schema, if the match is unique."""
+    """Spell enumeration values as in the schema if they equal exactly one option apart from case and punctuation."""
     if not isinstance(schema, Mapping):
         return value
     options = schema.get("enum")
     if options is not None and value not in options and isinstance(value, str | int) and not isinstance(value, bool):
         matches = [
-            option for option in options if isinstance(option, str) and _normalise(option) == _normalise(str(value))
+            option
+            for option in options
+            if isinstance(option, str) and _normalise_option(option) == _normalise_option(str(value))
         ]
         return matches[0] if len(matches) == 1 else value
     if isinstance(value, dict):
@@ -245,17 +249,17 @@ def _match_enumerations(value: Any, schema: Any) -> Any:
     return value
 
 
-def _normalise(text: str) -> str:
+def _normalise_option(text: str) -> str:
     return re.sub(r"[\W_]+", " ", text).strip().casefold()
 
 
 def _describe_control_character(value: Any) -> list[str]:
-    """Return a sentence if a text has an invalid control character."""
+    """Return a sentence on the first invalid control character in a JSON value, as a list; empty if there is none."""
     if isinstance(value, dict):
         return [fault for part in value.values() for fault in _describe_control_character(part)][:1]
     if isinstance(value, list):
         return [fault for part in value for fault in _describe_control_character(part)][:1]
-    if isinstance(value, str) and (match := _CONTROL.search(value)):
+    if isinstance(value, str) and (match := _CONTROL_CHARACTER.search(value)):
         excerpt = value[max(0, match.start() - 20) : match.end() + 20]
         return [f"The text {_shorten_json(excerpt)} has a control character: a backslash is written as two."]
     return []

@@ -42,7 +42,7 @@ class ModelAccess:
 
 @settings(kw_only=True)
 class FileModel(ModelAccess):
-    """Access options of a model named in a file; all of them are stored with the run."""
+    """Access options of a model named in a file; all of them are stored with each run."""
 
     def __post_init__(self) -> None:
         """Normalise the address, removing user name and password, since it is stored with every run."""
@@ -51,7 +51,7 @@ class FileModel(ModelAccess):
 
     @classmethod
     def from_options(cls, options: "ModelOptions", **changes: Any) -> Self:
-        """Return an instance with the options that a file can have; ``changes`` are its other fields."""
+        """Return the entry of a file with the options that it can have; ``changes`` are its other fields."""
         return cls(**{name: getattr(options, name) for name in cls._shared()}, **changes)
 
     def options(self, **changes: Any) -> "ModelOptions":
@@ -72,7 +72,7 @@ class ModelOptions(ModelAccess):
     deadline: Annotated[float | None, Field(ge=1)] = None
     """Seconds after which a request to an openai: model counts as failed, retries included."""
     max_output_tokens: Annotated[int | None, Field(ge=1)] = None
-    """Maximum number of tokens of each answer; what a model thinks before it comes on top.
+    """Maximum number of tokens of each answer, not counting its reasoning.
 
     The limit overrides those of requests and is part of the fingerprint.
     """
@@ -83,8 +83,8 @@ class ModelOptions(ModelAccess):
 
     def with_defaults(self, defaults: "ModelOptions") -> Self:
         """Return a copy in which options that are None have the values of ``defaults``."""
-        missing = [field.name for field in fields(ModelOptions) if getattr(self, field.name) is None]
-        return replace(self, **{name: getattr(defaults, name) for name in missing})
+        unset_options = [field.name for field in fields(ModelOptions) if getattr(self, field.name) is None]
+        return replace(self, **{name: getattr(defaults, name) for name in unset_options})
 
     def fitting(self, name: str) -> Self:
         """Return the options that apply to a model.

@@ -67,14 +67,15 @@ _INTERNAL_OPTIONS = ("folder", "policy", "price", "provider")
 
 @dataclass(frozen=True, slots=True)
 class ModelProvider:
-    """Source of models."""
+    """Source of models, such as ``local`` or ``openai``."""
 
     name: str
     """Name before the colon."""
     load: Load
-    """Function that loads a model by the part of its name after the colon; it gets the options that it can take."""
+    """Function that loads a model by the part of its name after the colon; it is called with the options that it
+    accepts."""
     served: bool = True
-    """True if its models run on a server: no weights, prices, log-probabilities not guaranteed."""
+    """True if its models run on a server. They have prices, no accessible weights, and perhaps no log-probabilities."""
 
     def open(self, model_name: str, **options: object) -> Generator:
         """Load a model with the options that are not None.
@@ -84,13 +85,13 @@ class ModelProvider:
             ModelError: The model cannot be found or loaded.
         """
         parameters = signature(self.load).parameters
-        options_set = {name: value for name, value in options.items() if value is not None}
+        given_options = {name: value for name, value in options.items() if value is not None}
         unsupported = next(
-            (name for name in options_set if name not in parameters and name not in _INTERNAL_OPTIONS), None
+            (name for name in given_options if name not in parameters and name not in _INTERNAL_OPTIONS), None
         )
         if unsupported is not None:
             raise InputError(f"The option --{unsupported.replace('_', '-')} does not go with {self.name}: models.")
-        return self.load(model_name, **{name: value for name, value in options_set.items() if name in parameters})
+        return self.load(model_name, **{name: value for name, value in given_options.items() if name in parameters})
 
 
 PROVIDERS: Registry[ModelProvider] = Registry("provider", "climassay.providers")
@@ -136,8 +137,8 @@ def load_model(
             capabilities each time, and leaves the cost unknown if the options have no prices.
 
     Returns:
-        A local model also returns log-probabilities and hidden states (``OpenWeights``), a client log-probabilities if
-        its server does (``OptionScorer``); check with ``isinstance``.
+        The model. A local model also returns log-probabilities and hidden states (``OpenWeights``), and a client of a
+        server scores options (``OptionScorer``); check with ``isinstance``.
 
     Raises:
         InputError: The provider is unknown, or does not support an option.
@@ -184,7 +185,7 @@ def _load_arguments(name: str, options: ModelOptions, folder: Path | None) -> di
 
 
 def is_served(model: str) -> bool:
-    """Return whether a model's name is that of a model behind a server.
+    """Return whether a name is that of a model behind a server.
 
     Raises:
         InputError: The user's configuration cannot be read.
@@ -192,12 +193,12 @@ def is_served(model: str) -> bool:
     provider, separator, _ = model.partition(":")
     if not separator:
         return False
-    known = PROVIDERS.get(provider)
-    return provider in providers() if known is None else known.served
+    known_provider = PROVIDERS.get(provider)
+    return provider in providers() if known_provider is None else known_provider.served
 
 
 def model_price(model: str, options: ModelAccess, folder: Path | None) -> "Price | None":
-    """Return the price of a model: that of the options, or else that of :func:`find_price` if there is a folder.
+    """Return the price that the options state or, if they state none, the price that :func:`find_price` finds.
 
     Raises:
         InputError: The options have only one of the two prices, or the file cannot be read.
@@ -207,7 +208,7 @@ def model_price(model: str, options: ModelAccess, folder: Path | None) -> "Price
 
 
 class LazyModel(DescribedModel):
-    """Local model that is loaded at its first request; the contract's ``OpenWeights``."""
+    """Local model that is loaded at its first request; implements ``contract.OpenWeights``."""
 
     def __init__(self, name: str, info: ModelInfo, load: "Callable[[], LocalModel]") -> None:
         super().__init__(name, info)
@@ -233,7 +234,7 @@ class LazyModel(DescribedModel):
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`."""
+        """Return a completion for each request, in order; see :class:`climassay.models.contract.Generator`."""
         return self.loaded().generate(requests, on_result=on_result) if requests else []
 
     def generate_stream(
@@ -243,7 +244,7 @@ class LazyModel(DescribedModel):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests with previews; see :class:`climassay.models.contract.StreamingGenerator`."""
+        """Return completions, with previews; see :class:`climassay.models.contract.StreamingGenerator`."""
         if not requests:
             return []
         return self.loaded().generate_stream(requests, on_text=on_text, on_result=on_result)
@@ -251,7 +252,7 @@ class LazyModel(DescribedModel):
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Score the options of all requests, in order; see :class:`climassay.models.contract.OptionScorer`."""
+        """Return the scores of each request's options; see :class:`climassay.models.contract.OptionScorer`."""
         return self.loaded().option_logprobs(requests, on_result=on_result) if requests else []
 
     def harvest(
@@ -286,7 +287,7 @@ def load_local(
     concurrency: int | None = None,
     max_output_tokens: int | None = None,
 ) -> "LocalModel | LazyModel":
-    """Load a bundled model, or one from a folder or the hub; a known model is loaded at its first request.
+    """Load a bundled model, or one from a folder or the hub; if its properties are known, at its first request.
 
     Cached answers are found by fingerprint and rendered prompt, without the weights. The properties of a loaded model
     are therefore stored in the cache folder, and are valid as long as its files are unchanged.
@@ -311,7 +312,7 @@ def load_local(
     try:
         model_name, adapter_folder = split_adapter(name, adapter)
         folder = find_folder(model_name)
-        info_file = _info_file(folder, adapter_folder, device, dtype, max_output_tokens)
+        info_file = _locate_info_file(folder, adapter_folder, device, dtype, max_output_tokens)
         if (info := _load_info(info_file)) is not None:
             return LazyModel(f"{LOCAL}:{name}", info, load)
         model = load()
@@ -332,12 +333,14 @@ def loaded_model(model: Generator) -> "LocalModel | None":
     return result if isinstance(result, LocalModel) else None
 
 
-def _info_file(folder: Path, adapter: Path | None, device: str | None, dtype: str | None, limit: int | None) -> Path:
+def _locate_info_file(
+    folder: Path, adapter: Path | None, device: str | None, dtype: str | None, max_output_tokens: int | None
+) -> Path:
     """Return the cache file of a model's properties, named by its files, load options and environment."""
     files = model_fingerprint(folder, adapter=adapter, chat_template=None, dtype="")
     versions = [importlib.metadata.version(package) for package in ("torch", "transformers", "tokenizers")]
     key_parts = [
-        *(str(folder), files, device, dtype, limit, os.environ.get(DTYPE_VARIABLE), processor(), versions),
+        *(str(folder), files, device, dtype, max_output_tokens, os.environ.get(DTYPE_VARIABLE), processor(), versions),
         *(gpu_devices(), os.environ.get("CUDA_VISIBLE_DEVICES")),
     ]
     return cache_folder() / "models" / f"{hashlib.sha256(json.dumps(key_parts).encode()).hexdigest()[:32]}.json"
@@ -348,16 +351,16 @@ def _load_info(file: Path) -> ModelInfo | None:
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
         folder = Path(entries.pop("folder"))
-        return ModelInfo(prompts=PromptFormat(_plain_tokenizer(folder)), folder=folder, **entries)
+        return ModelInfo(prompts=PromptFormat(_load_plain_tokenizer(folder)), folder=folder, **entries)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
 def _store_info(file: Path, info: ModelInfo) -> None:
-    """Store the properties of a model, if its tokenizer can be loaded without its class."""
+    """Store the properties of a model, unless its tokenizer gives other results without its own class."""
     tokenizer: Any = info.prompts.tokenizer
     with suppress(OSError, ValueError, AttributeError, InputError):
-        plain_tokenizer = _plain_tokenizer(info.folder)
+        plain_tokenizer = _load_plain_tokenizer(info.folder)
         is_same = tokenizer.backend_tokenizer.to_str() == plain_tokenizer.backend_tokenizer.to_str()
         is_same = is_same and type(tokenizer).apply_chat_template is type(plain_tokenizer).apply_chat_template
         if is_same and (tokenizer.special_tokens_map, tokenizer.chat_template) == (
@@ -368,8 +371,8 @@ def _store_info(file: Path, info: ModelInfo) -> None:
             write_file(file, json.dumps(entries | {"folder": str(info.folder)}).encode())
 
 
-def _plain_tokenizer(folder: Path) -> Any:
-    """Load a tokenizer without its class, for which transformers would import torch, which takes seconds."""
+def _load_plain_tokenizer(folder: Path) -> Any:
+    """Load a tokenizer as a plain fast tokenizer. Loading its own class would import torch, which takes seconds."""
     from transformers import PreTrainedTokenizerFast
 
     tokenizers: Any = PreTrainedTokenizerFast
@@ -437,7 +440,7 @@ def check_model(
         name: Name of the model.
         options: Options for loading the model or reaching its server.
         prompt: Prompt to send.
-        again: Delete stored capabilities first.
+        again: Whether to delete stored capabilities first.
         folder: Workspace in which capabilities are stored.
 
     Raises:
@@ -445,9 +448,9 @@ def check_model(
         NoAnswerError: The model does not answer.
         InputError: The name or an option is invalid.
     """
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     model = load_model(name, options, folder=folder)
-    loaded = time.perf_counter() - started
+    load_seconds = time.perf_counter() - start_time
     try:
         server: Any = model if hasattr(model, "capabilities") else None
         if again and server is not None:
@@ -455,27 +458,27 @@ def check_model(
         request = GenerationRequest((Message("user", prompt),), Sampling(max_tokens=_ANSWER_TOKENS))
         if isinstance(model, OpenWeights):
             model.generate([request])  # to warm up
-        started = time.perf_counter()
+        start_time = time.perf_counter()
         (completion,) = model.generate([request])
-        seconds = time.perf_counter() - started
+        seconds = time.perf_counter() - start_time
         if completion.error is not None:
             raise NoAnswerError(f"{model.name} gave no answer: {completion.error}")
         tokens = completion.usage.completion_tokens
         prefill_rate = None
         if isinstance(model, OpenWeights):
-            started = time.perf_counter()
+            start_time = time.perf_counter()
             (scores,) = model.option_logprobs([OptionRequest((Message("user", _LONG_TEXT),), ("a",))])
-            prefill_rate = scores.usage.prompt_tokens / (time.perf_counter() - started)
-        rungs = (("generate", Generator), ("option_logprobs", OptionScorer), ("harvest", OpenWeights))
+            prefill_rate = scores.usage.prompt_tokens / (time.perf_counter() - start_time)
+        protocols = (("generate", Generator), ("option_logprobs", OptionScorer), ("harvest", OpenWeights))
         return ModelCheck(
             name=model.name,
             fingerprint=model.fingerprint,
             licence=getattr(model, "licence", None),
-            abilities=tuple(ability for ability, rung in rungs if isinstance(model, rung)),
+            abilities=tuple(ability for ability, protocol in protocols if isinstance(model, protocol)),
             device=getattr(model, "device", None),
             dtype=getattr(model, "dtype", None),
             threads=getattr(model, "threads", None),
-            load_seconds=getattr(model, "load_seconds", loaded),
+            load_seconds=getattr(model, "load_seconds", load_seconds),
             prompt=prompt,
             answer=completion.text,
             capabilities=None if server is None else _learn_capabilities(server),
@@ -487,9 +490,9 @@ def check_model(
 
 
 def _learn_capabilities(model: Any) -> "Capabilities":
-    """Learn a server model's capabilities from a request with options, one with a schema, and its window.
+    """Learn the capabilities of a model behind a server by one request with options, one with a schema, and a query.
 
-    Results and failures of these requests are ignored.
+    The query asks for the context window. Answers and failures are ignored.
     """
     question = (Message("user", "Is ice colder than steam? Answer with one word, yes or no."),)
     model.option_logprobs([OptionRequest(question, ("yes", "no"), "Answer:")])
@@ -497,5 +500,5 @@ def _learn_capabilities(model: Any) -> "Capabilities":
     schema_question = (Message("user", "Is ice colder than steam? Say yes or no, and why."),)
     sampling = Sampling(max_tokens=None, temperature=0.5, top_p=0.9, stop=("\n\n\n\n",))
     model.generate([GenerationRequest(schema_question, sampling, object_schema(fields))])
-    model.ask_window()
+    model.query_window()
     return cast("Capabilities", model.capabilities)

@@ -46,7 +46,7 @@ _REFUSED_OPERATIONS = frozenset(
 
 
 class SavedModelEncoder:
-    """Encoder in a folder that TensorFlow saved, whose function maps texts to vectors; loaded at first use.
+    """Encoder from a folder in TensorFlow's SavedModel format, loaded at first use.
 
     Args:
         name: ``savedmodel:`` and the folder.
@@ -74,12 +74,12 @@ class SavedModelEncoder:
 
     @cached_property
     def width(self) -> int:
-        """Number of dimensions.
+        """Number of dimensions of the vectors.
 
         Raises:
             ModelError: The model cannot be loaded, or its function does not map texts to vectors.
         """
-        return int(self._vectors(["width"]).shape[1])
+        return int(self._encode_batch(["width"]).shape[1])
 
     def encode(
         self,
@@ -91,14 +91,14 @@ class SavedModelEncoder:
         """Return unit vectors, shape [texts, width]; see :class:`~climassay.models.contract.Encoder`."""
         vectors = np.zeros((len(texts), self.width), dtype=np.float32)
         for start in range(0, len(texts), _BATCH_SIZE):
-            batch = self._vectors(texts[start : start + _BATCH_SIZE])
+            batch = self._encode_batch(texts[start : start + _BATCH_SIZE])
             norms = np.linalg.norm(batch, axis=1, keepdims=True)
             vectors[start : start + len(batch)] = batch / np.maximum(norms, np.finfo(np.float32).tiny)
             if on_progress is not None:
                 on_progress(len(batch))
         return vectors
 
-    def _vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _encode_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
         model = self._model
         try:
             vectors = np.asarray(model(list(texts)), dtype=np.float32)
@@ -124,9 +124,11 @@ class SavedModelEncoder:
             graph.ParseFromString((self._folder / _GRAPH).read_bytes())
         except Exception as error:
             raise ModelError(f"{self._folder / _GRAPH} cannot be read: it is damaged.") from error
-        refused = sorted(_REFUSED_OPERATIONS.intersection(_operations(graph)))
-        if refused:
-            raise ModelError(f"The encoder {self.name} is not loaded: its graph has the operation {refused[0]}.")
+        refused_operations = sorted(_REFUSED_OPERATIONS.intersection(_iterate_operations(graph)))
+        if refused_operations:
+            raise ModelError(
+                f"The encoder {self.name} is not loaded: its graph has the operation {refused_operations[0]}."
+            )
         try:
             return tensorflow.saved_model.load(str(self._folder))
         except Exception as error:
@@ -134,7 +136,7 @@ class SavedModelEncoder:
             raise ModelError(f"The encoder {self.name} cannot be loaded: {lines[0].rstrip('.')}.") from error
 
 
-def _operations(graph: Any) -> Iterator[str]:
+def _iterate_operations(graph: Any) -> Iterator[str]:
     """Yield the names of all operations of a SavedModel and of its functions."""
     for meta_graph in graph.meta_graphs:
         for node in meta_graph.graph_def.node:

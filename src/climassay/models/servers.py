@@ -48,7 +48,7 @@ NEEDED_HEADER = re.compile(
     r"accept(-encoding)?|connection|content-(length|type)|host|transfer-encoding|user-agent|x-stainless-.*",
     re.IGNORECASE,
 )
-"""Headers required by HTTP or set by OpenAI's client."""
+"""Pattern of the names of headers that HTTP requires or OpenAI's client sets itself."""
 
 _PORTS = {"http": 80, "https": 443}
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -89,7 +89,7 @@ class Server:
         """Return a text with the key redacted."""
         return without_key(text.encode("utf-8", "surrogatepass"), self.key).decode("utf-8", "surrogatepass")
 
-    def keep_needed(self, headers: MutableMapping[str, str]) -> None:
+    def filter_headers(self, headers: MutableMapping[str, str]) -> None:
         """Remove headers that the environment sets for OpenAI, if the server belongs to another provider."""
         if self.openai:
             return
@@ -105,7 +105,7 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
     Args:
         provider: ``openai``, or the name of a table of the user's configuration.
         base_url: Server of ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. Unless it is a
-            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is one of these two or a table's.
+            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is that of these two or of a table.
         api_key: Key that overrides the configured one.
 
     Raises:
@@ -200,9 +200,9 @@ def providers() -> Mapping[str, Provider]:
             "remove that permission (chmod o-w)."
         )
     data = load_toml(path)
-    unknown = next((name for name in data if name != "providers"), None)
-    if unknown is not None:
-        raise InputError(f"{path} has no entry {unknown!r}; there are tables [providers.NAME].")
+    unknown_entry = next((name for name in data if name != "providers"), None)
+    if unknown_entry is not None:
+        raise InputError(f"{path} has no entry {unknown_entry!r}; there are tables [providers.NAME].")
     tables = data.get("providers", {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
         raise InputError(f"{path}: providers are tables that begin with [providers.NAME].")
@@ -222,9 +222,9 @@ def providers() -> Mapping[str, Provider]:
 
 
 def normalised_base_url(url: str) -> str:
-    """Normalise a URL: lower-case host, no default port, trailing slash, user, query or fragment.
+    """Normalise a URL: lower-case the host, and remove default port, trailing slash, user, query and fragment.
 
-    The type is kept (:class:`~climassay.redaction.TrustedUrl`).
+    A :class:`~climassay.redaction.TrustedUrl` remains one.
 
     Raises:
         ModelError: The URL is not an http or https URL.
@@ -333,7 +333,7 @@ def find_price(model: str, folder: Path) -> Price | None:
 
 
 def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
-    """Return the price file of a folder with its entries by model; empty without a file.
+    """Return the path of a folder's price file and its entries by model; the folder and {} if there is no file.
 
     Raises:
         InputError: The file cannot be read.

@@ -22,7 +22,7 @@ from pydantic import Field
 from climassay.settings import settings
 from climassay.errors import InputError
 from climassay.io import read_text, reason, write_file
-from climassay.models.contract import Generator, Message, Role, unwrapped
+from climassay.models.contract import Generator, Message, Role, unwrap_model
 from climassay.questions.types import FOLDER as TYPES_FOLDER
 
 ProfileName = Literal["small", "strong"]
@@ -89,7 +89,7 @@ class ProfileSettings:
 
 def parameters_of(model: Generator) -> int | None:
     """Return the number of parameters of a model, which may be wrapped; None if unknown."""
-    n_parameters: int | None = getattr(unwrapped(model), "parameters", None)
+    n_parameters: int | None = getattr(unwrap_model(model), "parameters", None)
     return n_parameters
 
 

@@ -15,7 +15,7 @@ Measurement = Literal["nominal", "ordinal", "interval"]
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a rating is None or NaN, as tables have it if somebody did not rate an item."""
+    """Return whether a rating is None or NaN, which tables contain if somebody did not rate an item."""
     try:
         return value is None or bool(value != value)  # only NaN differs from itself
     except (TypeError, ValueError):
@@ -29,13 +29,13 @@ def cohen_kappa(
     weights: Literal["linear", "quadratic"] | None = None,
     order: Sequence[Hashable] | None = None,
 ) -> float:
-    """Return Cohen's kappa of two annotators: 1 perfect, 0 chance, below 0 worse than chance.
+    """Return Cohen's kappa of two annotators: 1 is perfect agreement, 0 chance, and less is worse than chance.
 
     Items with a missing label (None or NaN) are ignored.
 
     Args:
-        first: Label of each item by the first annotator.
-        second: Label of each item by the second annotator.
+        first: Labels of the items by the first annotator.
+        second: Labels of the items by the second annotator.
         weights: Weight of a disagreement: None for 1, ``linear`` or ``quadratic`` for the distance in ``order``.
         order: Ordered labels; required with weights.
 
@@ -77,7 +77,7 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         counts: Number of annotators who gave each label, shape [items, labels]; all rows have the same sum (>= 2).
 
     Raises:
-        InputError: The counts have another shape, or the rows different sums.
+        InputError: The counts have another shape, or rows have different sums.
 
     References:
         Fleiss, J. L. (1971), Psychol. Bull. 76, 378-382.
@@ -106,7 +106,7 @@ def krippendorff_alpha(
     measurement: Measurement = "nominal",
     order: Sequence[Hashable] | None = None,
 ) -> float:
-    """Return Krippendorff's alpha; ratings may be missing.
+    """Return Krippendorff's alpha of several annotators, some of whose ratings may be missing.
 
     Args:
         ratings: Shape [annotators, items]; None or NaN for a missing rating.
@@ -168,12 +168,12 @@ def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals
 
 FloatArray = NDArray[np.float64]
 _BATCH_SIZE = 1000
-"""Number of items whose comparisons with all items are in memory at a time."""
+"""Number of items whose comparisons with all items are in memory at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """Rank correlation with a bootstrap interval over items."""
+    """Rank correlation with a bootstrap interval from resampled items."""
 
     value: float
     interval: Interval
@@ -186,17 +186,17 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArra
     """Return Spearman's rho of each resample of two lists; ties get mean ranks.
 
     Args:
-        first: Shape [n].
-        second: Shape [n].
+        first: First list, shape [n].
+        second: Second list, shape [n].
         indices: Indices of the items in each resample, shape [resamples, n].
 
     Returns:
-        Shape [resamples]; NaN for resamples in which a list is constant.
+        Correlations, shape [resamples]; NaN for resamples in which a list is constant.
     """
     counts = _draw_counts(indices)
 
     def ranks(values: FloatArray) -> FloatArray:
-        """Return the mean ranks of the items in each resample, shape [resamples, n]."""
+        """Return the ranks of the items in each resample, shape [resamples, n]; tied items get their mean rank."""
         distinct_values, value_indices = np.unique(values, return_inverse=True)
         order = np.argsort(values)
         value_starts = np.searchsorted(values, distinct_values, sorter=order)
@@ -209,7 +209,7 @@ def spearman_of_resamples(first: FloatArray, second: FloatArray, indices: NDArra
 
 
 def kendall_of_resamples(first: FloatArray, second: FloatArray, indices: NDArray[np.int64]) -> FloatArray:
-    """Return Kendall's tau-b of each resample of two lists; arguments as in :func:`spearman_of_resamples`."""
+    """Return Kendall's tau-b of each resample of two lists; arguments are as in :func:`spearman_of_resamples`."""
     counts = _draw_counts(indices)
     ranks = [np.unique(values, return_inverse=True)[1] for values in (first, second)]
     sums = np.zeros((3, len(indices)))
@@ -259,14 +259,14 @@ def _correlate(
 def spearman(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Correlation:
-    """Return Spearman's rho with mean ranks for ties, ignoring items with NaN in a list.
+    """Return Spearman's rho, with mean ranks for ties; items with NaN in either list are ignored.
 
     Args:
-        first: Shape [n], n >= 3, not constant.
-        second: Shape [n].
+        first: First list, shape [n], n >= 3, not constant.
+        second: Second list, shape [n], not constant.
         level: Confidence level.
         resamples: Number of bootstrap samples over items.
-        seed: Seed of the resampling.
+        seed: Random seed of the bootstrap.
     """
     from scipy.stats import spearmanr
 
@@ -276,7 +276,7 @@ def spearman(
 def kendall(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, resamples: int = 1000, seed: int = 0
 ) -> Correlation:
-    """Return Kendall's tau-b; arguments as in :func:`spearman`."""
+    """Return Kendall's tau-b; arguments are as in :func:`spearman`."""
     from scipy.stats import kendalltau
 
     return _correlate(first, second, kendalltau, kendall_of_resamples, level, resamples, seed)

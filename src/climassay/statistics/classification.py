@@ -14,17 +14,17 @@ from climassay.statistics.intervals import Estimate, proportion
 
 
 class Baseline(NamedTuple):
-    """Constant answer with the highest accuracy."""
+    """Most frequent label, and the accuracy of always predicting it."""
 
     label: Hashable
     accuracy: float
 
 
 def constant_baseline(truth: Sequence[Hashable]) -> Baseline:
-    """Return the most frequent label (the first of equally frequent ones) and the accuracy of always answering it.
+    """Return the most frequent label (the first of equally frequent ones) and the accuracy of always predicting it.
 
     Raises:
-        InputError: No labels.
+        InputError: There are no labels.
     """
     if not truth:
         raise InputError("A constant baseline needs at least one label.")
@@ -36,8 +36,8 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
     """Return the mean difference between confidence and accuracy over equal-width bins, weighted by bin size.
 
     Args:
-        confidence: Shape [n], in 0..1.
-        correct: Shape [n], 1 for correct, 0 for wrong and 0.5 for undecided answers.
+        confidence: Confidence of each answer, shape [n], from 0 to 1.
+        correct: Correctness of each answer, shape [n]: 1 for correct, 0 for wrong and 0.5 for undecided answers.
         bins: Number of bins.
 
     Raises:
@@ -53,37 +53,37 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
 
 @dataclass(frozen=True, slots=True)
 class CoveragePoint:
-    """Answers above a threshold of confidence."""
+    """Answers with at least a threshold of confidence."""
 
     coverage: float
-    """Share of all items, including unanswered ones, that have an answer above the threshold."""
+    """Fraction of all items, including unanswered ones, that have such an answer."""
     n_correct: int
-    """Number of correct answers above the threshold."""
+    """Number of correct answers among them."""
     n_answers: int
-    """Number of answers above the threshold."""
+    """Number of such answers."""
 
     @property
     def accuracy(self) -> Estimate:
-        """Share of correct answers above the threshold, with Wilson's interval."""
+        """Accuracy of the answers, with Wilson's interval."""
         return proportion(self.n_correct, self.n_answers)
 
 
 @dataclass(frozen=True, slots=True)
 class SelectiveCurve:
-    """Accuracy of the most confident answers by coverage."""
+    """Accuracy of the most confident answers as a function of coverage."""
 
     n_items: int
     """Number of items, including unanswered ones."""
     points: tuple[CoveragePoint, ...]
     """Points by decreasing confidence, one for each distinct confidence."""
     area: float
-    """Mean accuracy over all coverages, with equally confident answers in random order."""
+    """Mean accuracy over all coverages, if equally confident answers are ordered at random."""
     unordered: float
-    """Expected area for a random order of answers: the accuracy of all answers."""
+    """Expected area if all answers are ordered at random, which is their accuracy."""
 
     @property
     def aurc(self) -> float:
-        """Area under the risk-coverage curve per unit of coverage: 0 is best, ``1 - unordered`` a random order."""
+        """Area under the risk-coverage curve per unit of coverage; 0 is best, ``1 - unordered`` a random order."""
         return 1.0 - self.area
 
 
@@ -96,18 +96,18 @@ class ReliabilityBin:
     confidence: float
     """Mean confidence of the answers."""
     accuracy: Estimate
-    """Share of correct answers, with Wilson's interval."""
+    """Accuracy of the answers, with Wilson's interval."""
 
 
 def selective_curve(
     confidence: Sequence[Any], correct: Sequence[bool], *, n_items: int | None = None
 ) -> SelectiveCurve:
-    """Return the risk-coverage curve of answers.
+    """Return accuracy as a function of coverage, the complement of the risk-coverage curve.
 
     Args:
-        confidence: Confidence of each answer; any values that can be sorted, for example tuples.
+        confidence: Confidence of each answer; values of any type that can be sorted, for example tuples.
         correct: Whether each answer is correct.
-        n_items: Number of items if some were not answered; by default the number of answers.
+        n_items: Number of items, including unanswered ones; by default the number of answers.
 
     Raises:
         InputError: There are no answers, the lengths differ, or there are fewer items than answers.
@@ -139,8 +139,8 @@ def reliability_curve(confidence: ArrayLike, correct: ArrayLike, bins: int = 10)
     """Return accuracy by confidence in equal-width bins.
 
     Args:
-        confidence: Shape [n], in 0..1.
-        correct: Shape [n], 1 for correct, 0 for wrong and 0.5 for undecided answers.
+        confidence: Confidence of each answer, shape [n], from 0 to 1.
+        correct: Correctness of each answer, shape [n]: 1 for correct, 0 for wrong and 0.5 for undecided answers.
         bins: Number of bins; empty bins are omitted.
 
     Raises:

@@ -13,7 +13,7 @@ from climassay.errors import InputError
 
 
 class Interval(NamedTuple):
-    """Closed confidence interval."""
+    """Confidence interval, including its ends."""
 
     low: float
     high: float
@@ -21,10 +21,10 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Mean or share with its n and confidence interval."""
+    """Mean or proportion with its sample size and confidence interval."""
 
     value: float
-    """Mean in the unit of the averaged values; a share is from 0 to 1."""
+    """Mean in the unit of the averaged values; a proportion is between 0 and 1."""
     interval: Interval
     n: int
     """Number of independent items; permutations or repeats of an item count once."""
@@ -33,18 +33,18 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ResampledEstimate:
-    """Statistic other than a mean, for example a coefficient of agreement, with a bootstrap interval."""
+    """Statistic other than a mean, such as a coefficient of agreement, with its bootstrap interval."""
 
     value: float
     interval: Interval | None
-    """Bootstrap interval; None for a single item, whose resamples are all equal."""
+    """Bootstrap interval; None for a single item, since all its resamples are equal."""
     n: int
     """Number of independent items."""
     level: float = 0.95
 
     @classmethod
     def from_resamples(cls, value: float, interval: Interval, n: int) -> "ResampledEstimate":
-        """Return the estimate, without the interval if there is only one item."""
+        """Build the estimate; the interval is omitted if there is only one item."""
         return cls(value, interval if n > 1 else None, n)
 
 
@@ -82,12 +82,12 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
 
 
 def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
-    """Return a share with its Wilson interval; arguments as in :func:`wilson_interval`."""
+    """Return a proportion with its Wilson interval; arguments are as in :func:`wilson_interval`."""
     return Estimate(successes / n if n else 0.0, wilson_interval(successes, n, level), n, level)
 
 
 def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: float = 0.95) -> Interval:
-    """Return the interval between the tails of resampled values of shape [resamples]."""
+    """Return the central interval of resampled values [resamples]; each tail contains half of the rest."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
@@ -95,17 +95,18 @@ def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: fl
 def share_interval(
     bootstrap: Interval, share: float, n: int, level: float = 0.95, *, ends_only: bool = False
 ) -> Interval:
-    """Return the bootstrap interval of a share, or Wilson's interval if the bootstrap interval has no width.
+    """Return the bootstrap interval of a proportion, or Wilson's interval if the bootstrap interval has zero width.
 
-    A share that no resample changes, for example of verdicts that are all correct, is not known exactly.
+    A proportion that is equal in all resamples, such as the accuracy of verdicts that are all correct, is still
+    uncertain.
 
     Args:
-        bootstrap: Bootstrap interval of the share.
-        share: Share, from 0 to 1.
+        bootstrap: Bootstrap interval of the proportion.
+        share: Proportion, from 0 to 1.
         n: Number of resampled units.
         level: Confidence level of Wilson's interval.
-        ends_only: Replace the bootstrap interval only of the shares 0 and 1, for averages over classes: the mean recall
-            of a constant answer is exactly 0.5 for two classes.
+        ends_only: Whether to replace the bootstrap interval only if the proportion is 0 or 1. For averages over
+            classes, zero width may be correct: the mean recall of a constant answer is exactly 0.5 for two classes.
     """
     if bootstrap.low < bootstrap.high or (ends_only and 0 < share < 1):
         return bootstrap
@@ -120,17 +121,17 @@ def bootstrap_interval(
     resamples: int = 2000,
     seed: int = 0,
 ) -> Interval:
-    """Return a percentile bootstrap interval over items.
+    """Return the percentile bootstrap interval of a statistic of items.
 
     Args:
-        items: Shape [n] or [n, ...]; rows are the independent units of resampling.
+        items: Shape [n] or [n, ...]; the rows are resampled as independent units.
         statistic: Function of the resampled rows.
         level: Confidence level.
         resamples: Number of bootstrap samples.
-        seed: Seed of the resampling.
+        seed: Random seed of the bootstrap.
 
     Raises:
-        InputError: No items.
+        InputError: There are no items.
 
     References:
         Efron, B. and Tibshirani, R. (1993), An Introduction to the Bootstrap, chapter 13.
@@ -149,15 +150,15 @@ def mean_estimate(
 ) -> Estimate:
     """Return the mean of one value per item with a percentile bootstrap interval over items.
 
-    An item's value may itself be an average, for example over permutations of its options: the interval is that of new
-    items and does not narrow with repeats of an item.
+    An item's value may itself be an average, for example over permutations of its options. The interval covers the
+    sampling of items, and does not become narrower with repetitions of an item.
 
     Args:
         values: Shape [n], one value per item. If all values are equal and from 0 to 1, the interval is Wilson's, since
             all resamples would be equal.
         level: Confidence level.
         resamples: Number of bootstrap samples.
-        seed: Seed of the resampling.
+        seed: Random seed of the bootstrap.
     """
     array = np.asarray(values, dtype=np.float64)
     if len(array) and np.ptp(array) == 0 and 0 <= array[0] <= 1:
@@ -181,7 +182,7 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Mean difference second - first over items, with p-value and interval of the sign-flip test."""
+    """Mean difference over items, second minus first, with p-value and interval of the sign-flip test."""
 
     difference: Estimate
     p_value: float
@@ -215,21 +216,21 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
 def paired_difference(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, flips: int = 20_000, seed: int = 0
 ) -> PairedDifference:
-    """Return the mean of second - first over items with its sign-flip test; see :func:`paired_differences`."""
+    """Return the mean of second minus first over items, with its sign-flip test; see :func:`paired_differences`."""
     return paired_differences([(first, second)], level=level, flips=flips, seed=seed)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Difference between two systems on the same items, as one of several tests."""
+    """Difference between two systems on the same items, as one of several tests whose p-values are adjusted."""
 
     difference: Estimate
-    """Mean of second - first, with the interval of the test."""
+    """Mean of second minus first, with the interval of the sign-flip test."""
     exact: McNemar | None
-    """McNemar test of binary scores; None if the p-value is that of sign flips."""
+    """McNemar test of binary scores; None if the p-value comes from sign flips."""
     p_value: float
     p_holm: float
-    """p-value adjusted over all tests (Holm)."""
+    """p-value adjusted for all tests (Holm)."""
 
     @property
     def first_only(self) -> int | None:
@@ -249,7 +250,8 @@ def paired_tests(
 
     Args:
         pairs: Scores of two systems, each of shape [n], the same items in the same order.
-        binary: Whether the scores of each pair are 0 or 1: McNemar's exact test if they are, else sign flips.
+        binary: Whether the scores of each pair are 0 or 1. If they are, McNemar's exact test is used, otherwise sign
+            flips.
         seed: Seed of the sign flips.
 
     Raises:
@@ -279,13 +281,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 _MAX_BATCH_DRAWS = 2000
-"""Maximum number of resamples or sign flips in memory."""
+"""Maximum number of resamples or sign flips in memory at the same time."""
 _LARGE_N = 10_000
 """Number of items above which batches are smaller and resamples are drawn item by item."""
 _MAX_DISTINCT_VALUES = 256
 """Maximum number of distinct values for which subsets of many items are drawn as counts of each value."""
 _MAX_BATCH_PAIRS = 64
-"""Maximum number of pairs whose flips are in memory, 320 KB each."""
+"""Maximum number of pairs whose sign flips are in memory at the same time, 320 KB each."""
 
 
 def mean_estimates(
@@ -293,14 +295,14 @@ def mean_estimates(
 ) -> list[Estimate]:
     """Return the mean of each column with a percentile bootstrap interval over items.
 
-    Unlike repeated calls of :func:`mean_estimate`, columns of one length share their resamples, which makes them
-    comparable and needs one matrix product. The interval of a column of equal values has no width.
+    Unlike repeated calls of :func:`mean_estimate`, columns of one length share their resamples, so that they are
+    comparable and one matrix product suffices. The interval of a constant column has zero width.
 
     Args:
         columns: Each of shape [n], one value per item; lengths may differ.
         level: Confidence level.
-        resamples: Bootstrap samples.
-        seed: Seed of the resampling.
+        resamples: Number of bootstrap samples.
+        seed: Random seed of the bootstrap.
 
     Raises:
         InputError: A column is empty or has another shape.
@@ -326,16 +328,16 @@ def paired_differences(
     flips: int = 20_000,
     seed: int = 0,
 ) -> list[PairedDifference]:
-    """Return the mean of second - first over items for each pair, with p-value and interval of a sign-flip test.
+    """Return the mean of second minus first for each pair, with p-value and interval of a sign-flip test.
 
-    The interval contains the differences that the test does not reject: 0 is outside the 95% interval exactly if the
-    p-value is below .05. Its ends are quantiles of the means of random subsets of the items, which are typical values
-    of the mean. If there are too few items for any rejection (at 95%: five), the interval is the range of the
-    differences extended to 0.
+    The interval contains the differences that the test does not reject: 0 is outside the 95% interval if and only if
+    the p-value is below .05. Its ends are quantiles of the means of random subsets of the items ("typical values" of
+    the mean). If there are too few items for any rejection (at 95%: five), the interval is the range of the differences
+    extended to 0.
 
     Args:
         pairs: Scores of two systems, each of shape [n], the same items in the same order; n may differ between pairs.
-        exact: p-value over all flips for each pair, or None to estimate it; empty to estimate all.
+        exact: For each pair, the p-value over all possible flips, or None to estimate it; empty to estimate all.
         weights: Weights of the items of each pair, shape [n], for example the sizes of groups whose means are the
             scores; empty for equal weights.
         level: Confidence level of the intervals.
@@ -379,13 +381,13 @@ def _sign_flip_test(
     exact: float | None,
     level: float,
 ) -> PairedDifference:
-    """Return test and interval of a pair.
+    """Return the sign-flip test and the interval for one pair of systems.
 
     Args:
-        differences: Shape [n].
+        differences: Differences of the items, shape [n].
         mean: Mean of the differences.
         subset_means: Means of random subsets and of their complements, shape [2 * flips], NaN for empty ones.
-        exact: p-value over all flips, if known.
+        exact: p-value over all possible flips, or None if it is unknown.
         level: Confidence level.
     """
     flips = len(subset_means) // 2
@@ -441,7 +443,7 @@ def _column_intervals(table: NDArray[np.float64], level: float, resamples: int, 
 
 
 def _batch_size(size: int) -> int:
-    """Return the number of resamples or sign flips of ``size`` items in a batch."""
+    """Return the number of resamples or sign flips per batch, for ``size`` items."""
     return _MAX_BATCH_DRAWS if size <= _LARGE_N else max(1, 2_000_000 // size)
 
 
@@ -489,9 +491,10 @@ def _subset_means(
 
 
 def accuracy_sample_size(accuracy: float, half_width: float, level: float = 0.95) -> int:
-    """Return the number of questions for an interval of accuracy +- half_width (normal approximation).
+    """Return the number of questions with which the interval of an accuracy has a half-width (normal approximation).
 
-    Example: 245 questions near 80% give about five points each side: ``accuracy_sample_size(0.8, 0.05) == 246``.
+    Example: 246 questions with an accuracy near 80% give about five percentage points on each side:
+    ``accuracy_sample_size(0.8, 0.05) == 246``.
 
     Args:
         accuracy: Expected accuracy, above 0 and below 1.
@@ -548,7 +551,7 @@ def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: flo
     The power of an exact test is not monotonic in n: a slightly smaller number of items may reach it too.
 
     Raises:
-        InputError: gain equals loss, or more than ``limit`` items are needed.
+        InputError: ``gain`` equals ``loss``, or more than ``limit`` items are needed.
     """
     if gain == loss:
         raise InputError("Systems that gain and lose equally often cannot be distinguished by any number of items.")

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from climassay.errors import InputError
 from climassay.generation import Decision, Wording, read_drafts
 from climassay.generation.publishing import (
-    canaries,
     canary_sentence,
     contains_canary,
+    find_canaries,
     publish_dataset,
     push_dataset,
     read_dataset,
@@ -224,7 +224,7 @@ def test_every_file_but_the_drafts_and_climaqas_rows_has_the_canary(tmp_path):
         bare = path == "drafts.jsonl" or (path.startswith("climaqa") and path.endswith("jsonl"))
         text = data.decode(errors="replace")
         assert contains_canary(text) != bare, path
-        assert canaries(text) == (() if bare else (result.canary,))
+        assert find_canaries(text) == (() if bare else (result.canary,))
         if path.startswith("jsonl"):
             assert all(contains_canary(line) for line in text.splitlines())
     other = publish_dataset(a_mixed_set(), tmp_path / "other", name="y")
@@ -238,7 +238,7 @@ def test_every_file_but_the_drafts_and_climaqas_rows_has_the_canary(tmp_path):
 
 def test_a_canary_is_found_in_other_text_and_only_there():
     guid = "123e4567-e89b-12d3-a456-426614174000"
-    assert canaries(f"x {canary_sentence(guid).upper()} y") == (guid,)
+    assert find_canaries(f"x {canary_sentence(guid).upper()} y") == (guid,)
     assert not contains_canary(f"Canary: {guid}")
     assert not contains_canary("climassay-canary-123e4567")
     with pytest.raises(InputError, match="not a GUID"):

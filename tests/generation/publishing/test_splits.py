@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.generation.publishing import Placement, SplitPlan, split_placements
-from climassay.generation.publishing.splits import groups_of
+from climassay.generation.publishing.splits import group_questions
 
 
 def placement(number, *, passage=None, book="book", kind="mcq", level="base", question=None):
@@ -67,7 +67,7 @@ def test_overlapping_passages_of_one_document_stay_together():
     first = placement(0, passage=f"Some words of its own here and then {shared}")
     second = placement(1, passage=f"{shared.upper()} with other words behind it")
     elsewhere = placement(2, passage=f"{shared} in another book", book="other")
-    assert groups_of([first, second, elsewhere]) == [0, 0, 2]
+    assert group_questions([first, second, elsewhere]) == [0, 0, 2]
 
 
 def test_a_passage_that_ties_two_groups_brings_the_later_to_the_earlier():

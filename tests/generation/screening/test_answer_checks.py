@@ -6,7 +6,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.generation import Decision
-from climassay.generation.screening import REPLACED, SelfConsistency, Verification, answer_check, check_names
+from climassay.generation.screening import REPLACED_CHECKS, SelfConsistency, Verification, answer_check, check_names
 from climassay.prompts import SMALL, STRONG
 from screened_drafts import OPTIONS, cloze, freeform, mcq
 from scripted_model import ScriptedModel
@@ -158,7 +158,7 @@ def test_strong_models_verify_and_small_ones_are_scored():
     assert isinstance(answer_check(ScriptedModel(), STRONG), Verification)
     assert isinstance(answer_check(ScriptedModel(), SMALL), SelfConsistency)
     assert isinstance(answer_check(ScriptedModel()), Verification)
-    assert set(REPLACED) <= set(check_names())
+    assert set(REPLACED_CHECKS) <= set(check_names())
 
 
 def test_an_injected_order_is_material():

@@ -14,9 +14,9 @@ from climassay.generation.validation import (
     validate,
     validation_prompt,
 )
-from climassay.generation.validation.labels import LabelledDraft, chosen_threshold, precision_at, score_validator
+from climassay.generation.validation.labels import LabelledDraft, choose_threshold, precision_at, score_validator
 from climassay.generation.validation.readers import TEXT_FEATURES, validation_request
-from climassay.generation.validation.training import cross_validated
+from climassay.generation.validation.training import cross_validate
 from climassay.learning import threshold_for
 from climassay.questions import KINDS
 from word_encoder import WordEncoder
@@ -28,8 +28,8 @@ def test_random_labels_cannot_be_learned_across_passages():
     groups = np.repeat(np.arange(30), 4)
     valid = generator.integers(0, 2, 30)[groups]
     features = np.eye(30)[groups] + 0.01 * generator.normal(size=(120, 30))
-    honest, folds = cross_validated([features], valid, groups)
-    leaking, _ = cross_validated([features], valid, np.arange(120))
+    honest, folds = cross_validate([features], valid, groups)
+    leaking, _ = cross_validate([features], valid, np.arange(120))
     assert np.mean((honest > 0.5) == valid) < 0.7
     assert np.mean((leaking > 0.5) == valid) > 0.9
     assert all(len(set(folds[groups == one].tolist())) == 1 for one in range(30))
@@ -180,9 +180,9 @@ def test_what_could_not_be_judged_is_neither_kept_nor_right():
 
 def test_a_precision_out_of_reach_is_told_and_one_that_is_none_refused():
     valid, given = np.arange(40) % 2, np.linspace(0, 1, 40)
-    assert chosen_threshold(None, valid, given) == (None, None)
-    threshold, refusal = chosen_threshold(0.99, valid, given)
+    assert choose_threshold(None, valid, given) == (None, None)
+    threshold, refusal = choose_threshold(0.99, valid, given)
     assert threshold is None
     assert "cannot be reached" in refusal
     with pytest.raises(InputError, match="give a share"):
-        chosen_threshold(1.5, valid, given)
+        choose_threshold(1.5, valid, given)

@@ -325,7 +325,8 @@ def _score_verdict(partial_answer: _PartialAnswer) -> Steps[tuple[float, ...]]:
 _CHARACTERS_PER_TOKEN = 10
 """Characters that the schema allows per token. This is generous, because the limit truncates local models' texts."""
 _MAX_QUOTATION_LENGTH = 1000
-_MAX_QUOTATIONS = 12
+_MAX_QUOTATIONS = 6
+"""Maximum number of quotations in one answer; small models fill the list, so that it decides how long they take."""
 MAX_QUESTIONS = 3
 """Maximum number of questions of a participant in one round; the prompts state it."""
 

@@ -18,7 +18,7 @@ from climassay.factcheck.debate.steps import (
     TextRequest,
 )
 from climassay.grounding import CollectionGroup
-from climassay.models.contract import Completion, ConcurrentModel, Encoder, OptionScores, unwrapped
+from climassay.models.contract import Completion, ConcurrentModel, Encoder, OptionScores, unwrap_model
 from climassay.records import RecordedModel
 
 EntailmentScorer = Callable[[Sequence[tuple[str, str]]], list[float | None]]
@@ -144,11 +144,11 @@ class RequestBatcher:
         """Return the name of the model that answers a request if it accepts concurrent calls; otherwise None."""
         if not isinstance(request, TextRequest | ScoringRequest):
             return None
-        return request.model if isinstance(unwrapped(self._models[request.model]), ConcurrentModel) else None
+        return request.model if isinstance(unwrap_model(self._models[request.model]), ConcurrentModel) else None
 
     def cancel(self, threads: Collection[int]) -> None:
         """Cancel model calls that run in these threads; see :class:`~climassay.models.contract.ConcurrentModel`."""
-        for model in map(unwrapped, self._models.values()):
+        for model in map(unwrap_model, self._models.values()):
             if isinstance(model, ConcurrentModel):
                 model.cancel(threads)
 

@@ -25,7 +25,7 @@ class PairAgreement:
     kappa: ResampledEstimate
     """Cohen's kappa; 1.0 if both use the same single label throughout."""
     raw: Estimate
-    """Share of items with the same label, with Wilson's interval."""
+    """Proportion of items with the same label, with Wilson's interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class AnnotatorAgreement:
     items: int
     """Number of items labelled by two annotators or more."""
     raw: Estimate | ResampledEstimate | None
-    """Mean share of agreeing pairs of labels per item, with Wilson's interval if every item has two labels; None,
-    like the coefficients, if no item has two labels."""
+    """Mean proportion of agreeing pairs of labels per item, with Wilson's interval if every item has two labels. None
+    if no item has two labels; the coefficients below are None, too."""
     pairs: tuple[PairAgreement, ...]
     """Cohen's kappa by pair of annotators, the pair with the most common items first."""
     fleiss: ResampledEstimate | None
     """Fleiss' kappa over the items with the most frequent number of labels (two or more)."""
     krippendorff: ResampledEstimate | None
-    """Nominal alpha over all items with two labels or more."""
+    """Krippendorff's nominal alpha over all items with two labels or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,16 @@ class AnnotatorStatistics:
 
     annotator: str
     labels: int
-    """Number of current labels without adjudications."""
+    """Number of current labels, not counting adjudications."""
     accepted: Estimate | None
-    """Share of accepting labels, with Wilson's interval; None without labels."""
+    """Proportion of labels that accept the draft, with Wilson's interval; None without labels."""
     reasons: Mapping[str, int]
     """Number of labels by reason for rejection."""
     median_seconds: float | None
-    """Median time spent, over the labels that have it."""
+    """Median time per label, over the labels whose time is known; None if there are none."""
     agreement: Estimate | None
-    """Share of labels that an adjudication by somebody else confirms, among the adjudicated items; None without any."""
+    """Proportion of the annotator's labels that were confirmed, among those that another person adjudicated; None if
+    nobody adjudicated any."""
     skips: int
     edits: int
     """Number of labels that change the words or the term."""
@@ -70,7 +71,10 @@ class AnnotatorStatistics:
 
 
 def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
-    """Return the agreement of current labels; adjudications are excluded, because adjudicators see the other labels."""
+    """Return the annotators' agreement by their current labels.
+
+    Adjudications are excluded, because adjudicators see the other labels.
+    """
     verdicts_by_draft: dict[str, dict[str, bool]] = {}
     for label in labels:
         if not label.adjudicates:
@@ -79,7 +83,7 @@ def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
     if not items:
         return AnnotatorAgreement(0, None, (), None, None)
     n_valid = [sum(verdicts.values()) for verdicts in items]
-    counts = np.array([[len(v) - valid, valid] for v, valid in zip(items, n_valid, strict=True)], dtype=np.float64)
+    counts = np.array([[len(item) - n, n] for item, n in zip(items, n_valid, strict=True)], dtype=np.float64)
     n_labels = Counter(int(total) for total in counts.sum(1)).most_common(1)[0][0]
     equal_counts = counts[counts.sum(1) == n_labels]
     has_pairs_only = bool((counts.sum(1) == 2).all())
@@ -93,10 +97,10 @@ def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
         return ResampledEstimate.from_resamples(statistic(rows), interval, len(rows))
 
     pairs = []
-    for (first, second), verdicts_of_both in sorted(verdict_pairs.items(), key=lambda e: (-len(e[1]), e[0])):
-        rows = np.array(verdicts_of_both, dtype=np.float64)
-        same = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
-        pairs.append(PairAgreement(first, second, estimate(rows, _cohen_kappa), same))
+    for (first, second), common_verdicts in sorted(verdict_pairs.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+        rows = np.array(common_verdicts, dtype=np.float64)
+        raw_agreement = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
+        pairs.append(PairAgreement(first, second, estimate(rows, _cohen_kappa), raw_agreement))
     raw: Estimate | ResampledEstimate = estimate(counts, _mean_pair_agreement)
     if has_pairs_only:
         raw = proportion(int((counts.max(1) == 2).sum()), len(counts))
@@ -106,26 +110,26 @@ def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
 
 
 def _mean_pair_agreement(counts: FloatArray) -> float:
-    """Return the mean share of agreeing pairs of labels per item; counts has shape [items, 2]."""
+    """Return the mean proportion of agreeing pairs of labels per item; ``counts`` has the shape [items, 2]."""
     totals = counts.sum(1)
     return float(((counts * (counts - 1)).sum(1) / (totals * (totals - 1))).mean())
 
 
 def _fleiss_kappa(counts: FloatArray) -> float:
-    """Return Fleiss' kappa of two labels; a vectorised :func:`climassay.statistics.fleiss_kappa` for resampling."""
-    shares = counts.sum(0) / counts.sum()
-    return _chance_corrected(_mean_pair_agreement(counts), float((shares**2).sum()))
+    """Return Fleiss' kappa of two classes, vectorised for resampling; see :func:`climassay.statistics.fleiss_kappa`."""
+    proportions = counts.sum(0) / counts.sum()
+    return _correct_for_chance(_mean_pair_agreement(counts), float((proportions**2).sum()))
 
 
 def _cohen_kappa(rows: FloatArray) -> float:
-    """Return Cohen's kappa of labels 0 and 1, shape [items, 2]; see :func:`climassay.statistics.cohen_kappa`."""
-    first, second = rows.mean(0)
+    """Return Cohen's kappa of two annotators' labels, 0 or 1; ``rows`` has the shape [items, 2]."""
+    first_rate, second_rate = rows.mean(0)
     observed = float((rows[:, 0] == rows[:, 1]).mean())
-    return _chance_corrected(observed, float(first * second + (1 - first) * (1 - second)))
+    return _correct_for_chance(observed, float(first_rate * second_rate + (1 - first_rate) * (1 - second_rate)))
 
 
 def _krippendorff_alpha(counts: FloatArray) -> float:
-    """Return Krippendorff's nominal alpha of two labels; see :func:`climassay.statistics.krippendorff_alpha`."""
+    """Return Krippendorff's nominal alpha of two classes; ``counts`` has the shape [items, 2]."""
     totals = counts.sum(1)
     disagreement = float((2 * counts[:, 0] * counts[:, 1] / (totals - 1)).sum())
     invalid, valid = counts.sum(0)
@@ -133,7 +137,7 @@ def _krippendorff_alpha(counts: FloatArray) -> float:
     return 1.0 if expected == 0 else 1.0 - disagreement / expected
 
 
-def _chance_corrected(observed: float, chance: float) -> float:
+def _correct_for_chance(observed: float, chance: float) -> float:
     return 1.0 if chance >= 1 - 1e-12 else (observed - chance) / (1 - chance)
 
 
@@ -141,18 +145,20 @@ def statistics_of(labels: Sequence[Label], skipped_by: Sequence[str]) -> list[An
     """Return the statistics of each annotator, the one with the most labels first.
 
     Args:
-        labels: Current labels, oldest first; the last adjudication of an item counts.
-        skipped_by: Annotator of each skip.
+        labels: Current labels, oldest first; of several adjudications of an item the last one counts.
+        skipped_by: Name of the annotator for each skip.
     """
-    outcomes = {label.draft: label for label in labels if label.adjudicates}
+    adjudications = {label.draft: label for label in labels if label.adjudicates}
     results = []
     for name in {label.annotator for label in labels} | set(skipped_by):
         all_labels = [label for label in labels if label.annotator == name]
         first_labels = [label for label in all_labels if not label.adjudicates]
-        adjudicated = [
-            label for label in first_labels if label.draft in outcomes and outcomes[label.draft].annotator != name
+        adjudicated_labels = [
+            label
+            for label in first_labels
+            if label.draft in adjudications and adjudications[label.draft].annotator != name
         ]
-        n_confirmed = sum(label.accepted == outcomes[label.draft].accepted for label in adjudicated)
+        n_confirmed = sum(label.accepted == adjudications[label.draft].accepted for label in adjudicated_labels)
         seconds = [label.seconds for label in first_labels if label.seconds is not None]
         results.append(
             AnnotatorStatistics(
@@ -163,7 +169,7 @@ def statistics_of(labels: Sequence[Label], skipped_by: Sequence[str]) -> list[An
                 else None,
                 reasons=dict(Counter(reason for label in first_labels for reason in label.reasons).most_common()),
                 median_seconds=statistics.median(seconds) if seconds else None,
-                agreement=proportion(n_confirmed, len(adjudicated)) if adjudicated else None,
+                agreement=proportion(n_confirmed, len(adjudicated_labels)) if adjudicated_labels else None,
                 skips=sum(annotator == name for annotator in skipped_by),
                 edits=sum(label.wording is not None for label in first_labels),
                 adjudications=len(all_labels) - len(first_labels),

@@ -35,9 +35,9 @@ COLUMNS = (
     "draft", "kind", "question", "annotator", "label", "reasons", "remark", "edited_question", "edited_answer",
     "edited_options", "edited_correct", "seconds", "made_at", "adjudicates", "key", "source_id",
 )  # fmt: skip
-"""Columns of a table; an imported one needs only ``draft``, ``annotator`` and ``label``.
+"""Columns of an exported table; an imported table needs only ``draft``, ``annotator`` and ``label``.
 
-``source_id`` is the id of the question or answer in the file or run that the dataset was made of.
+``source_id`` is the id of the question or answer in the file or run from which the dataset was made.
 """
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "'")
 
@@ -57,7 +57,7 @@ class AnnotationFile:
 
 @dataclass(frozen=True, slots=True)
 class _LabelLine:
-    """Line of the file after the header, with one label, skip or comment."""
+    """A line after the header: one label, skip or comment."""
 
     __pydantic_config__ = ConfigDict(strict=True, extra="forbid")
 
@@ -80,9 +80,9 @@ def write_annotations(
     """Write all labels, skips and comments of a dataset atomically, including withdrawn labels.
 
     Args:
-        path: The file.
+        path: File to write.
         dataset: Name of the dataset.
-        settings: Settings of its queue.
+        settings: Settings of the dataset's queue.
         labels: All labels, oldest first.
         skips: All skips.
         comments: All comments, oldest first.
@@ -182,14 +182,14 @@ def write_table(path: Path, items: Iterable[AnnotationItem]) -> int:
 
 
 def _escape_formula(text: str) -> str:
-    """Return a cell that no spreadsheet evaluates; unlike ``safe_cell`` it can be read back exactly."""
+    """Escape a text so that no spreadsheet evaluates it; unlike ``safe_cell``, this can be reversed exactly."""
     return "'" + text if text.startswith(_FORMULA_STARTS) else text
 
 
 def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
     """Read labels from a table: comma- or tab-separated values, JSON Lines or Parquet, with :data:`COLUMNS`.
 
-    Rows without label and annotator are skipped; rows that cannot be read as a label are listed in the result.
+    Rows without label and annotator are skipped. Rows that cannot be read as a label are listed in ``unreadable``.
 
     Args:
         path: The table.
@@ -199,8 +199,7 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
         InputError: The file cannot be read, or lacks the column ``draft``, ``annotator`` or ``label``.
     """
     rows = list(parse_rows(path, read_bytes(path)))
-    missing = [name for name in ("draft", "annotator", "label") if rows and name not in rows[0]]
-    if missing or not rows:
+    if not rows or any(name not in rows[0] for name in ("draft", "annotator", "label")):
         raise InputError(
             f"{path} is not a table of labels: it needs the columns draft, annotator and label, and at least one row."
         )

@@ -40,7 +40,7 @@ class AnnotationSettings:
     hide_confidence: bool = True
     """Hide the validator's confidence from annotators."""
     lease_seconds: Annotated[float, Field(ge=1, le=7 * 86400, allow_inf_nan=False)] = 1800
-    """Seconds that an annotator has an item reserved."""
+    """Seconds for which an item stays reserved for an annotator."""
     retrain_every: Annotated[int, Field(ge=1, le=1_000_000)] = 50
     """Number of newly settled items after which retraining the validator is offered."""
     include_rejected: bool = False
@@ -48,7 +48,7 @@ class AnnotationSettings:
     order: Order = "margin"
     """Order of the queue: margin (the validator's least certain first), paper or random.
 
-    Order of the queue; see :func:`climassay.generation.validation.choose_next`.
+    See :func:`climassay.generation.validation.choose_next`.
     """
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Seed of the random part of the order."""
@@ -64,10 +64,10 @@ _STORED_SETTINGS = TypeAdapter(AnnotationSettings)
 
 
 def stored_settings(values: object) -> AnnotationSettings:
-    """Return the settings that are stored as JSON.
+    """Parse settings from the JSON values in the database.
 
     Raises:
-        ValueError: They are those of another version.
+        ValueError: The values were stored by a version with other settings.
     """
     return _STORED_SETTINGS.validate_python(values)
 
@@ -88,11 +88,11 @@ class Label:
     wording: Wording | None = None
     """Whole wording after an edit, including the chosen cloze term; None if the draft's wording is unchanged."""
     seconds: float | None = None
-    """Time spent on the item."""
+    """Time in seconds that the annotator spent on the item; None if unknown."""
     made_at: float = 0.0
     """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown, which the store replaces by the current time."""
     withdrawn_at: float | None = None
-    """Time at which the label was undone or replaced; None while it counts."""
+    """Time at which the label was undone or replaced; None while the label counts."""
     adjudicates: bool = False
     """Whether the label decides a conflict."""
     key: str = ""
@@ -130,7 +130,7 @@ class ImportReport:
     stored: int
     """Number of new labels."""
     known: int
-    """Number of labels whose keys were stored before."""
+    """Number of labels that were stored already, as their keys show."""
     withdrawn: int
     """Number of stored labels that the import withdrew."""
     refused: tuple[str, ...]
@@ -159,8 +159,9 @@ class AnnotationItem:
 
 
 ItemFilterState = Literal["", "todo", "done", "skipped", "conflict", "decided"]
-"""Filter of items by state. For one annotator: ``todo`` needs their label, ``done`` has it, ``skipped`` was skipped by
-them. For everybody: ``conflict`` has labels that disagree, ``decided`` has an outcome. Empty: all items."""
+"""Filter of items by state. Relative to one annotator: ``todo`` (needs their label), ``done`` (has their label),
+``skipped`` (they skipped it). For everybody: ``conflict`` (labels disagree), ``decided`` (has an outcome). An empty
+text selects all items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ class ItemFilter:
     """Filter of a dataset's items; an empty field excludes nothing."""
 
     text: str = ""
-    """Part of the question, the answer or an option; case is ignored."""
+    """Text that must occur in the question, the answer or an option; case is ignored."""
     kind: str = ""
     state: ItemFilterState = ""
 
@@ -247,78 +248,78 @@ def check_comment(text: str) -> str:
     Raises:
         InputError: The comment is empty or too long.
     """
-    cleaned = _cleaned_text(text, "The comment")
-    if not cleaned:
+    comment = _clean_text(text, "The comment")
+    if not comment:
         raise InputError("The comment is empty.")
-    return cleaned
+    return comment
 
 
 def check_label(draft: Draft, label: Label) -> Label:
     """Validate a label of a draft, and return it in the form in which it is stored.
 
-    Reasons are deduplicated, texts cleaned, an invalid time spent becomes None, and a wording that changes nothing
-    becomes None.
+    Duplicate reasons are removed, and texts are cleaned. An invalid time becomes None, and so does a wording that
+    changes nothing.
 
     Raises:
         InputError: The label does not fit the draft; the message says what to change.
     """
     reasons, seconds = tuple(dict.fromkeys(label.reasons)), label.seconds
-    remark = _cleaned_text(label.remark, "The remark")
+    remark = _clean_text(label.remark, "The remark")
     seconds = None if seconds is None or not math.isfinite(seconds) or seconds < 0 else float(seconds)
     if label.accepted:
         if reasons:
             raise InputError("An accepted question cannot have reasons for rejection: leave them out, or reject it.")
-        return replace(label, reasons=(), remark=remark, wording=_edited_wording(draft, label.wording), seconds=seconds)
-    if unknown := [reason for reason in reasons if reason not in _REASON_NAMES]:
-        raise InputError(f"There is no reason {unknown[0]!r}: there are {', '.join(_REASON_NAMES)}.")
+        return replace(label, reasons=(), remark=remark, wording=_validate_edit(draft, label.wording), seconds=seconds)
+    if unknown_reasons := [reason for reason in reasons if reason not in _REASON_NAMES]:
+        raise InputError(f"There is no reason {unknown_reasons[0]!r}: there are {', '.join(_REASON_NAMES)}.")
     if not reasons:
         raise InputError(f"Say why the question is rejected; there are {', '.join(_REASON_NAMES)}.")
     if "other" in reasons and not remark:
         raise InputError("The reason other needs a remark: say in words what is wrong.")
-    if label.wording is not None and _edited_wording(draft, label.wording) is not None:
+    if label.wording is not None and _validate_edit(draft, label.wording) is not None:
         raise InputError("Only accepted questions can be edited: accept it with the edit, or reject it as it is.")
     return replace(label, reasons=reasons, remark=remark, wording=None, seconds=seconds)
 
 
-def _edited_wording(draft: Draft, wording: Wording | None) -> Wording | None:
-    """Return a valid wording that differs from the draft's, or None if nothing changed.
+def _validate_edit(draft: Draft, wording: Wording | None) -> Wording | None:
+    """Return an edited wording in the form in which it is stored, or None if it equals the draft's wording.
 
     Raises:
         InputError: The wording is not a complete question.
     """
-    before = _cleaned_wording(draft.wording)
-    after = before if wording is None else _cleaned_wording(wording)
+    original = _clean_wording(draft.wording)
+    edit = original if wording is None else _clean_wording(wording)
     if draft.type.has_options:
         # The answer follows from the marked option, so differences in it are no edit.
-        before, after = replace(before, answer=""), replace(after, answer="")
-    is_long_answer = is_rating(before) or is_rubric(before)
+        original, edit = replace(original, answer=""), replace(edit, answer="")
+    is_long_answer = is_rating(original) or is_rubric(original)
     if is_long_answer:
         # Experts cannot change what is rated, and an empty rating or rubric is no label.
-        after = replace(after, question=before.question, options=before.options, correct=None)
-    if after == before and not draft.type.has_gap and not (is_long_answer and not after.answer):
+        edit = replace(edit, question=original.question, options=original.options, correct=None)
+    if edit == original and not draft.type.has_gap and not (is_long_answer and not edit.answer):
         return None
-    checked = Wording(*draft.type.validate_edit(Content(after.question, after.answer, after.options, after.correct)))
+    valid_edit = Wording(*draft.type.validate_edit(Content(edit.question, edit.answer, edit.options, edit.correct)))
     if draft.type.has_gap:
-        mask_term(checked.question, checked.answer)
-    return None if before in (after, checked) else checked
+        mask_term(valid_edit.question, valid_edit.answer)
+    return None if original in (edit, valid_edit) else valid_edit
 
 
-def _cleaned_wording(wording: Wording) -> Wording:
+def _clean_wording(wording: Wording) -> Wording:
     return replace(
         wording,
-        question=_cleaned_text(wording.question, "The question"),
-        answer=_cleaned_text(wording.answer, "The rubric" if is_rubric(wording) else "The answer"),
-        options=tuple(_cleaned_text(option, "An option") for option in wording.options),
+        question=_clean_text(wording.question, "The question"),
+        answer=_clean_text(wording.answer, "The rubric" if is_rubric(wording) else "The answer"),
+        options=tuple(_clean_text(option, "An option") for option in wording.options),
     )
 
 
-def _cleaned_text(text: str, subject: str) -> str:
+def _clean_text(text: str, subject: str) -> str:
     from climassay.records.identity import storable_text
 
-    cleaned = storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
-    if len(cleaned) > MAX_TEXT_LENGTH:
-        raise InputError(f"{subject} has {len(cleaned)} characters, more than the limit of {MAX_TEXT_LENGTH}.")
-    return cleaned
+    text = storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
+    if len(text) > MAX_TEXT_LENGTH:
+        raise InputError(f"{subject} has {len(text)} characters, more than the limit of {MAX_TEXT_LENGTH}.")
+    return text
 
 
 EDIT_FIELDS = ("edited_question", "edited_answer", "edited_options", "edited_correct")
@@ -327,7 +328,7 @@ choice has options and the letter of the correct option instead of an answer."""
 
 
 def label_fields(draft: Draft, label: Label) -> dict[str, list[str]]:
-    """Return a label's remark and :data:`EDIT_FIELDS` by name, each a list of texts; empty fields are left out."""
+    """Return a label's remark and :data:`EDIT_FIELDS` by name, each a list of texts; empty fields are omitted."""
     fields, wording = {"remark": [label.remark]}, label.wording
     if wording is not None:
         fields["edited_question"] = [wording.question]
@@ -346,10 +347,10 @@ def parse_verdict(word: object) -> bool:
         InputError: The word is none of these.
     """
     text = str(word).strip().casefold()
-    accepted = text in ("valid", "true", "1", "yes", "accepted")
-    if not accepted and text not in ("invalid", "false", "0", "no", "rejected"):
+    is_accepted = text in ("valid", "true", "1", "yes", "accepted")
+    if not is_accepted and text not in ("invalid", "false", "0", "no", "rejected"):
         raise InputError(f"{word!r} is neither valid nor invalid")
-    return accepted
+    return is_accepted
 
 
 def label_from_fields(
@@ -365,7 +366,7 @@ def label_from_fields(
     Args:
         drafts: Drafts of the dataset by id.
         draft_id: Id of the labelled draft.
-        verdict: Word that :func:`parse_verdict` reads.
+        verdict: Word that :func:`parse_verdict` accepts.
         reasons: Reasons for the rejection.
         fields: Texts by field name, as :func:`label_fields` returns them.
         annotator: Name of the annotator.
@@ -382,19 +383,19 @@ def label_from_fields(
         return Label(draft.id, annotator, False, tuple(reasons), remark)
     wording = None
     if any(texts.get(name) for name in EDIT_FIELDS):
-        before = draft.wording
-        wording = replace(before, question=texts.get("edited_question") or before.question)
+        original = draft.wording
+        wording = replace(original, question=texts.get("edited_question") or original.question)
         if draft.type.has_options:
-            options, correct = tuple(fields.get("edited_options", ())) or before.options, before.correct
+            options, correct = tuple(fields.get("edited_options", ())) or original.options, original.correct
             if letter := texts.get("edited_correct", "").strip().lower():
                 letters = [option_letter(index) for index in range(len(options))]
                 if letter not in letters:
                     raise InputError(f"There is no option {letter!r}: there are {', '.join(letters)}.")
                 correct = letters.index(letter)
-            answer = options[correct] if correct is not None and correct < len(options) else before.answer
+            answer = options[correct] if correct is not None and correct < len(options) else original.answer
             wording = replace(wording, options=options, correct=correct, answer=answer)
         else:
-            wording = replace(wording, answer=texts.get("edited_answer") or before.answer)
+            wording = replace(wording, answer=texts.get("edited_answer") or original.answer)
     return Label(draft.id, annotator, True, (), remark, wording)
 
 
@@ -421,15 +422,15 @@ class ItemOutcome:
     wording: Wording | None = None
     """The experts' wording; None if the words are unchanged."""
     made_at: float = 0.0
-    """Time of the last label that determined the outcome."""
+    """Time of the latest label on which the outcome rests."""
 
 
 def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
     """Return an item's state and the experts' decision from its current labels.
 
     The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it. Then
-    all labels must agree: all reject, for any reasons, or all accept with the same words. Ratings may be a step apart
-    (:func:`~climassay.questions.types.longform.ratings_agree`).
+    all labels must agree: either all reject the draft, for any reasons, or all accept it with the same wording. Ratings
+    may differ by one point (:func:`~climassay.questions.types.longform.ratings_agree`).
 
     Args:
         labels: Current labels, oldest first.
@@ -443,22 +444,25 @@ def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutc
         return ItemOutcome("open")
     verdicts = {(label.accepted, label.wording if label.accepted else None) for label in labels}
     ratings = [label.wording.answer for label in labels if label.accepted and label.wording and is_rating(base)]
-    agree = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
-    return _outcome_of_agreeing_labels(labels, base) if agree else ItemOutcome("conflict")
+    is_agreed = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
+    return _outcome_of_agreeing_labels(labels, base) if is_agreed else ItemOutcome("conflict")
 
 
 def is_rating(base: Wording) -> bool:
-    """Return whether a draft is a long answer to rate: it has options, the rated dimensions, and none is correct."""
+    """Return whether a draft is a long answer to rate.
+
+    Its options are the rated dimensions and criteria, and none of them is marked as correct.
+    """
     return bool(base.options) and base.correct is None and not is_rubric(base)
 
 
 def is_rubric(base: Wording) -> bool:
-    """Return whether a draft is a long question whose rubric people write; its answer is the initial rubric."""
+    """Return whether a draft is a long question for which experts write a rubric; its answer is the initial rubric."""
     return base.options == (RUBRIC,)
 
 
 def _outcome_of_agreeing_labels(labels: Sequence[Label], base: Wording) -> ItemOutcome:
-    first = labels[0]
+    first_label = labels[0]
     annotators = ", ".join(dict.fromkeys(label.annotator for label in labels))
     reasons = tuple(dict.fromkeys(reason for label in labels for reason in label.reasons))
     remarks = [f"{label.annotator}: {label.remark}" for label in labels if label.remark]
@@ -466,9 +470,9 @@ def _outcome_of_agreeing_labels(labels: Sequence[Label], base: Wording) -> ItemO
     decision = Decision(
         "expert",
         annotators,
-        first.accepted,
+        first_label.accepted,
         reason=reasons[0] if reasons else "",
         detail=detail,
-        replaced=None if first.wording is None else base,
+        replaced=None if first_label.wording is None else base,
     )
-    return ItemOutcome("settled", decision, first.wording, max(label.made_at for label in labels))
+    return ItemOutcome("settled", decision, first_label.wording, max(label.made_at for label in labels))

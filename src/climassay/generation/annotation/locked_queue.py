@@ -33,7 +33,7 @@ from climassay.generation.annotation.tables import (
     labels_by_draft,
     leases,
     queues,
-    skipped,
+    skip_conditions,
     skips,
     unlabelled_state,
     validator_confidence,
@@ -44,7 +44,7 @@ from climassay.records.database import Database, chunks
 
 
 def enqueue_new_drafts(database: Database, dataset: str) -> None:
-    """Queue the drafts that the pipeline has stored since the last call, including repetitions of failed drafts.
+    """Queue the drafts that the pipeline has stored since the last call, including failed drafts that it has repeated.
 
     Raises:
         InputError: There is no such dataset.
@@ -56,22 +56,22 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
         last_ordinal = -1 if last_ordinal is None else last_ordinal
         draft_ids: list[str] = []
         if last_ordinal > known_ordinal:
-            added = sa.select(drafts.c.id).where(in_dataset, drafts.c.ordinal > known_ordinal)
-            draft_ids += connection.execute(added).scalars()
-        repeated = (
+            new_ids = sa.select(drafts.c.id).where(in_dataset, drafts.c.ordinal > known_ordinal)
+            draft_ids += connection.execute(new_ids).scalars()
+        repeated_ids = (
             sa.select(items.c.draft)
             .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
             .where(items.c.dataset == dataset, items.c.state == OUT)
             .where(items.c.draft_status == "failed", drafts.c.state != "failed")
         )
-        draft_ids += connection.execute(repeated).scalars()
+        draft_ids += connection.execute(repeated_ids).scalars()
         if queue is not None and not draft_ids and last_ordinal <= known_ordinal:
             return
         new_drafts: dict[str, Draft] = {}
         for chunk in chunks(draft_ids):
             new_drafts |= drafts_before_experts(connection, dataset, chunk)
 
-    def add(connection: sa.Connection) -> None:
+    def add_items(connection: sa.Connection) -> None:
         queue = LockedQueue(database, connection, dataset)
         rows = []
         for draft_id, draft in new_drafts.items():
@@ -79,14 +79,14 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
             row = {"dataset": dataset, "draft": draft_id, "draft_status": status, "labels": 0, "settled_number": 0}
             row |= {"state": unlabelled_state(status, queue.settings), "position": 0}
             rows.append(row | {"p_valid": validator_confidence(draft), "judged_by": None})
-        failed = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
+        delete_failed = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
         for chunk in chunks(list(new_drafts)):
-            connection.execute(failed.where(items.c.draft.in_(chunk)))
+            connection.execute(delete_failed.where(items.c.draft.in_(chunk)))
         database.insert_new(connection, items, rows)
         queue.update(last_ordinal=max(last_ordinal, queue.row.last_ordinal))
         queue.order()
 
-    database.write(add)
+    database.write(add_items)
 
 
 class LockedQueue:
@@ -111,8 +111,14 @@ class LockedQueue:
                 raise InputError(
                     f"There is no dataset {dataset!r} in this workspace; there are: {', '.join(names) or 'none yet'}."
                 )
-            new: dict[str, Any] = {"dataset": dataset, "settings": asdict(AnnotationSettings()), "last_ordinal": -1}
-            database.insert_new(connection, queues, [new | {"last_number": 0, "trained_number": 0, "validator": None}])
+            defaults: dict[str, Any] = {
+                "dataset": dataset,
+                "settings": asdict(AnnotationSettings()),
+                "last_ordinal": -1,
+            }
+            database.insert_new(
+                connection, queues, [defaults | {"last_number": 0, "trained_number": 0, "validator": None}]
+            )
             row = connection.execute(query).one()
         self.row: Any = row
         self.settings = stored_settings(row.settings)
@@ -122,12 +128,12 @@ class LockedQueue:
         self.connection.execute(queues.update().where(queues.c.dataset == self.dataset).values(**values))
 
     def next_number(self) -> int:
-        """Increment and return the number that orders labels, skips and withdrawals."""
+        """Increment and return the sequence number that labels, skips and withdrawals share."""
         increment = queues.update().where(queues.c.dataset == self.dataset).values(last_number=queues.c.last_number + 1)
         return int(self.connection.execute(increment.returning(queues.c.last_number)).scalar_one())
 
     def order(self) -> None:
-        """Assign positions to open items: by the validator's confidence if there is any, else at random."""
+        """Assign queue positions to open items, at random if the validator has judged none of them."""
         from climassay.generation.validation import choose_next
 
         query = sa.select(items.c.draft, items.c.position, items.c.p_valid).where(
@@ -177,13 +183,13 @@ class LockedQueue:
             is_labelled = sa.exists().where(
                 *current_label_conditions(dataset, annotator=annotator), annotations.c.draft == items.c.draft
             )
-            is_skipped = sa.exists().where(*skipped(dataset, annotator), skips.c.draft == items.c.draft)
-            available = (
+            is_skipped = sa.exists().where(*skip_conditions(dataset, annotator), skips.c.draft == items.c.draft)
+            available_items = (
                 sa.select(items.c.draft)
                 .where(items.c.dataset == dataset, items.c.state == "open")
                 .where(items.c.labels + n_reserved < self.settings.overlap, ~is_labelled, ~is_skipped)
             )
-            draft = self.connection.execute(available.order_by(items.c.position).limit(1)).scalar()
+            draft = self.connection.execute(available_items.order_by(items.c.position).limit(1)).scalar()
         if draft is not None:
             self._reserve(draft, annotator)
         return draft
@@ -206,10 +212,10 @@ class LockedQueue:
         """
         check_name(annotator, "The name of an annotator")
         item = item_row(self.connection, self.dataset, draft)
-        lease = sa.select(leases.c.expires_at).where(
+        current_lease = sa.select(leases.c.expires_at).where(
             *self._leases(annotator, item.draft), leases.c.expires_at > time.time()
         )
-        if self.connection.execute(lease).first() is None:
+        if self.connection.execute(current_lease).first() is None:
             if not self._needs_label(item, annotator):
                 return False
             self.connection.execute(leases.update().where(*self._leases(annotator)).values(expires_at=time.time()))
@@ -240,10 +246,10 @@ class LockedQueue:
         Raises:
             InputError: The item needs no label of this annotator.
         """
-        lease = sa.select(leases.c.expires_at).where(*self._leases(annotator, item.draft))
+        own_lease = sa.select(leases.c.expires_at).where(*self._leases(annotator, item.draft))
         if (
             not self._needs_label(item, annotator)
-            and self.connection.execute(lease).first() is None
+            and self.connection.execute(own_lease).first() is None
             and not self._has_label(item.draft, annotator)
         ):
             raise InputError(f"The item {item.draft} is reserved for others: ask for the next one.")
@@ -251,21 +257,23 @@ class LockedQueue:
     # Labels, skips and comments
 
     def label(self, label: Label, draft: Draft) -> bool:
-        """Store a label, replacing the annotator's earlier one, and update the item's outcome. A known key is ignored.
+        """Store a label, replacing the annotator's earlier one, and update the item's outcome.
+
+        If a label with the same key is stored already, nothing changes.
 
         Args:
             label: Label to store.
             draft: The draft as it was before annotation.
 
         Returns:
-            True if it was stored now; False if its key was stored before.
+            True if the label was stored now; False if its key was stored before.
 
         Raises:
             InputError: The key belongs to another label, the item is unknown or reserved for others, or the label does
                 not fit the draft.
         """
-        stored = sa.select(annotations).where(annotations.c.dataset == self.dataset, annotations.c.key == label.key)
-        stored_label = self.connection.execute(stored).first()
+        query = sa.select(annotations).where(annotations.c.dataset == self.dataset, annotations.c.key == label.key)
+        stored_label = self.connection.execute(query).first()
         if stored_label is not None:
             if (stored_label.draft, stored_label.annotator, stored_label.adjudicates) != (
                 label.draft,
@@ -288,12 +296,10 @@ class LockedQueue:
         self.settle({label.draft: item}, number, {draft.id: draft})
         return True
 
-    def _withdraw(self, draft: str, annotator: str, adjudicates: bool, at: float) -> None:
-        earlier = (
-            *current_label_conditions(self.dataset, draft, annotator),
-            annotations.c.adjudicates.is_(adjudicates),
-        )
-        self.connection.execute(annotations.update().where(*earlier).values(withdrawn_at=at))
+    def _withdraw(self, draft: str, annotator: str, adjudicates: bool, withdrawn_at: float) -> None:
+        conditions = current_label_conditions(self.dataset, draft, annotator)
+        update = annotations.update().where(*conditions, annotations.c.adjudicates.is_(adjudicates))
+        self.connection.execute(update.values(withdrawn_at=withdrawn_at))
 
     def skip(self, draft: str, annotator: str) -> None:
         """Skip an item; the annotator does not get it again until :meth:`unskip` or :meth:`undo`.
@@ -312,8 +318,8 @@ class LockedQueue:
         self._release(draft, annotator)
 
     def unskip(self, annotator: str, draft: str | None = None) -> int:
-        """Remove an annotator's skip of a draft, or all their skips, and return how many were removed."""
-        delete = skips.delete().where(*skipped(self.dataset, annotator))
+        """Delete an annotator's skip of a draft, or all their skips, and return how many were deleted."""
+        delete = skips.delete().where(*skip_conditions(self.dataset, annotator))
         return int(self.connection.execute(delete if draft is None else delete.where(skips.c.draft == draft)).rowcount)
 
     def undo(self, annotator: str) -> str | None:
@@ -322,10 +328,10 @@ class LockedQueue:
         Returns:
             Id of the draft; None if there is nothing to undo.
         """
-        labels = sa.select(annotations).where(*current_label_conditions(self.dataset, annotator=annotator))
-        label = self.connection.execute(labels.order_by(annotations.c.number.desc()).limit(1)).first()
-        own_skips = sa.select(skips).where(*skipped(self.dataset, annotator))
-        skip = self.connection.execute(own_skips.order_by(skips.c.number.desc()).limit(1)).first()
+        labels_query = sa.select(annotations).where(*current_label_conditions(self.dataset, annotator=annotator))
+        label = self.connection.execute(labels_query.order_by(annotations.c.number.desc()).limit(1)).first()
+        skips_query = sa.select(skips).where(*skip_conditions(self.dataset, annotator))
+        skip = self.connection.execute(skips_query.order_by(skips.c.number.desc()).limit(1)).first()
         if skip is not None and (label is None or skip.number > label.number):
             draft = str(skip.draft)
             self.unskip(annotator, draft)
@@ -341,7 +347,7 @@ class LockedQueue:
         return draft
 
     def comment(self, draft: str, author: str, text: str, *, key: str, adjudicates: bool = False) -> bool:
-        """Store a comment on an item, once for each key.
+        """Store a comment on an item, unless a comment with the same key is stored already.
 
         Args:
             draft: Id of the item's draft.
@@ -360,7 +366,7 @@ class LockedQueue:
         return self.add_comment(Comment(key, draft, author, text, time.time(), adjudicates))
 
     def add_comment(self, comment: Comment) -> bool:
-        """Store a comment unless its key is stored; return whether it was stored now.
+        """Store a comment unless its key is stored already; return whether it was stored now.
 
         Raises:
             InputError: The author or the key cannot be stored, or the comment is empty or too long.
@@ -368,8 +374,8 @@ class LockedQueue:
         check_name(comment.author, "The name of an author")
         check_name(comment.key, "The key of a comment")
         comment = replace(comment, text=check_comment(comment.text))
-        stored = sa.select(comments.c.key).where(comments.c.dataset == self.dataset, comments.c.key == comment.key)
-        if self.connection.execute(stored).first() is not None:
+        query = sa.select(comments.c.key).where(comments.c.dataset == self.dataset, comments.c.key == comment.key)
+        if self.connection.execute(query).first() is not None:
             return False
         self.connection.execute(comments.insert(), [{"dataset": self.dataset, **asdict(comment)}])
         return True
@@ -381,7 +387,7 @@ class LockedQueue:
 
         Args:
             rows: Rows of the items by draft id.
-            number: Number of the label or withdrawal that caused the change.
+            number: Sequence number of the label or withdrawal that caused the change.
             drafts_by_id: Drafts as they were before annotation, by id; read from the database if None.
         """
         connection, dataset = self.connection, self.dataset
@@ -408,14 +414,14 @@ class LockedQueue:
         """Store the experts' decision on a draft, or delete it if there is none; return whether it changed."""
         key = EXPERTS + draft
         condition = (decisions.c.dataset == self.dataset, decisions.c.key == key)
-        before = self.connection.execute(sa.select(decisions.c.body).where(*condition)).scalar()
+        stored_body = self.connection.execute(sa.select(decisions.c.body).where(*condition)).scalar()
         body = None
         if outcome.decision is not None:
             wording = None if outcome.wording is None else asdict(outcome.wording)
             body = json.dumps({"decision": asdict(outcome.decision), "wording": wording})
-        if body == before:
+        if body == stored_body:
             return False
-        if before is not None:
+        if stored_body is not None:
             self.connection.execute(decisions.delete().where(*condition))
         if body is not None:
             row = {"dataset": self.dataset, "key": key, "draft": draft, "made_at": outcome.made_at, "body": body}
@@ -431,10 +437,10 @@ class LockedQueue:
         number = self.next_number()
         for status in ("usable", "doubted", "failed", "excluded"):
             state = unlabelled_state(status, settings)
-            unlabelled = items.update().where(items.c.dataset == self.dataset, items.c.draft_status == status)
-            unlabelled = unlabelled.where(items.c.labels == 0, items.c.state.in_(("open", OUT)), items.c.state != state)
-            self.connection.execute(unlabelled.values(state=state))
-        labelled = sa.select(annotations.c.draft).where(annotations.c.dataset == self.dataset).distinct()
-        for chunk in chunks(self.connection.execute(labelled).scalars().all()):
+            update = items.update().where(items.c.dataset == self.dataset, items.c.draft_status == status)
+            update = update.where(items.c.labels == 0, items.c.state.in_(("open", OUT)), items.c.state != state)
+            self.connection.execute(update.values(state=state))
+        labelled_drafts = sa.select(annotations.c.draft).where(annotations.c.dataset == self.dataset).distinct()
+        for chunk in chunks(self.connection.execute(labelled_drafts).scalars().all()):
             self.settle(item_rows(self.connection, self.dataset, chunk), number)
         self.order()

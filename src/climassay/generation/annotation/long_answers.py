@@ -37,12 +37,14 @@ from climassay.statistics import Estimate, Interval, ResampledEstimate, mean_est
 
 
 def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int = 0) -> list[StoredDraft]:
-    """Return drafts to rate: each answer with its question's criteria and the eight dimensions, or pairs of answers.
+    """Return items to rate: single answers, or pairs of answers to compare.
+
+    A single answer is rated by its question's criteria and by the eight dimensions.
 
     Args:
-        answers: Answers; an item has only question, audience, criteria and text.
-        pairs: Maximum number of random pairs of answers to the same question, instead of the answers; 0 for none.
-        seed: Seed of the choice and order of pairs.
+        answers: Answers to rate. Items name neither their model nor their setting.
+        pairs: Maximum number of pairs, drawn at random from answers to the same question; 0 for single answers.
+        seed: Seed of the draw, and of the order within each pair.
     """
     if not pairs:
         dimensions = tuple(dimension.name for dimension in DIMENSIONS)
@@ -59,30 +61,30 @@ def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int =
         (first, second) for first, second in combinations(answers, 2)
         if first.question.id == second.question.id and first.answer != second.answer
     ]  # fmt: skip
-    chosen = [candidates[int(index)] for index in generator.permutation(len(candidates))[:pairs]]
-    is_swapped = generator.integers(0, 2, len(chosen)).astype(bool).tolist()
-    ordered = [pair[::-1] if swap else pair for pair, swap in zip(chosen, is_swapped, strict=True)]
-    return [_rating_item(first, (first.answer, second.answer), (BETTER,), second.id) for first, second in ordered]
+    chosen_pairs = [candidates[int(index)] for index in generator.permutation(len(candidates))[:pairs]]
+    is_swapped = generator.integers(0, 2, len(chosen_pairs)).astype(bool).tolist()
+    ordered_pairs = [pair[::-1] if swap else pair for pair, swap in zip(chosen_pairs, is_swapped, strict=True)]
+    return [_rating_item(first, (first.answer, second.answer), (BETTER,), second.id) for first, second in ordered_pairs]
 
 
 def _rating_item(answer: BlindAnswer, texts: tuple[str, ...], options: tuple[str, ...], *id_parts: str) -> StoredDraft:
-    id_ = draft_id("rating", answer.id, *id_parts)
+    item_id = draft_id("rating", answer.id, *id_parts)
     passages = tuple(
         # The citation has the audience of the answer.
-        SourcePassage(f"{id_}-{number}", text, id_, f"Answer {number}", citation=answer.question.audience)
+        SourcePassage(f"{item_id}-{number}", text, item_id, f"Answer {number}", citation=answer.question.audience)
         for number, text in enumerate(texts, start=1)
     )
     wording = Wording(answer.question.question, options=options)
-    draft = Draft(id_, "longform", "base", wording, passages, Origin("", "", (), 0))
+    draft = Draft(item_id, "longform", "base", wording, passages, Origin("", "", (), 0))
     return StoredDraft(draft, answer.question.id, 0)
 
 
 def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list[Preferred]]:
-    """Return the rated answers with their ratings, and the compared pairs with the preferences.
+    """Return the rated answers with their ratings, and the compared pairs with the annotators' preferences.
 
-    An adjudication replaces all other labels of an item. Items without a rating are left out.
+    An adjudication replaces all other labels of an item. Items without ratings are omitted.
     """
-    rated, preferred = [], []
+    rated_answers, preferences = [], []
     for item in items:
         options, draft = item.draft.wording.options, item.draft
         if not is_rating(draft.wording):
@@ -96,8 +98,8 @@ def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list
         question, audience = draft.wording.question, draft.main.citation
         if BETTER in options:
             first, second = (passage.text for passage in draft.passages)
-            choices_made = [cast(Better, values[BETTER]) for values in label_ratings]
-            preferred += [Preferred(question, audience, first, second, choice) for choice in choices_made]
+            choices = [cast(Better, values[BETTER]) for values in label_ratings]
+            preferences += [Preferred(question, audience, first, second, choice) for choice in choices]
             continue
         criteria = [option for option in options if option.startswith(CRITERION)]
         ratings = {
@@ -114,15 +116,15 @@ def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list
         if label_ratings:
             ratings = {name: values for name, values in ratings.items() if values}
             verdicts = {index: values for index, values in verdicts.items() if values}
-            rated.append(RatedAnswer(answer, question, ratings, verdicts))
-    return rated, preferred
+            rated_answers.append(RatedAnswer(answer, question, ratings, verdicts))
+    return rated_answers, preferences
 
 
 def rating_agreement(items: Iterable[AnnotationItem]) -> dict[str, ResampledEstimate]:
-    """Return Krippendorff's alpha of annotators before any adjudication, by rated dimension.
+    """Return Krippendorff's alpha of the annotators' ratings, before any adjudication, by dimension.
 
-    Dimensions use the interval scale; all criteria together, and preferences, the nominal scale. Dimensions that no
-    item has two ratings of are left out.
+    Alpha is on the interval scale for dimensions. It is on the nominal scale for ``criteria`` (all criteria together)
+    and for preferences. Dimensions for which no item has two ratings are omitted.
     """
     ratings_by_name: dict[str, list[tuple[str, dict[str, float]]]] = {}
     for item in items:
@@ -131,56 +133,59 @@ def rating_agreement(items: Iterable[AnnotationItem]) -> dict[str, ResampledEsti
             ratings = {}
             for label in item.labels:
                 if label.accepted and label.wording is not None and not label.adjudicates:
-                    written = parse_ratings(label.wording.answer, options)
-                    if option in written:
-                        ratings[label.annotator] = float(possible_ratings(option).index(written[option]))
+                    label_ratings = parse_ratings(label.wording.answer, options)
+                    if option in label_ratings:
+                        ratings[label.annotator] = float(possible_ratings(option).index(label_ratings[option]))
             name = "criteria" if option.startswith(CRITERION) else option.lower()
             ratings_by_name.setdefault(name, []).append((item.draft.id, ratings))
     results = {}
     dimensions = {dimension.name for dimension in DIMENSIONS}
-    for name, units in ratings_by_name.items():
-        annotators = sorted({annotator for _, ratings in units for annotator in ratings})
-        rows = [[ratings.get(annotator) for _, ratings in units] for annotator in annotators]
-        n_units = sum(len(ratings) > 1 for _, ratings in units)
-        groups = [draft for draft, _ in units]
-        if n_units and (estimate := alpha_estimate(rows, groups, 0, nominal=name not in dimensions)):
-            results[name] = replace(estimate, n=n_units)
+    for name, item_ratings in ratings_by_name.items():
+        annotators = sorted({annotator for _, ratings in item_ratings for annotator in ratings})
+        rows = [[ratings.get(annotator) for _, ratings in item_ratings] for annotator in annotators]
+        n_items = sum(len(ratings) > 1 for _, ratings in item_ratings)
+        groups = [draft for draft, _ in item_ratings]
+        if n_items and (estimate := alpha_estimate(rows, groups, 0, nominal=name not in dimensions)):
+            results[name] = replace(estimate, n=n_items)
     return results
 
 
 MIN_CRITERION_COSINE = 0.5
-"""Minimum cosine, by the bundled encoder, of two criteria with the same meaning; see benchmarks/rubric_matching.py."""
+"""Minimum cosine similarity, by the bundled encoder, at which two criteria count as having the same meaning; see
+benchmarks/rubric_matching.py."""
 
 
 def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
-    """Return items for rubric writers: each question with its audience, reference answer and text, if it has them.
+    """Return items for rubric writers: each question with its audience, reference answer and source text, if any.
 
     Args:
-        questions: Long-form questions; a question's rubric is the initial rubric of its writers.
+        questions: Long-form questions. Rubric writers start from the question's rubric, if it has one.
     """
     results = []
     for question in questions:
-        id_ = draft_id("rubric", question.id, question.question)
+        item_id = draft_id("rubric", question.id, question.question)
         source = (question.document or "", question.section or "")
         # The document id is the question's id, and the citation of the reference answer is the audience.
-        passages = [SourcePassage(f"{id_}-answer", question.answer, question.id, *source, citation=question.audience)]
+        passages = [
+            SourcePassage(f"{item_id}-answer", question.answer, question.id, *source, citation=question.audience)
+        ]
         if question.context:
-            passages.append(SourcePassage(f"{id_}-text", question.context, question.id, *source))
+            passages.append(SourcePassage(f"{item_id}-text", question.context, question.id, *source))
         wording = Wording(question.question, format_rubric(question.rubric), options=(RUBRIC,))
-        draft = Draft(id_, "longform", "base", wording, tuple(passages), Origin("", "", (), 0))
+        draft = Draft(item_id, "longform", "base", wording, tuple(passages), Origin("", "", (), 0))
         results.append(StoredDraft(draft, question.id, 0))
     return results
 
 
 def rubric_of(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
-    """Return the rubric that a label accepts: the edited or else the initial rubric; empty if the label rejects."""
+    """Return the rubric that a label accepts: the edited one, else the initial one; empty if the label rejects."""
     return read_rubric((label.wording or item.draft.wording).answer) if label.accepted else ()
 
 
 def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
-    """Return the questions with a settled rubric, in the order of their ids.
+    """Return the questions whose rubrics are settled, in the order of their ids.
 
-    The rubric is the last adjudicator's, or else the one that all annotators wrote.
+    The rubric is that of the last adjudication, or else the one on which all annotators agree.
     """
     results = []
     for item in items:
@@ -206,23 +211,23 @@ def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
 
 @dataclass(frozen=True, slots=True)
 class RubricAgreement:
-    """Agreement of rubrics by different annotators for the same questions, before any adjudication.
+    """Agreement of the rubrics that different annotators wrote for the same questions, before any adjudication.
 
-    Criteria are matched one to one by an encoder, which does not distinguish negations or figures: a match means the
-    same subject. Criteria that nobody lists are unknown, so there is no chance-corrected coefficient; ``floor`` is the
-    share of matches to expect from rubrics with nothing in common. All 95% intervals resample questions.
+    Criteria are matched one to one by an encoder. A match means the same subject: encoders hardly distinguish negations
+    or numbers. A chance-corrected coefficient would need the criteria that nobody lists, which are unknown. Instead,
+    ``floor`` estimates the proportion of criteria that match by chance. All 95% intervals resample questions.
     """
 
     questions: int
     """Number of questions with rubrics by two annotators or more."""
     shared: Estimate
-    """Mean over questions of the share of criteria that both annotators list, among all criteria of both (Dice)."""
+    """Proportion of the criteria of two annotators' rubrics that match (Dice coefficient), averaged over questions."""
     floor: float | None
-    """Mean share of criteria matched between the halves of one rubric; None if all rubrics have one criterion."""
+    """Mean Dice coefficient between the two halves of one rubric; None if all rubrics have one criterion."""
     matched: int
     """Number of matched pairs of criteria."""
     levels: ResampledEstimate | None
-    """Krippendorff's nominal alpha of the matched criteria's levels; None if they are all equal or nothing matches."""
+    """Krippendorff's nominal alpha of the matched criteria's levels; None if all are equal or nothing matches."""
     weights: ResampledEstimate | None
     """Krippendorff's interval alpha of the matched criteria's weights, each divided by its rubric's mean weight."""
 
@@ -246,33 +251,33 @@ def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> Rubri
         second_vectors = np.array([vectors[criterion.text] for criterion in second])
         return matched_criteria(first_vectors @ second_vectors.T)
 
-    shared, groups = [], []
+    dice_by_question, groups = [], []
     levels: list[tuple[float, float]] = []
     weights: list[tuple[float, float]] = []
     for draft, rubrics in rubrics_by_draft.items():
-        shares = []
+        dice_coefficients = []
         for first, second in combinations(rubrics, 2):
             pairs = match(first, second)
-            shares.append(2 * len(pairs) / (len(first) + len(second)))
+            dice_coefficients.append(2 * len(pairs) / (len(first) + len(second)))
             means = [sum(criterion.weight for criterion in rubric) / len(rubric) for rubric in (first, second)]
             groups += [draft] * len(pairs)
             levels += [(float(first[i].level == "must"), float(second[j].level == "must")) for i, j in pairs]
             weights += [(first[i].weight / means[0], second[j].weight / means[1]) for i, j in pairs]
-        shared.append(float(np.mean(shares)))
+        dice_by_question.append(float(np.mean(dice_coefficients)))
     halves = [(rubric[::2], rubric[1::2]) for rubric in all_rubrics if len(rubric) > 1]
-    floor = [2 * len(match(first, second)) / (len(first) + len(second)) for first, second in halves]
+    dice_of_halves = [2 * len(match(first, second)) / (len(first) + len(second)) for first, second in halves]
 
     def alpha(pairs: list[tuple[float, float]], nominal: bool) -> ResampledEstimate | None:
         is_varied = len({value for pair in pairs for value in pair}) > 1
         return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if is_varied else None
 
-    share = mean_estimate(shared, seed=0)
-    if len(shared) == 1:  # a single question has no sampling distribution
-        share = replace(share, interval=Interval(0.0, 1.0))
+    shared = mean_estimate(dice_by_question, seed=0)
+    if len(dice_by_question) == 1:  # a single question has no sampling distribution
+        shared = replace(shared, interval=Interval(0.0, 1.0))
     return RubricAgreement(
         len(rubrics_by_draft),
-        share,
-        float(np.mean(floor)) if floor else None,
+        shared,
+        float(np.mean(dice_of_halves)) if halves else None,
         len(groups),
         alpha(levels, nominal=True),
         alpha(weights, nominal=False),
@@ -282,11 +287,11 @@ def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> Rubri
 def matched_criteria(
     similarity: NDArray[np.floating], threshold: float = MIN_CRITERION_COSINE
 ) -> list[tuple[int, int]]:
-    """Return index pairs of criteria with the same meaning: the one-to-one matching with the greatest sum of cosines.
+    """Match the criteria of two rubrics one to one so that the sum of cosines is greatest, and return the index pairs.
 
     Args:
-        similarity: Cosines of the criteria of one rubric with those of another, shape [first, second].
-        threshold: Minimum cosine of a pair.
+        similarity: Cosine similarities of the first rubric's criteria to the second rubric's, shape [first, second].
+        threshold: Minimum cosine similarity of a pair.
 
     Example:
         >>> matched_criteria(np.array([[0.9, 0.7], [0.8, 0.2]]))

@@ -27,11 +27,11 @@ def import_labels(
     """Import labels, skips and comments in one transaction; annotators need no lease.
 
     If an annotator has labelled a draft twice, the later label counts, whatever the order of import. A label without a
-    time counts as known if it equals the annotator's current label.
+    time counts as stored already if it equals the annotator's current label.
 
     Args:
         queue: Locked queue of the dataset.
-        labels: Labels, each with a key that is the same whenever the label is imported.
+        labels: Labels, each with a key that stays the same if the label is imported again.
         skips: Skipped items.
         comments: Comments on items.
 
@@ -54,64 +54,71 @@ def import_labels(
                 raise InputError(f"The dataset {queue.dataset} has no draft {comment.draft!r} to comment on.")
             n_comments += queue.add_comment(comment)
         except InputError as error:
-            merge.refused.append(f"The comment of {comment.author} on {comment.draft}: {error}")
+            merge.errors.append(f"The comment of {comment.author} on {comment.draft}: {error}")
     number = queue.next_number()
     for chunk in chunks(drafts):
         queue.settle(item_rows(queue.connection, queue.dataset, chunk), number)
-    return ImportReport(len(merge.new), merge.n_known, merge.n_withdrawn, tuple(merge.refused), n_comments)
+    return ImportReport(len(merge.new_labels), merge.n_known, merge.n_withdrawn, tuple(merge.errors), n_comments)
 
 
 class _LabelMerge:
-    """Merges imported labels with the stored ones: per draft, annotator and role only one label counts."""
+    """Merges imported labels with stored ones; of each annotator's labels of a draft, only the latest counts.
+
+    An adjudication and an ordinary label by the same annotator both count.
+    """
 
     def __init__(self, queue: LockedQueue, drafts: Sequence[str], keys: Sequence[str]) -> None:
         self._queue = queue
         self._drafts = drafts_before_experts(queue.connection, queue.dataset, drafts)
-        self._withdrawals: dict[str, float | None] = {}
-        """Time of the withdrawal by key of each stored label."""
+        self._stored_withdrawals: dict[str, float | None] = {}
+        """Withdrawal time of each stored label by its key; None if the label counts."""
         for chunk in chunks(keys):
             query = sa.select(annotations.c.key, annotations.c.withdrawn_at)
             query = query.where(annotations.c.dataset == queue.dataset, annotations.c.key.in_(chunk))
-            self._withdrawals |= {row.key: row.withdrawn_at for row in queue.connection.execute(query)}
+            self._stored_withdrawals |= {row.key: row.withdrawn_at for row in queue.connection.execute(query)}
         self._current = {
             (label.draft, label.annotator, label.adjudicates): label
             for labels in labels_by_draft(queue.connection, queue.dataset, drafts).values()
             for label in labels
         }
-        self._withdrawn: dict[str, float] = {}
-        """Time of the withdrawal by key of each stored label that the import withdraws."""
-        self.new: dict[str, Label] = {}
-        self.refused: list[str] = []
+        self._new_withdrawals: dict[str, float] = {}
+        """Withdrawal times of the stored labels that the import withdraws, by key."""
+        self.new_labels: dict[str, Label] = {}
+        self.errors: list[str] = []
         self.n_known = self.n_withdrawn = 0
 
     def add(self, label: Label) -> None:
-        """Add, withdraw or refuse one label; must be called in the order of the labels' times."""
-        if label.key in self._withdrawals or label.key in self.new:
-            if label.withdrawn_at is not None and self._withdrawals.get(label.key, 0.0) is None:
-                self._withdrawals[label.key] = self._withdrawn[label.key] = label.withdrawn_at
+        """Merge one label; labels must be added in the order of their times."""
+        if label.key in self._stored_withdrawals or label.key in self.new_labels:
+            if label.withdrawn_at is not None and self._stored_withdrawals.get(label.key, 0.0) is None:
+                self._stored_withdrawals[label.key] = self._new_withdrawals[label.key] = label.withdrawn_at
                 self.n_withdrawn += 1
             else:
                 self.n_known += 1
             return
         try:
-            checked = self._validate_label(label)
+            valid_label = self._validate_label(label)
         except InputError as error:
-            self.refused.append(f"The label of {label.annotator} on {label.draft}: {error}")
+            self.errors.append(f"The label of {label.annotator} on {label.draft}: {error}")
             return
-        slot = (checked.draft, checked.annotator, checked.adjudicates)
-        earlier = self._current.get(slot)
-        if not label.made_at and earlier is not None and _label_content(earlier) == _label_content(checked):
+        label_slot = (valid_label.draft, valid_label.annotator, valid_label.adjudicates)
+        current_label = self._current.get(label_slot)
+        if (
+            not label.made_at
+            and current_label is not None
+            and _label_content(current_label) == _label_content(valid_label)
+        ):
             self.n_known += 1
-        elif checked.withdrawn_at is not None:
-            self.new[checked.key] = checked
-        elif earlier is not None and earlier.made_at > checked.made_at:
-            self.new[checked.key] = replace(checked, withdrawn_at=earlier.made_at)
+        elif valid_label.withdrawn_at is not None:
+            self.new_labels[valid_label.key] = valid_label
+        elif current_label is not None and current_label.made_at > valid_label.made_at:
+            self.new_labels[valid_label.key] = replace(valid_label, withdrawn_at=current_label.made_at)
         else:
-            if earlier is not None and earlier.key in self.new:
-                self.new[earlier.key] = replace(earlier, withdrawn_at=checked.made_at)
-            elif earlier is not None:
-                self._withdrawn[earlier.key] = checked.made_at
-            self.new[checked.key] = self._current[slot] = checked
+            if current_label is not None and current_label.key in self.new_labels:
+                self.new_labels[current_label.key] = replace(current_label, withdrawn_at=valid_label.made_at)
+            elif current_label is not None:
+                self._new_withdrawals[current_label.key] = valid_label.made_at
+            self.new_labels[valid_label.key] = self._current[label_slot] = valid_label
 
     def _validate_label(self, label: Label) -> Label:
         check_name(label.annotator, "The name of an annotator")
@@ -124,14 +131,14 @@ class _LabelMerge:
     def store(self) -> None:
         """Store the new labels and the withdrawals."""
         connection, dataset = self._queue.connection, self._queue.dataset
-        if self._withdrawn:
+        if self._new_withdrawals:
             update = annotations.update().where(
                 *current_label_conditions(dataset), annotations.c.key == sa.bindparam("withdrawn")
             )
-            rows = [{"withdrawn": key, "at": at} for key, at in self._withdrawn.items()]
-            connection.execute(update.values(withdrawn_at=sa.bindparam("at")), rows)
-        if self.new:
-            rows = [label_row(dataset, label, self._queue.next_number()) for label in self.new.values()]
+            rows = [{"withdrawn": key, "time": time_} for key, time_ in self._new_withdrawals.items()]
+            connection.execute(update.values(withdrawn_at=sa.bindparam("time")), rows)
+        if self.new_labels:
+            rows = [label_row(dataset, label, self._queue.next_number()) for label in self.new_labels.values()]
             connection.execute(annotations.insert(), rows)
 
 
@@ -141,13 +148,13 @@ def _label_content(label: Label) -> tuple[object, ...]:
 
 
 def _import_skips(queue: LockedQueue, imported: Sequence[Skip]) -> None:
-    """Store skips of queued items that their annotators have not labelled."""
+    """Store imported skips, except of items that are not queued or that the annotator has labelled."""
     drafts = [skip.draft for skip in imported]
     labels = labels_by_draft(queue.connection, queue.dataset, drafts)
-    queued = item_rows(queue.connection, queue.dataset, drafts)
+    queue_rows = item_rows(queue.connection, queue.dataset, drafts)
     rows = [
         {"dataset": queue.dataset, **asdict(skip), "number": queue.next_number()}
         for skip in imported
-        if skip.draft in queued and skip.annotator not in {label.annotator for label in labels.get(skip.draft, ())}
+        if skip.draft in queue_rows and skip.annotator not in {label.annotator for label in labels.get(skip.draft, ())}
     ]
     queue.database.insert_new(queue.connection, skips, rows)

@@ -15,51 +15,52 @@ from climassay.questions import Question
 
 
 def question_drafts(questions: Iterable[Question]) -> Iterator[StoredDraft]:
-    """Yield an item for each question except long-form ones, whose answers are not accepted as a whole."""
+    """Yield an annotation item for each question; long-form questions, whose answers are rated instead, are skipped."""
     for question in questions:
         if question.kind == "longform":
             continue
         draft = question_draft(question)
         document, section = question.document or "", question.section or ""
         passage = SourcePassage(f"{question.id}-context", question.context or "", question.id, document, section)
-        id_ = draft_id("question", question.id, question.question, question.answer, question.options)
-        yield StoredDraft(replace(draft, id=id_, passages=(passage,)), question.id, 0)
+        item_id = draft_id("question", question.id, question.question, question.answer, question.options)
+        yield StoredDraft(replace(draft, id=item_id, passages=(passage,)), question.id, 0)
 
 
 def answer_drafts(experiment: Experiment) -> list[StoredDraft]:
-    """Return an item for each freeform answer of an experiment, beside the reference answer and the context.
+    """Return an annotation item for each freeform answer of an experiment, with the reference answer and the context.
 
-    Items name neither model nor setting, except in the id of the main passage's document, which files of labels show.
+    Model and setting appear only in the document id of the main passage. It is hidden from annotators, but written to
+    exported files of labels.
     """
-    questions = {(name, question.id): question for name, listed in experiment.questions.items() for question in listed}
+    questions = {(name, question.id): question for name, group in experiment.questions.items() for question in group}
     results = []
     for outcome in experiment.outcomes:
         question = questions.get((outcome.cell.benchmark, outcome.question))
         if question is None or question.kind != "freeform" or outcome.error is not None or not outcome.answer.strip():
             continue
         name = " | ".join((outcome.cell.benchmark, question.id, outcome.cell.model, outcome.cell.setting))
-        answered = replace(question, answer=outcome.answer)
-        draft = question_draft(answered)
-        id_ = draft_id("answer", name, question.question, outcome.answer)
-        passages = [SourcePassage(f"{id_}-reference", question.answer, name, "Reference answer")]
+        answered_question = replace(question, answer=outcome.answer)
+        draft = question_draft(answered_question)
+        item_id = draft_id("answer", name, question.question, outcome.answer)
+        passages = [SourcePassage(f"{item_id}-reference", question.answer, name, "Reference answer")]
         if question.context:
             document, section = question.document or "", question.section or ""
-            passages.append(SourcePassage(f"{id_}-context", question.context, name, document, section))
-        results.append(StoredDraft(replace(draft, id=id_, passages=tuple(passages)), name, 0))
-    # In an order that says nothing of who answered.
+            passages.append(SourcePassage(f"{item_id}-context", question.context, name, document, section))
+        results.append(StoredDraft(replace(draft, id=item_id, passages=tuple(passages)), name, 0))
+    # Sorted by a hash, so that the order does not reveal the model.
     return sorted(results, key=lambda stored: stored.draft.id)
 
 
 def source_id(draft: Draft) -> str:
-    """Return the id of the question or answer that an item was made of; empty for a generated draft."""
+    """Return the id of the question or answer from which an item was made; empty for a generated draft."""
     return "" if draft.origin.model else draft.main.document_id
 
 
 def accepted_questions(items: Iterable[AnnotationItem], overlap: int) -> list[Question]:
-    """Return the questions of settled items that experts accept, in the experts' wording, in the order of their ids.
+    """Return the questions that experts accepted, in the experts' wording, sorted by id.
 
     Args:
-        items: Items with their labels.
+        items: Items with their labels; only settled ones count.
         overlap: Number of labels that each item needs.
     """
     results = []
@@ -71,6 +72,6 @@ def accepted_questions(items: Iterable[AnnotationItem], overlap: int) -> list[Qu
         if outcome.decision is None or not outcome.decision.accepted:
             continue
         question = replace(draft, wording=outcome.wording or draft.wording).as_question()
-        own_id, context, document = source_id(draft), question.context or None, question.document or None
-        results.append(replace(question, id=own_id or question.id, context=context, document=document))
+        question_id, context, document = source_id(draft), question.context or None, question.document or None
+        results.append(replace(question, id=question_id or question.id, context=context, document=document))
     return sorted(results, key=lambda question: question.id)

@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 OnProgress = Callable[[int, int, str], None]
 """Callback that gets the number of finished steps, the total number, and a description of the current phase."""
 FOLDER = "validators"
-"""Folder of the workspace with one file per training."""
+"""Folder of the workspace that holds the trained validators."""
 BATCH_SIZE = 100
-"""Number of items that are judged before their probabilities are stored."""
+"""Number of items whose probabilities are stored in one transaction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retraining:
-    """Result of a training."""
+    """Result of training a validator on a dataset's labels."""
 
     validator: Path
-    """Path of the trained validator, for ``climassay generate validate show`` and ``apply``."""
+    """File of the trained validator; ``climassay generate validate show`` and ``apply`` accept it."""
     method: str
     """``features`` or ``probe``."""
     labels: int
@@ -44,7 +44,7 @@ class Retraining:
     cross_validated: dict[str, float]
     """Cross-validated scores by name, such as AUROC and Brier; see :attr:`climassay.learning.HeldOutScores.figures`."""
     judged: int
-    """Number of items that this call judged."""
+    """Number of items that the validator judged in this call."""
     trained: bool
     """Whether this call trained the validator; False if an earlier call trained it on the same labels."""
 
@@ -70,7 +70,8 @@ def retrain(
         workspace: Workspace whose folder ``validators`` gets the validator's file.
         dataset: Name of the dataset.
         reader: Reader that computes the validator's features; by default it uses the bundled encoder.
-        precision: Requested share of valid questions among those accepted; None chooses no threshold.
+        precision: Requested precision: the proportion of valid questions among the accepted ones. None chooses no
+            threshold.
         folds: Number of cross-validation folds.
         seed: Seed of the folds.
         progress: Callback for progress.
@@ -96,8 +97,8 @@ def retrain(
     digest = hashlib.sha256(canonical_json([labels.sha256, settings]).encode()).hexdigest()[:12]
     file_stem = re.sub(r"[^A-Za-z0-9_-]+", "-", dataset)[:60]
     file = workspace.root / FOLDER / f"{file_stem}-{method}-{digest}.safetensors"
-    trained = not file.is_file()
-    if trained:
+    is_new = not file.is_file()
+    if is_new:
         counts = Counter[str]()
 
         def count(phase: str, total: int, n_done: int) -> None:
@@ -115,7 +116,7 @@ def retrain(
         )
         training.validator.save(file)
     validator = TrainedValidator.load(file).with_reader(reader)
-    judged = _judge_unsettled(records, dataset, validator, digest, report)
+    n_judged = _judge_unsettled(records, dataset, validator, digest, report)
 
     def reorder(connection: sa.Connection) -> None:
         queue = LockedQueue(records.database, connection, dataset)
@@ -126,13 +127,13 @@ def retrain(
     report(1, 1, "Done")
     provenance = validator.record.provenance
     n_invalid = provenance.settings["invalid"]
-    return Retraining(file, method, provenance.items, n_invalid, provenance.measured, judged, trained)
+    return Retraining(file, method, provenance.items, n_invalid, provenance.measured, n_judged, is_new)
 
 
 def _judge_unsettled(
     records: Records, dataset: str, validator: "TrainedValidator", digest: str, report: OnProgress
 ) -> int:
-    """Store the validator's P(valid) of every unsettled item that it has not judged; return the number of items."""
+    """Judge the unsettled items that the validator has not judged yet, store P(valid), and return their number."""
     query = (
         sa.select(items.c.draft)
         .where(items.c.dataset == dataset, items.c.state.in_(("open", "conflict")))
@@ -159,21 +160,21 @@ def _judge_unsettled(
 
 
 def settled_labels(records: Records, dataset: str) -> "LabelSet":
-    """Return the drafts of a dataset that experts have decided on, each with the decision as its label.
+    """Return the drafts on which experts have decided, each with the decision as its label.
 
     Raises:
         InputError: There is no such dataset, or too few labels of either class.
     """
-    from climassay.generation.validation.labels import LabelSet, check_labels, label_of
+    from climassay.generation.validation.labels import LabelSet, check_labels, label_by_experts
 
-    labelled, n_unlabelled = [], 0
+    labelled_drafts, n_unlabelled = [], 0
     for draft in DatasetStore(records).drafts(dataset):
-        result = label_of(draft)
-        if result is None:
+        labelled_draft = label_by_experts(draft)
+        if labelled_draft is None:
             n_unlabelled += 1
         else:
-            labelled.append(result)
-    check_labels([example.valid for example in labelled])
-    content = [[example.draft.id, example.valid, asdict(example.draft.wording)] for example in labelled]
+            labelled_drafts.append(labelled_draft)
+    check_labels([example.valid for example in labelled_drafts])
+    content = [[example.draft.id, example.valid, asdict(example.draft.wording)] for example in labelled_drafts]
     digest = hashlib.sha256(canonical_json(content).encode()).hexdigest()
-    return LabelSet(f"labels of {dataset}", tuple(labelled), n_unlabelled, (), digest)
+    return LabelSet(f"labels of {dataset}", tuple(labelled_drafts), n_unlabelled, (), digest)

@@ -44,13 +44,13 @@ from climassay.generation.annotation.tables import (
     item_rows,
     items,
     labels_by_draft,
-    labels_of,
     metadata,
     queued_ids,
     queues,
     read_items,
     read_labels,
-    skipped,
+    select_labels,
+    skip_conditions,
     skips,
 )
 from climassay.generation.dataset_store import DatasetStore, drafts, drafts_before_experts
@@ -65,15 +65,15 @@ _QUEUED = (
     .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
     .where(items.c.state != OUT)
 )
-"""Draft ids of all queued items."""
+"""Query for the draft ids of all queued items."""
 
 
 def _in_transaction(
     method: Callable[Concatenate[LockedQueue, P], T], *, enqueue: bool = False
 ) -> Callable[Concatenate["AnnotationStore", str, P], T]:
-    """Convert a queue's method to a method of the store that takes a dataset's name and runs in one transaction.
+    """Convert a method of the queue to a method of the store, which takes the dataset's name and uses one transaction.
 
-    If ``enqueue`` is True, new drafts of the pipeline are queued first; otherwise only if an item is missing.
+    With ``enqueue``, the pipeline's new drafts are always queued first; otherwise only if the item is missing.
     """
 
     @wraps(method)
@@ -90,10 +90,10 @@ def _in_transaction(
 class AnnotationStore:
     """The annotations of all datasets in one records database.
 
-    Many threads may use one store at once, and many processes one database.
+    Threads can share a store, and processes can share a database.
 
     Args:
-        records: The open records.
+        records: Open records.
     """
 
     def __init__(self, records: Records) -> None:
@@ -103,20 +103,20 @@ class AnnotationStore:
         # SQLite has one writer at a time and lets the others poll; within a process a lock is fairer.
         self._write_lock: AbstractContextManager[Any] = threading.Lock() if self._database.is_sqlite else nullcontext()
 
-    def _write(self, dataset: str, work: Callable[[LockedQueue], T]) -> T:
+    def _write(self, dataset: str, change: Callable[[LockedQueue], T]) -> T:
         with self._write_lock:
-            return self._database.write(lambda connection: work(LockedQueue(self._database, connection, dataset)))
+            return self._database.write(lambda connection: change(LockedQueue(self._database, connection, dataset)))
 
-    def _with_new_drafts(self, dataset: str, work: Callable[[], T]) -> T:
-        """Call ``work``; if its item is missing, queue the pipeline's new drafts and call it again."""
+    def _with_new_drafts(self, dataset: str, call: Callable[[], T]) -> T:
+        """Call a function; if its item is missing, queue the pipeline's new drafts and call the function again."""
         try:
-            return work()
+            return call()
         except NoItemError:
             enqueue_new_drafts(self._database, dataset)
-            return work()
+            return call()
 
     def settings(self, dataset: str) -> AnnotationSettings:
-        """Return the settings of a dataset, the defaults if none were stored.
+        """Return the settings of a dataset's queue; the defaults if none were stored.
 
         Raises:
             InputError: There is no such dataset.
@@ -128,7 +128,7 @@ class AnnotationStore:
         return AnnotationSettings()
 
     def queues(self) -> list[QueueSummary]:
-        """Return a summary of each dataset, the newest first, including datasets without an item to annotate."""
+        """Return a summary of each dataset, newest first, including datasets without items to annotate."""
         results = []
         for dataset in self._datasets.list():
             settings = self.settings(dataset.name)
@@ -170,9 +170,9 @@ class AnnotationStore:
 
         Args:
             dataset: Name of the dataset.
-            draft: Only labels of this draft.
-            annotator: Only labels of this annotator.
-            current: Leave out withdrawn labels.
+            draft: Id of a draft, to return only its labels.
+            annotator: Name of an annotator, to return only their labels.
+            current: Exclude withdrawn labels.
         """
         conditions = [annotations.c.dataset == dataset]
         if current:
@@ -187,14 +187,14 @@ class AnnotationStore:
     def find(
         self, dataset: str, annotator: str, item_filter: ItemFilter, limit: int = 25, offset: int = 0
     ) -> tuple[list[FoundItem], int]:
-        """Return a page of the items that pass a filter, in the order of generation, and their total number.
+        """Return one page of the items that match a filter, in the order of generation, and the number of all matches.
 
         Args:
             dataset: Name of the dataset.
             annotator: Annotator whose own labels and skips are shown.
             item_filter: Text, kind and state of the items.
-            limit: Maximum number of items.
-            offset: Number of items before the page.
+            limit: Maximum number of items on the page.
+            offset: Number of matching items before the page.
 
         Raises:
             InputError: There is no such dataset.
@@ -206,7 +206,7 @@ class AnnotationStore:
             rows, labels = item_rows(connection, dataset, page), labels_by_draft(connection, dataset, page)
             drafts_by_id = drafts_before_experts(connection, dataset, page)
             skipped_ids = set(
-                connection.execute(sa.select(skips.c.draft).where(*skipped(dataset, annotator))).scalars()
+                connection.execute(sa.select(skips.c.draft).where(*skip_conditions(dataset, annotator))).scalars()
             )
             count = sa.select(comments.c.draft, sa.func.count()).where(comments.c.dataset == dataset)
             n_comments = {str(draft): int(n) for draft, n in connection.execute(count.group_by(comments.c.draft))}
@@ -229,7 +229,7 @@ class AnnotationStore:
         return results, len(draft_ids)
 
     def kinds(self, dataset: str) -> list[str]:
-        """Return the kinds of the queued questions, in the order of tables."""
+        """Return the kinds of the queued questions, in the order of :data:`~climassay.questions.KINDS`."""
         query = _QUEUED.with_only_columns(drafts.c.kind).where(items.c.dataset == dataset).distinct()
         kinds = {row.kind for row in self._database.rows(query)}
         return [kind for kind in KINDS if kind in kinds]
@@ -237,24 +237,24 @@ class AnnotationStore:
     def history(
         self, dataset: str, annotator: str, limit: int = 20, *, after: str | None = None, decided: bool = False
     ) -> list[Label]:
-        """Return the last current labels of an annotator, the newest first.
+        """Return an annotator's latest current labels, newest first.
 
         Args:
             dataset: Name of the dataset.
             annotator: Name of the annotator.
             limit: Maximum number of labels.
-            after: Key of a label: only earlier labels are returned.
-            decided: Only labels of settled items.
+            after: Key of a label, to return only earlier labels (pagination).
+            decided: Return only labels of settled items.
         """
         query = sa.select(annotations).where(*current_label_conditions(dataset, annotator=annotator))
         if after is not None:
-            key = sa.select(annotations.c.number).where(annotations.c.dataset == dataset, annotations.c.key == after)
-            query = query.where(annotations.c.number < key.scalar_subquery())
+            number = sa.select(annotations.c.number).where(annotations.c.dataset == dataset, annotations.c.key == after)
+            query = query.where(annotations.c.number < number.scalar_subquery())
         if decided:
-            settled = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
-            query = query.where(annotations.c.draft.in_(settled))
+            settled_ids = sa.select(items.c.draft).where(items.c.dataset == dataset, items.c.state == "settled")
+            query = query.where(annotations.c.draft.in_(settled_ids))
         with self._database.read() as connection:
-            return labels_of(connection, query.order_by(annotations.c.number.desc()).limit(limit))
+            return select_labels(connection, query.order_by(annotations.c.number.desc()).limit(limit))
 
     def comments(self, dataset: str, draft: str | None = None) -> list[Comment]:
         """Return the comments on a draft, or on all drafts, in the order in which they were made."""
@@ -269,7 +269,7 @@ class AnnotationStore:
         return [record_of(Skip, row) for row in self._database.rows(query)]
 
     def progress(self, dataset: str, annotator: str | None = None) -> AnnotationProgress:
-        """Return the progress of a dataset, and of one annotator in it.
+        """Return the progress of a dataset and, if ``annotator`` is given, of that annotator.
 
         Raises:
             InputError: There is no such dataset.
@@ -279,40 +279,42 @@ class AnnotationStore:
             counts = count_items(connection, dataset)
             totals = sa.select(annotations.c.annotator, sa.func.count(), sa.func.sum(annotations.c.seconds))
             totals = totals.where(*current_label_conditions(dataset)).group_by(annotations.c.annotator)
-            labelled = {
+            label_totals = {
                 name: (int(count), float(seconds or 0))
                 for name, count, seconds in connection.execute(totals.where(~annotations.c.adjudicates))
             }
-            adjudicated = {
+            adjudication_counts = {
                 name: int(count) for name, count, _ in connection.execute(totals.where(annotations.c.adjudicates))
             }
-            n_labelled, seconds = 0, sum(seconds for _, seconds in labelled.values())
-            n_left, n_skipped = counts.get("open", 0), 0
+            n_labelled, seconds = 0, sum(seconds for _, seconds in label_totals.values())
+            n_remaining, n_skipped = counts.get("open", 0), 0
             if annotator is not None:
-                n_labelled, seconds = labelled.get(annotator, (0, 0.0))
-                own_skips = sa.select(skips.c.draft).where(*skipped(dataset, annotator))
+                n_labelled, seconds = label_totals.get(annotator, (0, 0.0))
+                own_skips = sa.select(skips.c.draft).where(*skip_conditions(dataset, annotator))
                 n_skipped = len(connection.execute(own_skips).all())
                 own_labels = sa.select(annotations.c.draft).where(
                     *current_label_conditions(dataset, annotator=annotator)
                 )
-                done = own_labels.union(own_skips).subquery()
-                done_and_open = (
+                finished = own_labels.union(own_skips).subquery()
+                count_finished = (
                     sa.select(sa.func.count())
-                    .select_from(done.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == done.c.draft)))
+                    .select_from(
+                        finished.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == finished.c.draft))
+                    )
                     .where(items.c.state == "open")
                 )
-                n_left -= int(connection.execute(done_and_open).scalar_one())
-        ordered = sorted(labelled.items(), key=lambda entry: (-entry[1][0], entry[0]))
+                n_remaining -= int(connection.execute(count_finished).scalar_one())
+        sorted_totals = sorted(label_totals.items(), key=lambda entry: (-entry[1][0], entry[0]))
         return AnnotationProgress(
             items=sum(counts.values()) - counts.get(OUT, 0),
             left_out=counts.get(OUT, 0),
             settled=counts.get("settled", 0),
             conflicts=counts.get("conflict", 0),
-            labelled_by={name: count for name, (count, _) in ordered},
+            labelled_by={name: count for name, (count, _) in sorted_totals},
             mine=n_labelled,
-            adjudicated=adjudicated.get(annotator or "", 0),
+            adjudicated=adjudication_counts.get(annotator or "", 0),
             skipped=n_skipped,
-            left_for_me=n_left,
+            left_for_me=n_remaining,
             seconds=seconds,
         )
 
@@ -322,14 +324,16 @@ class AnnotationStore:
         Args:
             dataset: Name of the dataset.
             limit: Maximum number of items; None for all.
-            offset: Number of items to leave out at the beginning.
+            offset: Number of items to skip at the beginning.
         """
         with self._database.read() as connection:
             draft_ids = queued_ids(connection, dataset, "conflict")[offset:]
             return read_items(connection, dataset, draft_ids[:limit])
 
     def next_conflict(self, dataset: str, after: str) -> str | None:
-        """Return the draft id of the conflict after an item, cycling to the first; None if there is no other conflict.
+        """Return the draft id of the next conflict after an item; None if there is no other conflict.
+
+        After the last conflict the first one follows.
 
         Raises:
             InputError: The dataset has no such item.
@@ -358,7 +362,7 @@ class AnnotationStore:
             return tuple(value for query in queries for value in connection.execute(query).one())
 
     def agreement(self, dataset: str) -> AnnotatorAgreement:
-        """Return the agreement of annotators on what is valid, before any adjudication."""
+        """Return the annotators' agreement on whether drafts are valid, before any adjudication."""
         return agreement_of(self.labels(dataset))
 
     def annotators(self, dataset: str) -> list[AnnotatorStatistics]:
@@ -366,12 +370,12 @@ class AnnotationStore:
         return statistics_of(self.labels(dataset), [skip.annotator for skip in self.skipped(dataset)])
 
     def validator(self, dataset: str) -> str | None:
-        """Return the file name of the last validator trained on the labels, in the workspace's folder of validators."""
+        """Return the name of the file of the last validator trained on the dataset's labels; None if there is none."""
         result: str | None = self._database.scalar(sa.select(queues.c.validator).where(queues.c.dataset == dataset))
         return result
 
     def new_labels(self, dataset: str) -> int:
-        """Return the number of items whose outcome changed since a validator was last trained."""
+        """Return the number of settled items whose outcome changed after the last training of a validator."""
         query = (
             sa.select(sa.func.count())
             .select_from(items.join(queues, queues.c.dataset == items.c.dataset))
@@ -383,10 +387,10 @@ class AnnotationStore:
     _next = _in_transaction(LockedQueue.next_item, enqueue=True)
 
     def next(self, dataset: str, annotator: str) -> AnnotationItem | None:
-        """Reserve and return the item that an annotator should label now: the least certain open item.
+        """Reserve and return the next item that an annotator should label.
 
-        The item is reserved for :attr:`AnnotationSettings.lease_seconds` and returned again until the annotator labels
-        or skips it. No more than ``overlap`` annotators hold or have labelled an item at once.
+        The item is reserved for :attr:`AnnotationSettings.lease_seconds`. Until the annotator labels or skips it, this
+        method returns the same item again. Labels and reservations of an item together never exceed ``overlap``.
 
         Args:
             dataset: Name of the dataset.
@@ -406,10 +410,11 @@ class AnnotationStore:
             return read_items(connection, dataset, [draft])[0]
 
     def label(self, dataset: str, label: Label) -> bool:
-        """Store a label in one transaction and update the item's state and outcome. A known key is ignored.
+        """Store a label and update the item's state and outcome, in one transaction.
 
-        A later label replaces the annotator's earlier one. An adjudication overrides the labels of a conflict or of a
-        settled item. It is refused for an item that still needs labels.
+        The label replaces the annotator's earlier one. An adjudication overrides the labels of a conflict or of a
+        settled item. It is refused for an item that still needs labels. If the label's key is stored already, nothing
+        changes.
 
         Args:
             dataset: Name of the dataset.
@@ -446,13 +451,13 @@ class AnnotationStore:
 
 
 def _matching_ids(connection: sa.Connection, dataset: str, annotator: str, item_filter: ItemFilter) -> list[str]:
-    """Return the draft ids of the items that pass a filter, in the order of generation."""
+    """Return the draft ids of the items that match a filter, in the order of generation."""
     is_labelled = sa.exists().where(
         *current_label_conditions(dataset, annotator=annotator),
         annotations.c.draft == items.c.draft,
         ~annotations.c.adjudicates,
     )
-    is_skipped = sa.exists().where(*skipped(dataset, annotator), skips.c.draft == items.c.draft)
+    is_skipped = sa.exists().where(*skip_conditions(dataset, annotator), skips.c.draft == items.c.draft)
     conditions: dict[str, list[sa.ColumnElement[bool]]] = {
         "": [],
         "todo": [items.c.state == "open", ~is_labelled, ~is_skipped],

@@ -107,17 +107,17 @@ _COLUMNS = [annotations.c[name] for name in Label.__dataclass_fields__]
 
 
 def label_row(dataset: str, label: Label, number: int) -> dict[str, Any]:
-    """Return the row of a label; ``number`` orders the labels of a dataset."""
+    """Return the database row of a label; ``number`` is its sequence number in the dataset."""
     return {**asdict(label), "dataset": dataset, "number": number}
 
 
 def read_labels(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> list[Label]:
     """Return the labels whose rows meet all conditions, in the order in which they were made."""
-    return labels_of(connection, sa.select(*_COLUMNS).where(*conditions).order_by(annotations.c.number))
+    return select_labels(connection, sa.select(*_COLUMNS).where(*conditions).order_by(annotations.c.number))
 
 
-def labels_of(connection: sa.Connection, query: sa.Select[Any]) -> list[Label]:
-    """Return the labels that a query on the table of annotations selects."""
+def select_labels(connection: sa.Connection, query: sa.Select[Any]) -> list[Label]:
+    """Return the labels that a query on the table ``annotations`` selects."""
     rows = connection.execute(query.with_only_columns(*_COLUMNS)).mappings()
     return [_LABEL.validate_python(dict(row), strict=False) for row in rows]
 
@@ -125,7 +125,7 @@ def labels_of(connection: sa.Connection, query: sa.Select[Any]) -> list[Label]:
 def current_label_conditions(
     dataset: str, draft: str | None = None, annotator: str | None = None
 ) -> list[sa.ColumnElement[bool]]:
-    """Return SQL conditions that select the current labels of a dataset, optionally of one draft or annotator."""
+    """Return SQL conditions for the current labels of a dataset, or only those of one draft, annotator or both."""
     conditions = [annotations.c.dataset == dataset, annotations.c.withdrawn_at.is_(None)]
     if draft is not None:
         conditions.append(annotations.c.draft == draft)
@@ -134,13 +134,13 @@ def current_label_conditions(
     return conditions
 
 
-def skipped(dataset: str, annotator: str) -> list[sa.ColumnElement[bool]]:
-    """Return SQL conditions that select the items that an annotator skipped."""
+def skip_conditions(dataset: str, annotator: str) -> list[sa.ColumnElement[bool]]:
+    """Return SQL conditions that select an annotator's skips in a dataset."""
     return [skips.c.dataset == dataset, skips.c.annotator == annotator]
 
 
 def labels_by_draft(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]) -> dict[str, list[Label]]:
-    """Return the current labels of drafts by draft id, oldest first; a draft without labels has no entry."""
+    """Return the drafts' current labels by draft id, oldest first; a draft without labels has no entry."""
     results: dict[str, list[Label]] = {}
     for chunk in chunks(draft_ids):
         for label in read_labels(connection, *current_label_conditions(dataset), annotations.c.draft.in_(chunk)):
@@ -158,14 +158,14 @@ def item_rows(connection: sa.Connection, dataset: str, draft_ids: Sequence[str])
 
 
 class NoItemError(InputError):
-    """Error for a draft that is not in the queue, or not yet."""
+    """Error for a draft that is not in the queue; the pipeline may have stored it since the queue was last filled."""
 
 
 def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:
     """Return the row of an item in the queue.
 
     Raises:
-        NoItemError: There is no such draft, or it is outside the queue.
+        NoItemError: The dataset has no such draft, or the draft is not queued.
     """
     row = item_rows(connection, dataset, [draft]).get(draft)
     if row is None or row.state == OUT:
@@ -174,11 +174,11 @@ def item_row(connection: sa.Connection, dataset: str, draft: str) -> Any:
 
 
 OUT = "out"
-"""State of an item outside the queue."""
+"""State of a draft that is not queued."""
 DraftStatus = Literal["usable", "doubted", "failed", "excluded"]
 """Status of a draft before annotation. ``usable``: not rejected; ``doubted``: rejected only by checks, self-consistency
-or the validator; ``failed``: the call failed and may be repeated; ``excluded``: never written, a duplicate, without a
-word to mask, or decided by an expert elsewhere."""
+or the validator; ``failed``: the model call failed, and the next run may repeat it; ``excluded``: without a wording, a
+duplicate, without a word to mask, or already decided by an expert."""
 
 _REASON_BY_CHECK = {
     "context reference": "context reference",
@@ -188,7 +188,7 @@ _REASON_BY_CHECK = {
     "not entailed": "not enough information",
     "off topic": "bad context",
 }
-"""Experts' reason for rejection that corresponds to a screening check, by name of the check."""
+"""Name of the experts' reason that corresponds to each screening check."""
 
 
 def draft_status(draft: Draft) -> DraftStatus:
@@ -199,26 +199,26 @@ def draft_status(draft: Draft) -> DraftStatus:
         decision.step == "expert" and decision.accepted is not None for decision in draft.decisions
     ):
         return "excluded"
-    rejecting = {decision.step for decision in draft.decisions if decision.accepted is False}
-    if not rejecting:
+    rejecting_steps = {decision.step for decision in draft.decisions if decision.accepted is False}
+    if not rejecting_steps:
         return "usable"
-    return "doubted" if rejecting <= {"screen", "consistency", "validate"} else "excluded"
+    return "doubted" if rejecting_steps <= {"screen", "consistency", "validate"} else "excluded"
 
 
 def unlabelled_state(status: str, settings: AnnotationSettings) -> str:
-    """Return the state of an item without labels."""
+    """Return the state of an item without labels, given its draft's status: ``open`` or ``out``."""
     is_queued = status == "usable" or (status == "doubted" and settings.include_rejected)
     return "open" if is_queued else OUT
 
 
 def validator_confidence(draft: Draft) -> float | None:
-    """Return P(valid) by the pipeline's last validator that gave a score, or None."""
+    """Return P(valid) by the last validator of the pipeline that scored the draft; None if none did."""
     scores = (decision.score for decision in reversed(draft.decisions) if decision.step == "validate")
     return next((score for score in scores if score is not None), None)
 
 
 def read_items(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]) -> list[AnnotationItem]:
-    """Return queued items with their labels, in the order of ``draft_ids``."""
+    """Return the queued items of the given drafts, with their labels, in the order of ``draft_ids``."""
     from climassay.generation.masking import StatisticsMasker
     from climassay.generation.terms import candidates
 
@@ -247,13 +247,13 @@ def read_items(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]
 
 
 def queued_ids(connection: sa.Connection, dataset: str, state: str | None = None) -> list[str]:
-    """Return the draft ids of queued items in the queue's order, those of one state if given."""
+    """Return the draft ids of queued items, or only of those in one state, in the queue's order."""
     condition = items.c.state != OUT if state is None else items.c.state == state
     query = sa.select(items.c.draft).where(items.c.dataset == dataset, condition)
     return list(connection.execute(query.order_by(items.c.position, items.c.draft)).scalars())
 
 
 def count_items(connection: sa.Connection, dataset: str) -> dict[str, int]:
-    """Return the number of items by state, including those outside the queue."""
+    """Return the number of items by state, including ``out`` for those that are not queued."""
     query = sa.select(items.c.state, sa.func.count()).where(items.c.dataset == dataset)
     return {str(state): int(count) for state, count in connection.execute(query.group_by(items.c.state))}

@@ -2,7 +2,7 @@
 
 from climassay.generation.publishing.dataset import (
     PublishedDataset as PublishedDataset,
-    check_free as check_free,
+    check_target_folder as check_target_folder,
     check_repository as check_repository,
     prepare_dataset as prepare_dataset,
     publish_dataset as publish_dataset,
@@ -14,8 +14,8 @@ from climassay.generation.publishing.dataset import (
 )
 from climassay.generation.publishing.entries import (
     DatasetEntry as DatasetEntry,
-    as_json_lines as as_json_lines,
-    canaries as canaries,
+    to_json_lines as to_json_lines,
+    find_canaries as find_canaries,
     canary_sentence as canary_sentence,
     climaqa_row as climaqa_row,
     contains_canary as contains_canary,

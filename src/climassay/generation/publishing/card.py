@@ -25,48 +25,48 @@ class PreparedDataset:
     name: str
     entries: Sequence[DatasetEntry]
     splits: Sequence[Split]
-    """Split of each entry."""
+    """Split of each entry, in the order of ``entries``."""
     drafts: Sequence[Draft]
-    """All drafts, including rejected ones; empty if the questions were not generated here."""
+    """All drafts, including rejected ones; empty if the questions do not come from drafts."""
     plan: SplitPlan
     licence: str | None
     """Licence of the questions."""
     canary: str | None
-    """GUID of the canary."""
+    """GUID of the canary; None without a canary."""
     without_term: int
-    """Number of accepted cloze statements without a term, which are left out."""
+    """Number of accepted cloze statements without a term, which are not published."""
     content_sha256: str
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """Kinds of the questions, in the order of tables."""
+        """Kinds of the published questions, in the order of :data:`~climassay.questions.KINDS`."""
         kinds = {entry.question.kind for entry in self.entries}
         return tuple(kind for kind in KINDS if kind in kinds)
 
     @property
     def counts(self) -> dict[Kind, dict[Split, int]]:
-        """Number of questions by kind and split, without empty splits, which cannot be loaded."""
+        """Number of questions by kind and split; empty splits are omitted, because they cannot be loaded."""
         counts = Counter(zip((entry.question.kind for entry in self.entries), self.splits, strict=True))
         return {kind: {split: counts[kind, split] for split in SPLITS if counts[kind, split]} for kind in self.kinds}
 
-    def members(self, kind: Kind, split: Split) -> list[DatasetEntry]:
-        """Return the entries of a kind and split."""
+    def select_entries(self, kind: Kind, split: Split) -> list[DatasetEntry]:
+        """Return the entries of one kind and split."""
         pairs = zip(self.entries, self.splits, strict=True)
         return [entry for entry, entry_split in pairs if entry_split == split and entry.question.kind == kind]
 
     def questions(self, split: Split | None = None) -> tuple[Question, ...]:
-        """Return the published questions, those of one split if given."""
+        """Return all published questions, or only those of one split."""
         pairs = zip(self.entries, self.splits, strict=True)
         return tuple(entry.question for entry, entry_split in pairs if split in (None, entry_split))
 
 
 def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mapping[str, Any]] = ()) -> str:
-    """Return the text of the README.
+    """Return the text of a dataset's README, in Markdown with a YAML header for the Hugging Face Hub.
 
     Args:
-        data: The dataset.
-        extra: Further sections.
-        configs: Further configurations for ``datasets``.
+        data: Dataset to describe.
+        extra: Additional sections in Markdown.
+        configs: Additional configurations for the package ``datasets``.
     """
     import yaml
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -79,7 +79,7 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
         for kind, splits in data.counts.items()
     ]
     kind_configs[0]["default"] = True
-    head: dict[str, Any] = {
+    header: dict[str, Any] = {
         "pretty_name": data.name,
         "language": ["en"],
         "tags": ["climate", "benchmark"],
@@ -87,8 +87,8 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
         "size_categories": [next((name for limit, name in _SIZES if len(data.entries) < limit), "n>1M")],
     }
     if data.licence:
-        head["license"] = data.licence
-    head["configs"] = [*kind_configs, *(dict(config) for config in configs)]
+        header["license"] = data.licence
+    header["configs"] = [*kind_configs, *(dict(config) for config in configs)]
     strata: dict[tuple[str, str | None, str], Counter[Split]] = defaultdict(Counter)
     for entry, split in zip(data.entries, data.splits, strict=True):
         strata[(entry.question.kind, entry.question.level, entry.book)][split] += 1
@@ -105,7 +105,7 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
     )
     return environment.from_string(template).render(
         data=data,
-        head=yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120),
+        head=yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=120),
         questions=counted(len(data.entries), "question"),
         kinds=", ".join(f"{sum(counts.values())} {kind}" for kind, counts in data.counts.items()),
         version=__version__,
@@ -125,15 +125,15 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
 
 
 def _provenance_section(data: PreparedDataset) -> str:
-    """Return a section with the models and prompts of the questions, the most frequent first."""
+    """Return a section on the models and prompts that wrote the questions, the most frequent first."""
     seeds: dict[tuple[str, str, str, tuple[tuple[str, str], ...]], list[int]] = defaultdict(list)
     n_edited = 0
     for entry in data.entries:
         if (draft := entry.draft) is not None:
             origin = draft.origin
             seeds[(origin.model, origin.fingerprint, origin.dtype, origin.prompts)].append(origin.seed)
-            experts = (decision for decision in draft.decisions if decision.step == "expert")
-            n_edited += any(decision.replaced is not None for decision in experts)
+            expert_decisions = (decision for decision in draft.decisions if decision.step == "expert")
+            n_edited += any(decision.replaced is not None for decision in expert_decisions)
     if not seeds:
         return "## How they were written\n\nHow the questions were written is not recorded here.\n"
     rows = []
@@ -153,28 +153,28 @@ def _provenance_section(data: PreparedDataset) -> str:
 
 
 def _sources_section(data: PreparedDataset) -> str:
-    """Return a section with the source documents and their licences, the most frequent first."""
-    main: Counter[str] = Counter()
-    retrieved: Counter[str] = Counter()
+    """Return a section on the source documents and their licences, the most frequent source first."""
+    main_counts: Counter[str] = Counter()
+    retrieved_counts: Counter[str] = Counter()
     licences: dict[str, tuple[str | None, str | None]] = {}
     """Licence and URL by title."""
     for entry in data.entries:
-        main[entry.book or _UNKNOWN] += 1
+        main_counts[entry.book or _UNKNOWN] += 1
         licences.setdefault(entry.book or _UNKNOWN, (None, None))
-        retrieved.update({passage.document for passage in entry.passages[1:]})
+        retrieved_counts.update({passage.document for passage in entry.passages[1:]})
         for passage in entry.passages:
             licence, url = licences.get(passage.document, (None, None))
             licences[passage.document] = (licence or passage.licence, url or passage.url)
     rows = []
-    for title in sorted(licences, key=lambda title: (-main[title], -retrieved[title], title)):
+    for title in sorted(licences, key=lambda title: (-main_counts[title], -retrieved_counts[title], title)):
         licence, url = licences[title]
         link = f"[{title}]({url})" if url else title
-        rows.append([link, licence or _UNKNOWN, str(main[title]), str(retrieved[title])])
-    unknown = sum(licence is None for licence, _ in licences.values())
+        rows.append([link, licence or _UNKNOWN, str(main_counts[title]), str(retrieved_counts[title])])
+    n_unknown = sum(licence is None for licence, _ in licences.values())
     note = (
-        f"\nThe licence of {unknown} of {len(licences)} sources is not known. The tables quote passages of every"
+        f"\nThe licence of {n_unknown} of {len(licences)} sources is not known. The tables quote passages of every"
         " source: make sure that you may pass them on.\n"
-        if unknown
+        if n_unknown
         else ""
     )
     licence_text = data.licence or f"{_UNKNOWN}; name one before you pass the dataset on"
@@ -183,81 +183,85 @@ def _sources_section(data: PreparedDataset) -> str:
 
 
 def _rejections_section(drafts: Sequence[Draft]) -> str:
-    """Return a section with the reasons for rejection, the most frequent first within each step.
+    """Return a section on the reasons for rejection by step, the most frequent first.
 
-    Failed calls count as the step ``write``.
+    Failed calls are counted under the step ``write``.
     """
     if not drafts:
         return ""
-    first: Counter[tuple[str, str]] = Counter()
-    total: Counter[tuple[str, str]] = Counter()
+    first_counts: Counter[tuple[str, str]] = Counter()
+    all_counts: Counter[tuple[str, str]] = Counter()
     for draft in drafts:
         if draft.error is not None:
-            first[("write", "failed")] += 1
-            total[("write", "failed")] += 1
+            first_counts[("write", "failed")] += 1
+            all_counts[("write", "failed")] += 1
             continue
         rejections = (decision for decision in draft.decisions if decision.accepted is False)
-        total.update({(decision.step, decision.reason or decision.by) for decision in rejections})
+        all_counts.update({(decision.step, decision.reason or decision.by) for decision in rejections})
         if (rejection := draft.rejection) is not None:
-            first[(rejection.step, rejection.reason or rejection.by)] += 1
+            first_counts[(rejection.step, rejection.reason or rejection.by)] += 1
     steps = get_args(DraftStep)
-    ranked = sorted(total, key=lambda key: (steps.index(key[0]), -total[key], key[1]))
-    n_removed = first.total()
-    share = f"{n_removed / len(drafts):.0%}"
-    text = f"## What was removed\n\nOf {len(drafts)} drafts {n_removed} were rejected or failed ({share}).\n"
-    rows = [[*key, str(first[key]), str(total[key])] for key in ranked]
+    reasons = sorted(all_counts, key=lambda reason: (steps.index(reason[0]), -all_counts[reason], reason[1]))
+    n_removed = first_counts.total()
+    percentage = f"{n_removed / len(drafts):.0%}"
+    text = f"## What was removed\n\nOf {len(drafts)} drafts {n_removed} were rejected or failed ({percentage}).\n"
+    rows = [[*reason, str(first_counts[reason]), str(all_counts[reason])] for reason in reasons]
     return text + (
         "\n" + _markdown_table(["step", "reason", "first reason", "any reason"], rows, n_words=2) if rows else ""
     )
 
 
 def _agreement_section(drafts: Sequence[Draft]) -> str:
-    """Return a section with the agreement of annotators, and of each validator with the experts' last verdict."""
-    experts: list[dict[str, bool]] = []
-    """Each annotator's last verdict on each draft, the latest last."""
+    """Return a section on the annotators' agreement, and on that of each validator with the latest expert verdicts."""
+    verdicts_by_draft: list[dict[str, bool]] = []
+    """For each draft: the last verdict by annotator, the latest one last."""
     for draft in drafts:
         verdicts: dict[str, bool] = {}
         for decision in draft.decisions:
             if decision.step == "expert" and decision.accepted is not None:
                 verdicts.pop(decision.by, None)
                 verdicts[decision.by] = decision.accepted
-        experts.append(verdicts)
+        verdicts_by_draft.append(verdicts)
     rows = []
 
-    def compare(raters: str, first: Sequence[bool], second: Sequence[bool]) -> None:
-        same = sum(left == right for left, right in zip(first, second, strict=True)) / len(first)
+    def add_row(raters: str, first: Sequence[bool], second: Sequence[bool]) -> None:
+        raw_agreement = sum(left == right for left, right in zip(first, second, strict=True)) / len(first)
         kappa = cohen_kappa(first, second)
-        rows.append([raters, str(len(first)), f"{same:.0%}", "Cohen's kappa", f"{kappa:.2f}"])
+        rows.append([raters, str(len(first)), f"{raw_agreement:.0%}", "Cohen's kappa", f"{kappa:.2f}"])
 
-    names = sorted({name for verdicts in experts for name in verdicts})
-    shared = [verdicts for verdicts in experts if len(verdicts) > 1]
-    if shared and len(names) == 2:
-        compare(f"{names[0]} and {names[1]}", *([verdicts[name] for verdicts in shared] for name in names))
-    elif shared:
-        same = sum(len(set(verdicts.values())) == 1 for verdicts in shared) / len(shared)
-        alpha = krippendorff_alpha([[verdicts.get(name) for verdicts in shared] for name in names])
+    names = sorted({name for verdicts in verdicts_by_draft for name in verdicts})
+    multiply_annotated = [verdicts for verdicts in verdicts_by_draft if len(verdicts) > 1]
+    if multiply_annotated and len(names) == 2:
+        add_row(f"{names[0]} and {names[1]}", *([verdicts[name] for verdicts in multiply_annotated] for name in names))
+    elif multiply_annotated:
+        n_items = len(multiply_annotated)
+        raw_agreement = sum(len(set(verdicts.values())) == 1 for verdicts in multiply_annotated) / n_items
+        alpha = krippendorff_alpha([[verdicts.get(name) for verdicts in multiply_annotated] for name in names])
         label = f"{len(names)} annotators"
-        rows.append([label, str(len(shared)), f"{same:.0%}", "Krippendorff's alpha", f"{alpha:.2f}"])
-    validations = [[d for d in draft.decisions if d.step == "validate"] for draft in drafts]
+        rows.append([label, str(n_items), f"{raw_agreement:.0%}", "Krippendorff's alpha", f"{alpha:.2f}"])
+    validations = [[decision for decision in draft.decisions if decision.step == "validate"] for draft in drafts]
     for name in sorted({decision.by for decisions in validations for decision in decisions}):
-        judged = []
-        for decisions, verdicts in zip(validations, experts, strict=True):
+        verdict_pairs = []
+        for decisions, verdicts in zip(validations, verdicts_by_draft, strict=True):
             results = [decision.accepted for decision in decisions if decision.by == name]
             if verdicts and results and results[-1] is not None:
-                judged.append((list(verdicts.values())[-1], results[-1]))
-        if judged:
-            compare(f"{name} and the experts", *zip(*judged, strict=True))
+                verdict_pairs.append((list(verdicts.values())[-1], results[-1]))
+        if verdict_pairs:
+            add_row(f"{name} and the experts", *zip(*verdict_pairs, strict=True))
     if not rows:
         return ""
     return "## Agreement\n\n" + _markdown_table(["between", "questions", "same verdict", "coefficient", "value"], rows)
 
 
 def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_words: int | None = None) -> str:
-    """Return a Markdown table; columns after the first ``n_words`` are numbers (by default if all their cells are)."""
+    """Return a Markdown table with columns of numbers aligned right.
+
+    All columns after the first ``n_words`` are aligned right; by default those whose cells are all numbers.
+    """
     is_number = [
         column >= n_words if n_words is not None else all(row[column].rstrip("%").isdigit() for row in rows)
         for column in range(len(headings))
     ]
-    lines = [headings, ["--:" if right else "---" for right in is_number], *rows]
-    cells = ([" ".join(cell.replace("|", "\\|").split()) for cell in line] for line in lines)
-    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+    all_rows = [headings, ["--:" if right else "---" for right in is_number], *rows]
+    cells = ([" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in all_rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in cells)

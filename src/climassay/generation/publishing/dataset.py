@@ -15,19 +15,19 @@ from climassay.errors import InputError, MissingExtraError
 from climassay.generation.draft import Draft, read_drafts
 from climassay.generation.publishing.card import PreparedDataset, dataset_card
 from climassay.generation.publishing.entries import (
-    as_json_lines,
-    as_table,
-    canaries,
     canary_guid,
     canary_sentence,
     climaqa_columns,
     climaqa_row,
-    columns,
+    collect_entries,
+    column_types,
     content_sha256,
     count_without_term,
-    entries_of,
-    placement_of,
+    draft_placement,
+    find_canaries,
     question_row,
+    to_json_lines,
+    to_parquet,
 )
 from climassay.generation.publishing.splits import SHARES, Split, SplitPlan, split_placements
 from climassay.io import MAX_TABLE_BYTES, read_file, read_text, remove_files, write_file, write_files
@@ -37,22 +37,25 @@ from climassay.reporting import counted
 
 MANIFEST = "dataset.json"
 UNFINISHED = ".climassay-unfinished"
-"""File that holds the dataset's name during writing, so that a later call may replace the files of a killed one."""
+"""File with the dataset's name that exists only while the dataset is written.
+
+If writing is interrupted, the file shows that the next call may replace the others.
+"""
 DRAFTS = "drafts.jsonl"
 _BENCHMARK = "benchmark.json"
-"""Manifest of a benchmark for other frameworks, which may share the folder."""
+"""Manifest of the benchmark for other evaluation frameworks, which may be in the same folder."""
 
 
 class Manifest(BaseModel):
-    """Contents of a published dataset, in the file ``dataset.json``."""
+    """Description of a published dataset, in the file ``dataset.json``."""
 
     format: Literal["climassay-dataset"] = "climassay-dataset"
     version: Literal[1] = 1
     name: str
     content_sha256: str
-    """SHA-256 of the words of the questions."""
+    """SHA-256 of the texts of the questions, independent of their order."""
     canary: str | None
-    """GUID of the canary."""
+    """GUID of the canary; None without a canary."""
     canary_sentence: str | None
     questions: dict[str, dict[Split, int]]
     """Number of questions by kind and split."""
@@ -61,9 +64,9 @@ class Manifest(BaseModel):
     climassay: str = __version__
     """Version of climassay that wrote the dataset."""
     sha256: dict[str, str]
-    """SHA-256 of each file by its path, without the manifest."""
+    """SHA-256 of each file except the manifest, by path relative to the folder."""
     files: list[str]
-    """Paths of all files."""
+    """Paths of all files, relative to the folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +76,15 @@ class PublishedDataset:
     folder: Path
     name: str
     content_sha256: str
-    """SHA-256 of the words of the questions."""
+    """SHA-256 of the texts of the questions, independent of their order."""
     canary: str | None
-    """GUID of the canary, or None."""
+    """GUID of the canary; None without a canary."""
     counts: Mapping[Kind, Mapping[Split, int]]
     """Number of published questions by kind and split."""
     rejected: int
-    """Number of rejected or failed drafts, which only ``drafts.jsonl`` has."""
+    """Number of rejected or failed drafts, which are in ``drafts.jsonl`` only."""
     without_term: int
-    """Number of accepted cloze statements without a term, which are left out."""
+    """Number of accepted cloze statements without a term, which are in ``drafts.jsonl`` only."""
     unlicensed: tuple[str, ...]
     """Titles of sources with an unknown licence."""
     written: tuple[str, ...]
@@ -103,20 +106,21 @@ def publish_dataset(
     canary: bool | str = True,
     force: bool = False,
 ) -> PublishedDataset:
-    """Write a dataset as a folder: Parquet and JSON Lines in climassay's columns and in ClimaQA's, drafts, and a card.
+    """Write a dataset to a folder: tables of questions, drafts, a README and a manifest.
 
-    Writing the same dataset again changes nothing. Rejected and failed drafts, and cloze statements without a term, are
-    written to ``drafts.jsonl`` only.
+    The tables are Parquet and JSON Lines files, both in climassay's columns and in ClimaQA's. Rejected and failed
+    drafts, and cloze statements without a term, are written to ``drafts.jsonl`` only. Writing the same dataset again
+    changes nothing.
 
     Args:
         source: Drafts with their decisions, or questions from elsewhere.
         folder: Folder of the dataset, created if missing.
         name: Name of the dataset.
         seed: Seed of the splits.
-        splits: Train, dev and test: shares, or numbers of questions; see :class:`SplitPlan`.
+        splits: Sizes of train, dev and test, as proportions or as numbers of questions; see :class:`SplitPlan`.
         kinds: Kinds of the published questions; drafts of other kinds are in ``drafts.jsonl`` only.
         licence: Licence of the questions, as hubs spell it, for example ``cc-by-4.0``.
-        canary: Whether every file whose format allows it carries a canary; or the GUID to use.
+        canary: Whether to add a canary to every file whose format allows it; or the GUID of the canary.
         force: Replace another dataset in the folder.
 
     Raises:
@@ -137,17 +141,18 @@ def prepare_dataset(
     licence: str | None = None,
     canary: bool | str = True,
 ) -> PreparedDataset:
-    """Return the dataset that :func:`publish_dataset` writes, from the same arguments and a plan of the splits.
+    """Select and split the questions that :func:`publish_dataset` writes; nothing is written yet.
 
-    If the folder has a dataset of this name, its GUID is reused.
+    If the folder already holds a dataset of this name, the GUID of its canary is used again. ``plan`` has the sizes and
+    the seed of the splits; the other arguments are those of :func:`publish_dataset`.
 
     Raises:
-        InputError: There is nothing to publish, the splits are impossible, or the canary is no GUID.
+        InputError: There is nothing to publish, the splits are impossible, or the canary is not a GUID.
     """
     if not name.strip():
         raise InputError("A dataset needs a name.")
     drafts = () if isinstance(source, QuestionSet) else tuple(source)
-    entries = entries_of(source, kinds)
+    entries = collect_entries(source, kinds)
     if not entries:
         n_terms = count_without_term(drafts)
         note = f", and no term is chosen yet for {counted(n_terms, 'cloze statement')}" if n_terms else ""
@@ -159,20 +164,20 @@ def prepare_dataset(
         splits = split_placements([entry.placement for entry in entries], plan)
     else:
         # All drafts are split, so that a later decision on one draft does not change the split of another.
-        draft_splits = split_placements([placement_of(draft) for draft in drafts], plan)
-        by_id = {draft.id: split for draft, split in zip(drafts, draft_splits, strict=True)}
-        splits = [by_id[entry.question.id] for entry in entries]
+        draft_splits = split_placements([draft_placement(draft) for draft in drafts], plan)
+        splits_by_id = {draft.id: split for draft, split in zip(drafts, draft_splits, strict=True)}
+        splits = [splits_by_id[entry.question.id] for entry in entries]
     content = content_sha256(entries)
     guid = None
     if isinstance(canary, str):
-        guids = canaries(canary_sentence(canary))
+        guids = find_canaries(canary_sentence(canary))
         if guids != (canary.lower(),):
             raise InputError(f"The canary {canary!r} is not a GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
         [guid] = guids
     elif canary:
-        before = read_manifest(folder)
-        previous = before.canary if before is not None and before.name == name else None
-        guid = previous or canary_guid(name, content)
+        existing = read_manifest(folder)
+        existing_guid = existing.canary if existing is not None and existing.name == name else None
+        guid = existing_guid or canary_guid(name, content)
     return PreparedDataset(
         name=name,
         entries=entries,
@@ -194,36 +199,36 @@ def write_dataset(
     extra: str = "",
     configs: Sequence[Mapping[str, Any]] = (),
 ) -> PublishedDataset:
-    """Write a prepared dataset, and delete files of the folder's previous dataset that are not part of it.
+    """Write a prepared dataset, and delete the files of an earlier dataset in the folder that it does not replace.
 
     Args:
-        prepared: The dataset.
+        prepared: Result of :func:`prepare_dataset`.
         folder: Folder of the dataset, created if missing.
         force: Replace another dataset in the folder.
-        extra: Further sections of the card.
-        configs: Further configurations for ``datasets``.
+        extra: Additional sections of the README, in Markdown.
+        configs: Additional configurations for the package ``datasets``.
 
     Raises:
         InputError: The folder has other files, or a file cannot be written.
     """
-    check_free(folder, prepared.name, force=force)
-    before = read_manifest(folder)
+    check_target_folder(folder, prepared.name, force=force)
+    existing = read_manifest(folder)
     # The manifest is written last, so that a folder with a manifest is complete.
     files = {"README.md": dataset_card(prepared, extra, configs).encode()}
     canary = canary_sentence(prepared.canary) if prepared.canary else None
     for kind, counts in prepared.counts.items():
         for split in counts:
-            members = prepared.members(kind, split)
-            rows = [question_row(entry, canary) for entry in members]
-            files[f"data/{kind}/{split}.parquet"] = as_table(rows, columns(kind, canary is not None), canary)
-            files[f"jsonl/{kind}/{split}.jsonl"] = as_json_lines(rows).encode()
+            entries = prepared.select_entries(kind, split)
+            rows = [question_row(entry, canary) for entry in entries]
+            files[f"data/{kind}/{split}.parquet"] = to_parquet(rows, column_types(kind, canary is not None), canary)
+            files[f"jsonl/{kind}/{split}.jsonl"] = to_json_lines(rows).encode()
             if TYPES[kind].in_climaqa:
-                climaqa_rows = [climaqa_row(entry) for entry in members]
+                climaqa_rows = [climaqa_row(entry) for entry in entries]
                 types = dict.fromkeys(climaqa_columns(kind), "string")
-                files[f"climaqa/{kind}/{split}.parquet"] = as_table(climaqa_rows, types, canary)
-                files[f"climaqa/{kind}/{split}.jsonl"] = as_json_lines(climaqa_rows).encode()
+                files[f"climaqa/{kind}/{split}.parquet"] = to_parquet(climaqa_rows, types, canary)
+                files[f"climaqa/{kind}/{split}.jsonl"] = to_json_lines(climaqa_rows).encode()
     if prepared.drafts:
-        files[DRAFTS] = as_json_lines(asdict(draft) for draft in prepared.drafts).encode()
+        files[DRAFTS] = to_json_lines(asdict(draft) for draft in prepared.drafts).encode()
     manifest = Manifest(
         name=prepared.name,
         content_sha256=prepared.content_sha256,
@@ -238,7 +243,7 @@ def write_dataset(
     files[MANIFEST] = (manifest.model_dump_json(indent=2) + "\n").encode()
     write_file(folder / UNFINISHED, prepared.name.encode())
     written, unchanged = write_files(folder, files)
-    removed = remove_files(folder, set(before.files if before else ()) - set(files))
+    removed = remove_files(folder, set(existing.files if existing else ()) - set(files))
     remove_files(folder, (UNFINISHED,))
     sources = {passage.document: passage.licence for entry in prepared.entries for passage in entry.passages}
     return PublishedDataset(
@@ -257,32 +262,32 @@ def write_dataset(
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Return the manifest of the dataset in a folder, or None if there is none."""
+    """Return the manifest of the dataset in a folder; None if it is missing or invalid."""
     try:
         return Manifest.model_validate_json(read_text(folder / MANIFEST))
     except (OSError, ValueError):
         return None
 
 
-def check_free(folder: Path, name: str, *, force: bool = False) -> None:
-    """Check that a dataset of this name may be written into a folder.
+def check_target_folder(folder: Path, name: str, *, force: bool = False) -> None:
+    """Check that a dataset of this name can be written to a folder without replacing anything else.
 
     Raises:
-        InputError: The folder is a file, or has another dataset or other files and ``force`` is False.
+        InputError: ``folder`` is a file; or it has another dataset or other files, and ``force`` is False.
     """
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: name a folder for the dataset.")
     if force or not folder.is_dir():
         return
-    before = read_manifest(folder)
-    if before is not None and before.name != name:
+    existing = read_manifest(folder)
+    if existing is not None and existing.name != name:
         raise InputError(
-            f"{folder} has another dataset ({before.name}): name another folder, or replace it with --replace."
+            f"{folder} has another dataset ({existing.name}): name another folder, or replace it with --replace."
         )
     with suppress(OSError, ValueError):
-        if before is None and read_text(folder / UNFINISHED) == name:
+        if existing is None and read_text(folder / UNFINISHED) == name:
             return
-    if before is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
+    if existing is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
         raise InputError(f"{folder} has other files: name an empty folder, or use --replace to write into it.")
 
 
@@ -290,7 +295,7 @@ def read_dataset(folder: Path) -> list[Draft]:
     """Read all drafts of a published dataset, including rejected ones.
 
     Raises:
-        InputError: The folder has no dataset of drafts, or its drafts were changed.
+        InputError: The folder has no dataset, the dataset has no drafts, or its drafts were changed after publication.
     """
     manifest = _require_manifest(folder)
     digest = manifest.sha256.get(DRAFTS)
@@ -298,19 +303,19 @@ def read_dataset(folder: Path) -> list[Draft]:
         raise InputError(f"The dataset {folder} was published from questions and has no drafts: read its tables.")
     file = folder / DRAFTS
     try:
-        actual = hashlib.sha256(read_file(file, MAX_TABLE_BYTES)).hexdigest()
+        actual_digest = hashlib.sha256(read_file(file, MAX_TABLE_BYTES)).hexdigest()
     except OSError as error:
         raise InputError(f"The drafts {file} cannot be read: {error.strerror}.") from None
-    if actual != digest:
+    if actual_digest != digest:
         raise InputError(f"{file} was changed since it was published, or is incomplete.")
     return list(read_drafts(file))
 
 
 def read_dataset_questions(folder: Path, split: Split | None = None) -> QuestionSet:
-    """Read the published questions of a dataset, those of one split if given.
+    """Read the questions of a published dataset, or only those of one split.
 
     Raises:
-        InputError: The folder has no dataset, or the dataset has no question of the split.
+        InputError: The folder has no dataset, or the dataset has no question in the split.
     """
     manifest = _require_manifest(folder)
     files = [
@@ -335,7 +340,7 @@ _REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
 def check_repository(repository: str) -> None:
-    """Check that a name is ``OWNER/NAME``, as on the Hugging Face Hub.
+    """Check that the name of a repository on the Hugging Face Hub has the form ``OWNER/NAME``.
 
     Raises:
         InputError: The name has another form.
@@ -347,12 +352,12 @@ def check_repository(repository: str) -> None:
 def push_dataset(folder: Path, repository: str, *, private: bool = False) -> str:
     """Upload a published dataset to the Hugging Face Hub; the repository is created if missing.
 
-    The token is that of ``hf auth login`` or ``HF_TOKEN``; it is never stored.
+    The token comes from ``hf auth login`` or ``HF_TOKEN``; it is never stored.
 
     Args:
         folder: Folder that :func:`publish_dataset` wrote.
         repository: ``OWNER/NAME``.
-        private: Whether a new repository is private; an existing one is unchanged.
+        private: Whether to create a missing repository as private; an existing repository keeps its visibility.
 
     Returns:
         URL of the dataset's page.

@@ -14,18 +14,18 @@ from climassay.generation.publishing.splits import Placement
 from climassay.questions import KINDS, TYPES, Kind, Question, QuestionSet, option_letter
 from climassay.questions.types import LETTERS
 
-_DASHES = "-" * 20
-_TEXT = ("id", "kind", "level", "question")
-_SOURCE = ("passage", "document", "section", "citation", "url", "licence", "model")
+_OPTION_SEPARATOR = "-" * 20
+_QUESTION_COLUMNS = ("id", "kind", "level", "question")
+_SOURCE_COLUMNS = ("passage", "document", "section", "citation", "url", "licence", "model")
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetEntry:
-    """A question that is published."""
+    """A question to publish."""
 
     question: Question
     draft: Draft | None = None
-    """Draft of the question; None if it was not generated here."""
+    """Draft from which the question comes; None for a question from elsewhere."""
 
     @property
     def book(self) -> str:
@@ -39,27 +39,27 @@ class DatasetEntry:
 
     @property
     def placement(self) -> "Placement":
-        """Properties that decide the question's split."""
+        """Properties of the question that decide its split."""
         if self.draft is not None:
-            return placement_of(self.draft)
+            return draft_placement(self.draft)
         question = self.question
         book = question.document or ""
         return Placement(question.kind, question.level, book, book, "", question.context or "", question.question)
 
 
-def placement_of(draft: Draft) -> Placement:
-    """Return the placement of a draft."""
+def draft_placement(draft: Draft) -> Placement:
+    """Return the properties of a draft that decide the split of its question."""
     main = draft.main
     return Placement(
         draft.kind, draft.level, main.document, main.document_id, main.id, main.text, draft.wording.question
     )
 
 
-def entries_of(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KINDS) -> list[DatasetEntry]:
-    """Return the entries of the given kinds in the source's order; only accepted drafts become entries.
+def collect_entries(source: Sequence[Draft] | QuestionSet, kinds: Sequence[Kind] = KINDS) -> list[DatasetEntry]:
+    """Return an entry for each question or accepted draft of the given kinds, in the order of the source.
 
     Raises:
-        InputError: Two drafts have the same id, a draft has no passage, or an accepted draft is no complete question.
+        InputError: Two drafts have the same id, a draft has no passage, or an accepted draft is incomplete.
     """
     if isinstance(source, QuestionSet):
         return [DatasetEntry(question) for question in source.questions if question.kind in kinds]
@@ -98,7 +98,7 @@ def _lacks_term(draft: Draft) -> bool:
 
 
 def content_sha256(entries: Sequence[DatasetEntry]) -> str:
-    """Return the SHA-256 of the words of the questions, independent of their order."""
+    """Return the SHA-256 of the texts of the questions, independent of their order."""
     questions = (entry.question for entry in entries)
     parts = sorted(
         json.dumps([question.kind, question.question, question.answer, question.options]) for question in questions
@@ -106,17 +106,17 @@ def content_sha256(entries: Sequence[DatasetEntry]) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def columns(kind: Kind, canary: bool) -> dict[str, str]:
-    """Return the column types of a kind's tables by column: ``string`` or ``strings``."""
+def column_types(kind: Kind, has_canary: bool) -> dict[str, str]:
+    """Return the type (``string`` or ``strings``) of each column in the tables of a kind."""
     options = {"options": "strings", "correct": "string"} if TYPES[kind].has_options else {}
-    types = dict.fromkeys(_TEXT, "string") | options | dict.fromkeys(("answer", *_SOURCE), "string")
-    return types | ({"canary": "string"} if canary else {})
+    types = dict.fromkeys(_QUESTION_COLUMNS, "string") | options | dict.fromkeys(("answer", *_SOURCE_COLUMNS), "string")
+    return types | ({"canary": "string"} if has_canary else {})
 
 
 def question_row(entry: DatasetEntry, canary: str | None) -> dict[str, Any]:
-    """Return a question as a row with its source; ``correct`` is the letter of the correct option."""
+    """Return a table row with a question and its source; ``correct`` is the letter of the correct option."""
     question = entry.question
-    row: dict[str, Any] = {name: getattr(question, name) for name in _TEXT}
+    row: dict[str, Any] = {name: getattr(question, name) for name in _QUESTION_COLUMNS}
     if question.type.has_options:
         assert question.correct is not None
         row |= {"options": list(question.options), "correct": option_letter(question.correct)}
@@ -129,27 +129,28 @@ def question_row(entry: DatasetEntry, canary: str | None) -> dict[str, Any]:
 
 
 def climaqa_columns(kind: Kind) -> tuple[str, ...]:
-    """Return the columns of ClimaQA's table of a kind, in their order."""
+    """Return the names of the columns of ClimaQA's table for a kind, in order."""
     options = ("Options",) if TYPES[kind].has_options else ()
     labels = ("Complexity", "Validation") if TYPES[kind].has_levels else ()
     return ("Question", *options, "Answer", "Context", *labels)
 
 
 def climaqa_row(entry: DatasetEntry) -> dict[str, str]:
-    """Return a question in ClimaQA's columns, with options as ``a) ...`` joined by a line of 20 dashes.
+    """Return a table row with a question in ClimaQA's columns.
 
-    ``Validation`` is ``VALID`` if an expert or the validator accepted the question, else empty.
+    Options are written as ``a) ...`` and separated by lines of 20 dashes. ``Validation`` is ``VALID`` if an expert or
+    the validator accepted the question, else empty.
     """
     question, draft = entry.question, entry.draft
     answer = question.answer
     row = {"Question": question.question, "Context": question.context or ""}
     if question.type.has_options:
         assert question.correct is not None
-        lettered = [f"{option_letter(index)}) {text}" for index, text in enumerate(question.options)]
-        row["Options"] = f"\n{_DASHES}\n".join(lettered)
+        lettered_options = [f"{option_letter(index)}) {text}" for index, text in enumerate(question.options)]
+        row["Options"] = f"\n{_OPTION_SEPARATOR}\n".join(lettered_options)
         answer = option_letter(question.correct)
         if any(option.strip().casefold() in LETTERS for option in question.options):
-            answer = lettered[question.correct]  # a letter alone could also be an option's text
+            answer = lettered_options[question.correct]  # a letter alone could also be an option's text
     row["Answer"] = answer
     if question.type.has_levels:
         decisions = () if draft is None else draft.decisions
@@ -158,18 +159,18 @@ def climaqa_row(entry: DatasetEntry) -> dict[str, str]:
     return {name: row[name] for name in climaqa_columns(question.kind)}
 
 
-def as_json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return rows as JSON Lines."""
+def to_json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Serialise rows to JSON Lines."""
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
-def as_table(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str], canary: str | None) -> bytes:
-    """Return rows as a Parquet file.
+def to_parquet(rows: Sequence[Mapping[str, Any]], types: Mapping[str, str], canary: str | None) -> bytes:
+    """Serialise rows to a Parquet file and return its bytes.
 
     Args:
-        rows: The rows.
+        rows: Rows as mappings from column names to values.
         types: Type of each column, ``string`` or ``strings``.
-        canary: Sentence for the file's metadata.
+        canary: Canary sentence for the file's metadata.
     """
     import pyarrow
     import pyarrow.parquet
@@ -188,20 +189,20 @@ _CANARY = re.compile(r"climassay-canary-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]
 
 
 def canary_guid(name: str, content: str) -> str:
-    """Return the GUID of a dataset, which depends on its name and content alone."""
+    """Return a GUID for the canary of a dataset; it depends only on the dataset's name and content."""
     return str(uuid.uuid5(_NAMESPACE, f"{name}\n{content}"))
 
 
 def canary_sentence(guid: str) -> str:
-    """Return the canary sentence with a GUID."""
+    """Return the sentence that contains a canary's GUID."""
     return _SENTENCE.format(guid=guid)
 
 
-def canaries(text: str) -> tuple[str, ...]:
-    """Return the distinct GUIDs of all canaries in a text, in their order."""
+def find_canaries(text: str) -> tuple[str, ...]:
+    """Return the distinct GUIDs of all canaries in a text, in the order of their first occurrence."""
     return tuple(dict.fromkeys(guid.lower() for guid in _CANARY.findall(text)))
 
 
 def contains_canary(text: str) -> bool:
-    """Return whether a text has the canary of any dataset that climassay published."""
+    """Return whether a text contains the canary of any dataset that climassay published."""
     return _CANARY.search(text) is not None

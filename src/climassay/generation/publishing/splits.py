@@ -13,11 +13,11 @@ from climassay.questions import Kind, Level
 
 Split = Literal["train", "dev", "test"]
 Stratum = tuple[str, str, str]
-"""Kind, level and book."""
+"""Kind, level and book of questions that are divided proportionally."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 SHARES = (0.8, 0.1, 0.1)
 _MIN_OVERLAP_WORDS = 8
-"""Minimum number of consecutive words that overlapping passages of a document share."""
+"""Number of consecutive words that passages of one document must share to count as overlapping."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Placement:
     kind: Kind
     level: Level | None
     book: str
-    """Title of the main passage's document; this and all further fields are empty if unknown."""
+    """Title of the main passage's document; empty if unknown, like all following fields."""
     document_id: str
     passage_id: str
     passage: str
@@ -35,7 +35,7 @@ class Placement:
     question: str
 
 
-def normalised(text: str) -> str:
+def normalise_text(text: str) -> str:
     """Return a text in lower case with single spaces."""
     return " ".join(text.split()).casefold()
 
@@ -45,21 +45,24 @@ class SplitPlan:
     """Sizes and seed of the splits."""
 
     parts: tuple[float, float, float] = SHARES
-    """Sizes of train, dev and test: shares that sum to 1, or numbers of questions, one of which may be -1."""
+    """Sizes of train, dev and test: proportions that sum to 1, or numbers of questions.
+
+    One of the numbers may be -1, for all remaining questions.
+    """
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Validate the parts.
 
         Raises:
-            InputError: The parts are neither shares nor numbers.
+            InputError: The parts are neither proportions nor numbers of questions.
         """
-        fixed = [part for part in self.parts if part != -1]
-        are_integers = all(float(part).is_integer() for part in fixed)
+        fixed_parts = [part for part in self.parts if part != -1]
+        are_integers = all(float(part).is_integer() for part in fixed_parts)
         are_shares = not self.counts and math.isclose(sum(self.parts), 1.0, abs_tol=1e-9)
-        if len(self.parts) != len(SPLITS) or any(part < 0 or not math.isfinite(part) for part in fixed):
+        if len(self.parts) != len(SPLITS) or any(part < 0 or not math.isfinite(part) for part in fixed_parts):
             raise InputError(f"Splits are three numbers for train, dev and test, not {self._parts_text}.")
-        if not are_shares and not (self.counts and are_integers and len(fixed) >= len(SPLITS) - 1):
+        if not are_shares and not (self.counts and are_integers and len(fixed_parts) >= len(SPLITS) - 1):
             raise InputError(
                 f"The splits {self._parts_text} are neither shares that sum to 1, as 0.8,0.1,0.1, nor numbers of "
                 "questions with at most one -1 for the remaining ones, as -1,100,100."
@@ -67,7 +70,7 @@ class SplitPlan:
 
     @property
     def counts(self) -> bool:
-        """Whether the parts are numbers of questions rather than shares."""
+        """Whether the parts are numbers of questions rather than proportions."""
         return any(part == -1 or part > 1 for part in self.parts)
 
     @property
@@ -78,12 +81,14 @@ class SplitPlan:
 def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     """Return the split of each question.
 
-    Questions with the same words, the same main passage, or overlapping main passages of one document form a group and
-    get the same split. Within this limit each kind, level and book is divided as planned.
+    Questions form a group and get the same split if they have the same words, the same main passage, or overlapping
+    main passages of one document. Within this constraint, each stratum (kind, level and book) is divided as planned.
 
-    With *shares* questions are assigned in their order, each new group to the split that its stratum lacks most. Later
-    questions then change no earlier assignment, unless a new passage joins two groups: the later group then follows
-    the earlier one. With *numbers* the largest groups are assigned first; a larger dataset may be divided differently.
+    If the plan has proportions, questions are assigned in order, and each new group goes to the split in which its
+    stratum is most under-represented. Questions that are added later do not change earlier assignments, with one
+    exception: if a new passage joins two groups, the later group moves to the split of the earlier one.
+
+    If the plan has numbers, the largest groups are assigned first, so added questions may change every assignment.
 
     Raises:
         InputError: The plan needs more questions than there are.
@@ -91,8 +96,8 @@ def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
     return _split_by_numbers(items, plan) if plan.counts else _split_by_shares(items, plan)
 
 
-def groups_of(items: Sequence[Placement]) -> list[int]:
-    """Return the group of each question: the smallest index in its group."""
+def group_questions(items: Sequence[Placement]) -> list[int]:
+    """Return the group of each question, named by the smallest index of a question in it."""
     groups = _QuestionGroups()
     for item in items:
         groups.add(item)
@@ -101,41 +106,41 @@ def groups_of(items: Sequence[Placement]) -> list[int]:
 
 @dataclass(slots=True)
 class _QuestionGroups:
-    """Groups of questions that get the same split, built one question at a time (union-find)."""
+    """Groups of questions that must get the same split: a union-find structure to which questions are added."""
 
     parents: list[int] = field(default_factory=list)
     first_index: dict[Hashable, int] = field(default_factory=dict)
     """Index of the first question with each feature."""
 
     def root(self, index: int) -> int:
-        """Return the index of the first question in a question's group."""
+        """Return the index of the first question in the group of question ``index``."""
         while self.parents[index] != index:
             self.parents[index] = self.parents[self.parents[index]]
             index = self.parents[index]
         return index
 
     def add(self, item: Placement) -> list[int]:
-        """Add the next question and join the groups that it shares a feature with.
+        """Add the next question, and join all groups with which it shares a feature.
 
         Returns:
-            First questions of the joined groups, earliest first.
+            Indices of the first questions of the joined groups, in ascending order.
         """
         index = len(self.parents)
         self.parents.append(index)
         features = _group_features(item)
-        joined = sorted({self.root(self.first_index.setdefault(feature, index)) for feature in features} - {index})
-        for root in [*joined[1:], index]:
-            self.parents[root] = joined[0] if joined else index
-        return joined
+        roots = sorted({self.root(self.first_index.setdefault(feature, index)) for feature in features} - {index})
+        for root in [*roots[1:], index]:
+            self.parents[root] = roots[0] if roots else index
+        return roots
 
 
 def _group_features(item: Placement) -> Iterable[Hashable]:
-    """Yield features of a question; two questions with a common feature belong to one group."""
+    """Yield the features of a question; questions with a common feature belong to one group."""
     if item.question:
-        yield "question", normalised(item.question)
+        yield "question", normalise_text(item.question)
     if item.passage_id:
         yield "id", item.passage_id
-    words = normalised(item.passage).split()
+    words = normalise_text(item.passage).split()
     if words:
         yield "passage", " ".join(words)
     for start in range(len(words) - _MIN_OVERLAP_WORDS + 1):
@@ -147,38 +152,38 @@ def _group_features(item: Placement) -> Iterable[Hashable]:
 def _split_by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     groups = _QuestionGroups()
     sizes: dict[tuple[str, ...], list[int]] = defaultdict(lambda: [0] * len(SPLITS))
-    """Current number of questions by split: in total, of each kind and level, and of each stratum."""
+    """Current number of questions in each split: in total, by kind and level, and by stratum."""
 
-    def keys(item: Placement) -> tuple[tuple[str, ...], ...]:
+    def list_keys(item: Placement) -> tuple[tuple[str, ...], ...]:
         return (), (item.kind, item.level or ""), _stratum(item)
 
-    def count(item: Placement, split: int, number: int = 1) -> None:
-        for key in keys(item):
-            sizes[key][split] += number
+    def update_sizes(item: Placement, split: int, difference: int) -> None:
+        for key in list_keys(item):
+            sizes[key][split] += difference
 
     def deficit(item: Placement, split: int) -> float:
         total = 0.0
-        for key in keys(item):
+        for key in list_keys(item):
             total += plan.parts[split] * (sum(sizes[key]) + 1) - sizes[key][split]
         # A random offset per stratum: otherwise the first questions of every stratum would be for training.
         return total + _random_number(plan.seed, *_stratum(item), SPLITS[split])
 
-    chosen: dict[int, int] = {}
+    split_by_root: dict[int, int] = {}
     members: dict[int, list[int]] = {}
     open_splits = [split for split, share in enumerate(plan.parts) if share > 0]
     for index, item in enumerate(items):
-        joined = groups.add(item)
-        root = joined[0] if joined else index
-        if not joined:
-            chosen[index], members[index] = max(open_splits, key=partial(deficit, item)), []
-        for later in joined[1:]:
-            for member in members[later]:
-                count(items[member], chosen[later], -1)
-                count(items[member], chosen[root])
-            members[root] += members.pop(later)
+        roots = groups.add(item)
+        root = roots[0] if roots else index
+        if not roots:
+            split_by_root[index], members[index] = max(open_splits, key=partial(deficit, item)), []
+        for later_root in roots[1:]:
+            for member in members[later_root]:
+                update_sizes(items[member], split_by_root[later_root], -1)
+                update_sizes(items[member], split_by_root[root], 1)
+            members[root] += members.pop(later_root)
         members[root].append(index)
-        count(item, chosen[root])
-    return [SPLITS[chosen[groups.root(index)]] for index in range(len(items))]
+        update_sizes(item, split_by_root[root], 1)
+    return [SPLITS[split_by_root[groups.root(index)]] for index in range(len(items))]
 
 
 def _stratum(item: Placement) -> Stratum:
@@ -186,48 +191,49 @@ def _stratum(item: Placement) -> Stratum:
 
 
 def _random_number(seed: int, *parts: str) -> float:
-    """Return a number in [0, 1) that depends on the seed and the parts alone, on any machine."""
+    """Return a pseudo-random number in [0, 1) that depends only on the arguments and is the same on every machine."""
     digest = hashlib.sha256("\n".join((str(seed), *parts)).encode()).digest()
     return int.from_bytes(digest[:8], "big") / 2**64
 
 
 def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
-    total = len(items)
-    planned = sum(part for part in plan.parts if part != -1)
-    if planned > total or (planned < total and -1 not in plan.parts):
+    n_items = len(items)
+    n_planned = sum(part for part in plan.parts if part != -1)
+    if n_planned > n_items or (n_planned < n_items and -1 not in plan.parts):
         raise InputError(
-            f"The splits need {planned:g} questions, but there are {total}: let one split be -1 to take the others."
+            f"The splits need {n_planned:g} questions, but there are {n_items}: let one split be -1 to take the others."
         )
     sizes = {
         name: size
         for name, part in zip(SPLITS, plan.parts, strict=True)
-        if (size := part if part != -1 else total - planned) > 0
+        if (size := part if part != -1 else n_items - n_planned) > 0
     }
-    totals = Counter(map(_stratum, items))
+    stratum_sizes = Counter(map(_stratum, items))
     # Number of questions that each split still lacks, in total and of each stratum.
-    free = dict(sizes)
+    total_deficits = dict(sizes)
     deficits = {
-        name: {stratum: count * size / total for stratum, count in totals.items()} for name, size in sizes.items()
+        name: {stratum: count * size / n_items for stratum, count in stratum_sizes.items()}
+        for name, size in sizes.items()
     }
 
-    def preference(strata: Counter[Stratum], name: Split) -> tuple[bool, float, float]:
-        """Return the sort key of a split for a group: room for it, relative lack of its strata, and relative room."""
-        missing = sum(number * deficits[name][stratum] for stratum, number in strata.items())
-        return free[name] >= strata.total(), missing / sizes[name], free[name] / sizes[name]
+    def rank_split(strata: Counter[Stratum], name: Split) -> tuple[bool, float, float]:
+        """Return the sort key by which the best split for a group with the given strata is chosen."""
+        deficit = sum(number * deficits[name][stratum] for stratum, number in strata.items())
+        return total_deficits[name] >= strata.total(), deficit / sizes[name], total_deficits[name] / sizes[name]
 
-    groups = groups_of(items)
+    groups = group_questions(items)
     members: dict[int, list[Placement]] = defaultdict(list)
     for group, item in zip(groups, items, strict=True):
         members[group].append(item)
-    order = {
+    random_ranks = {
         group: _random_number(plan.seed, questions[0].passage, questions[0].question)
         for group, questions in members.items()
     }
-    chosen: dict[int, Split] = {}
-    for group in sorted(members, key=lambda group: (-len(members[group]), order[group])):
+    split_by_group: dict[int, Split] = {}
+    for group in sorted(members, key=lambda group: (-len(members[group]), random_ranks[group])):
         strata = Counter(map(_stratum, members[group]))
-        best = chosen[group] = max(sizes, key=partial(preference, strata))
-        free[best] -= strata.total()
+        split = split_by_group[group] = max(sizes, key=partial(rank_split, strata))
+        total_deficits[split] -= strata.total()
         for stratum, number in strata.items():
-            deficits[best][stratum] -= number
-    return [chosen[group] for group in groups]
+            deficits[split][stratum] -= number
+    return [split_by_group[group] for group in groups]

@@ -17,40 +17,40 @@ from climassay.errors import InputError
 from climassay.evaluation import Prediction, Prepared, Setting, TaskPrompts, ask_mcq
 from climassay.generation.draft import Decision, Draft, Subject, apply_where, has_term, is_blank, mask_term
 from climassay.generation.screening.check import right_answer
-from climassay.generation.screening.option_checks import N_OPTIONS
 from climassay.models.contract import Completion, GenerationRequest, Generator, OptionScorer, Sampling
 from climassay.prompts import Profile, load_prompt, profile_of
 from climassay.questions import GAP, Question
+from climassay.questions.types.multiple_choice import N_OPTIONS
 
 REASON = "self-inconsistency"
 SECOND_ANSWER = "second right answer"
-"""Reason if another option is nearly as probable as the marked one."""
+"""Reason for rejection if another option is also right, or nearly as probable as the marked one."""
 
 
 @dataclass(frozen=True)
 class SelfConsistency:
-    """Check that a model answers multiple-choice drafts as marked, in several orders of the options.
+    """Check that a model chooses the marked option of multiple-choice drafts, in several orders of the options.
 
-    With four orders every option appears at every position once, so a model that always answers *b* is right in a
-    quarter of them.
+    With four orders every option appears once at every position. A model that always answers *b* is then right in only
+    a quarter of them.
 
     Raises:
         InputError: ``orders``, ``min_agreement`` or ``margin`` is out of range.
     """
 
     model: Generator
-    """Model that answers; its option letters are scored if it gives log-probabilities, else it writes a letter."""
+    """Model that answers the questions: by the probabilities of the option letters if it gives them, else in text."""
     orders: int = N_OPTIONS
     """Number of option orders per question; the first four are rotations."""
     min_agreement: float = 1.0
-    """Minimum share of orders answered as marked, in (0, 1]."""
+    """Minimum proportion of orders in which the model must choose the marked option, in (0, 1]."""
     margin: float = 0.0
-    """Minimum difference between the mean probability of the marked option and the next one, for models that give
-    log-probabilities; 0 disables it. A small difference means that a second option is nearly as good."""
+    """Minimum difference between the mean probabilities of the marked option and the next one, for models that give
+    log-probabilities; 0 for no minimum. A smaller difference means that a second option is nearly as good."""
     prompts: TaskPrompts | None = None
-    """Templates of the evaluation; the built-in templates by default."""
+    """Prompt templates of evaluations; the built-in templates by default."""
     seed: int = 0
-    """Seed of the orders after the rotations."""
+    """Seed of the random orders that follow the rotations."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 1:
@@ -61,30 +61,30 @@ class SelfConsistency:
             raise InputError(f"The required share of orders must be above 0 and at most 1, not {self.min_agreement}.")
 
     def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
-        """Return the drafts, each usable multiple-choice draft with a further decision.
+        """Add a decision to each usable multiple-choice draft, and return all drafts.
 
-        The decision's score is the share of orders answered as marked. If a call failed, the draft is undecided unless
-        the other orders already decide. Other drafts are unchanged.
+        The score of the decision is the proportion of orders in which the model chose the marked option. If calls
+        failed and the remaining orders do not suffice to decide, the draft is undecided.
 
         Args:
-            drafts: Drafts of any kind.
+            drafts: Drafts of any kind; those that cannot be checked are unchanged.
             on_progress: Called with the number of new answers.
         """
-        answerable = {}
+        answerable_drafts = {}
         for index, draft in enumerate(drafts):
             wording = draft.wording
             is_marked = wording.correct is not None and 0 <= wording.correct < len(wording.options)
             if draft.usable and draft.type.has_options and is_marked and len(wording.options) >= 2:
-                answerable[index] = draft
+                answerable_drafts[index] = draft
         predictions: dict[int, list[Prediction]] = defaultdict(list)
         # Questions are identified by index, since ids of drafts may be repeated.
         questions = [
             Question(str(index), draft.kind, *draft.content[:2], draft.level, *draft.content[2:])
-            for index, draft in answerable.items()
+            for index, draft in answerable_drafts.items()
         ]
 
         def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
-            contexts = [answerable[int(question.id)].passages for question in questions]
+            contexts = [answerable_drafts[int(question.id)].passages for question in questions]
             return [
                 Prepared(tuple(passage.text for passage in passages), tuple(passage.id for passage in passages))
                 for passages in contexts
@@ -103,51 +103,53 @@ class SelfConsistency:
             ):
                 predictions[int(prediction.question)].append(prediction)
         return [
-            draft.with_decisions(self._decision(predictions[index])) if index in answerable else draft
+            draft.with_decisions(self._decide(predictions[index])) if index in answerable_drafts else draft
             for index, draft in enumerate(drafts)
         ]
 
-    def _decision(self, predictions: Sequence[Prediction]) -> Decision:
-        total = len(predictions)
+    def _decide(self, predictions: Sequence[Prediction]) -> Decision:
+        n_orders = len(predictions)
         n_correct = sum(prediction.correct for prediction in predictions)
-        failures = [prediction.error for prediction in predictions if prediction.error is not None]
-        by = self.model.name
-        if n_correct + len(failures) < self.min_agreement * total - 1e-9:
-            detail = f"It chose the marked option in {n_correct} of {total} option orders."
-            return Decision("consistency", by, False, REASON, detail, n_correct / total)
-        if n_correct < self.min_agreement * total - 1e-9:
-            detail = f"{len(failures)} of {total} requests failed, the first one because: {failures[0]}"
-            return Decision("consistency", by, None, "failed call", detail)
-        lead = _lead_of_marked_option(predictions)
-        if self.margin and lead is not None and lead < self.margin:
-            detail = f"The marked option leads the next one only by a probability of {lead:.2f}."
-            return Decision("consistency", by, False, SECOND_ANSWER, detail, lead)
-        return Decision("consistency", by, True, score=n_correct / total)
+        errors = [prediction.error for prediction in predictions if prediction.error is not None]
+        if n_correct + len(errors) < self.min_agreement * n_orders - 1e-9:
+            detail = f"It chose the marked option in {n_correct} of {n_orders} option orders."
+            return Decision("consistency", self.model.name, False, REASON, detail, n_correct / n_orders)
+        if n_correct < self.min_agreement * n_orders - 1e-9:
+            detail = f"{len(errors)} of {n_orders} requests failed, the first one because: {errors[0]}"
+            return Decision("consistency", self.model.name, None, "failed call", detail)
+        margin = _probability_margin(predictions)
+        if self.margin and margin is not None and margin < self.margin:
+            detail = f"The marked option leads the next one only by a probability of {margin:.2f}."
+            return Decision("consistency", self.model.name, False, SECOND_ANSWER, detail, margin)
+        return Decision("consistency", self.model.name, True, score=n_correct / n_orders)
 
 
-def _lead_of_marked_option(predictions: Sequence[Prediction]) -> float | None:
-    """Return the mean P(marked option) minus the highest mean of the other options; None without probabilities."""
-    scored = [prediction for prediction in predictions if prediction.logprobs and prediction.error is None]
-    if not scored:
+def _probability_margin(predictions: Sequence[Prediction]) -> float | None:
+    """Return the mean probability of the marked option minus the highest mean probability of another option.
+
+    None if no prediction has probabilities.
+    """
+    scored_predictions = [prediction for prediction in predictions if prediction.logprobs and prediction.error is None]
+    if not scored_predictions:
         return None
     means: dict[int, float] = defaultdict(float)
-    for prediction in scored:
+    for prediction in scored_predictions:
         probabilities = np.exp(np.array(prediction.logprobs) - np.logaddexp.reduce(prediction.logprobs))
         for option, probability in zip(prediction.order, probabilities, strict=True):
-            means[option] += float(probability) / len(scored)
-    marked = scored[0].order[scored[0].correct_position]
-    return means.pop(marked) - max(means.values())
+            means[option] += float(probability) / len(scored_predictions)
+    marked_option = scored_predictions[0].order[scored_predictions[0].correct_position]
+    return means.pop(marked_option) - max(means.values())
 
 
-REPLACED = ("off topic", "unsupported answer")
-"""Checks by words and cosines, which are left out if a model verifies the drafts."""
+REPLACED_CHECKS = ("off topic", "unsupported answer")
+"""Names of checks by words and embeddings that are skipped if a model verifies the drafts."""
 FLAWS = {
     "none": "",
     "gives the answer away": "answer given away",
     "hard to read": "hard to read",
     "not about the subject": "not about the subject",
 }
-"""Reason for each flaw of the wording that a model may name."""
+"""Reason for rejection by the flaw of the wording that a model names; empty for no flaw."""
 VERDICTS = ("right", "wrong", "not in the passages", "beside the question")
 LETTERS = "abcd"
 _REASONS = {"wrong": "wrong answer", "not in the passages": "not in the passages"}
@@ -155,7 +157,7 @@ _MAX_TEXT_LENGTH = 2000
 
 
 class Verification:
-    """Check by a strong model that drafts of all kinds are correct and clear; see the prompt ``verify``."""
+    """Check by a strong model, using the prompt ``verify``, that drafts of all kinds are correct and clear."""
 
     def __init__(
         self,
@@ -166,10 +168,10 @@ class Verification:
         max_tokens: int = 400,
         seed: int = 0,
     ) -> None:
-        """Load the prompt.
+        """Load the prompt template ``verify``.
 
         Raises:
-            InputError: The prompt is invalid.
+            InputError: The template is invalid.
         """
         self.name = model.name
         self._model = model
@@ -178,10 +180,10 @@ class Verification:
         self._sampling = Sampling(max_tokens, 0.0, seed=seed)
 
     def check(self, drafts: Sequence[Draft], on_progress: Callable[[int], None] | None = None) -> list[Draft]:
-        """Return the drafts, each complete draft with a rejection for every fault or with an acceptance.
+        """Add to each complete draft a rejection for every fault, or one acceptance, and return all drafts.
 
-        Drafts without an answer or term, rejected drafts, and drafts that were verified before are unchanged. If the
-        call failed, the draft is undecided.
+        If the call failed, the draft is undecided. Rejected drafts, drafts without an answer or term, and drafts that
+        were verified before are unchanged.
 
         Args:
             drafts: Drafts of any kind.
@@ -189,15 +191,15 @@ class Verification:
         """
         on_result = None if on_progress is None else (lambda _index, _answer: on_progress(1))
 
-        def verified(complete: Sequence[Draft]) -> list[Draft]:
-            answers = self._model.generate([self.request(draft) for draft in complete], on_result=on_result)
-            pairs = zip(complete, answers, strict=True)
-            return [draft.with_decisions(*self._decisions(draft, answer)) for draft, answer in pairs]
+        def verify(complete_drafts: Sequence[Draft]) -> list[Draft]:
+            answers = self._model.generate([self.request(draft) for draft in complete_drafts], on_result=on_result)
+            pairs = zip(complete_drafts, answers, strict=True)
+            return [draft.with_decisions(*self._decide(draft, answer)) for draft, answer in pairs]
 
-        return apply_where(_is_complete, verified, drafts)
+        return apply_where(_is_complete, verify, drafts)
 
     def request(self, draft: Draft) -> GenerationRequest:
-        """Return the request to verify a complete draft."""
+        """Build the request to verify a complete draft."""
         wording, question = draft.wording, draft.wording.question
         if draft.type.has_gap:
             question = mask_term(question, wording.answer).replace(GAP, "____")
@@ -215,7 +217,7 @@ class Verification:
         )
         return GenerationRequest(rendered.messages, self._sampling, _answer_schema(draft), rendered.assistant_prefix)
 
-    def _decisions(self, draft: Draft, answer: Completion) -> list[Decision]:
+    def _decide(self, draft: Draft, answer: Completion) -> list[Decision]:
         fields: Mapping[str, Any] = {}
         error = answer.error
         if error is None:
@@ -246,16 +248,16 @@ def answer_check(
     subject: Subject | None = None,
     seed: int = 0,
 ) -> SelfConsistency | Verification:
-    """Return the check for a model: :class:`SelfConsistency` for a small model, else :class:`Verification`.
+    """Return the check that suits a model: :class:`SelfConsistency` for small models, else :class:`Verification`.
 
     Args:
-        model: Model that answers the drafts.
-        profile: Profile of the model, which says if it is scored by option probabilities.
-        orders: Number of option orders.
-        min_agreement: Minimum share of orders answered as marked.
-        margin: Minimum lead of the marked option.
+        model: Model that answers the questions of the drafts.
+        profile: Profile of the model; with ``scored`` the model counts as small. By default the model's own profile.
+        orders: See :class:`SelfConsistency`.
+        min_agreement: See :class:`SelfConsistency`.
+        margin: See :class:`SelfConsistency`.
         prompts: Folder of the user's own prompts.
-        subject: Science of the questions.
+        subject: Field and audience of the questions.
         seed: Seed of the option orders and of sampling.
 
     Raises:
@@ -271,13 +273,14 @@ def answer_check(
 
 
 def _is_complete(draft: Draft) -> bool:
-    if not draft.usable or not draft.wording.answer or any(d.step == "consistency" for d in draft.decisions):
+    is_verified = any(decision.step == "consistency" for decision in draft.decisions)
+    if not draft.usable or not draft.wording.answer or is_verified:
         return False
-    marked = draft.wording.correct
     if draft.type.has_gap:
         return has_term(draft.wording.question, draft.wording.answer)
+    marked_index = draft.wording.correct
     return not draft.type.has_options or (
-        marked is not None and 0 <= marked < len(draft.wording.options) <= len(LETTERS)
+        marked_index is not None and 0 <= marked_index < len(draft.wording.options) <= len(LETTERS)
     )
 
 
@@ -302,11 +305,11 @@ def _answer_schema(draft: Draft) -> dict[str, Any]:
 
 
 def _find_faults(draft: Draft, fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return a sentence on each fault that a model's answer names, by reason, the gravest first."""
+    """Return the faults in a model's verification: a sentence for each reason, the gravest first."""
     results = {}
-    answer, marked = fields["answer"], draft.wording.correct
+    answer = fields["answer"]
     if draft.type.has_options:
-        marked_letter = LETTERS[marked or 0]
+        marked_letter = LETTERS[draft.wording.correct or 0]
         alternatives = [letter for letter in fields["also_right"] if letter not in (answer, marked_letter)]
         if answer != marked_letter:
             results[REASON] = f"It chose {answer} instead of {marked_letter}."

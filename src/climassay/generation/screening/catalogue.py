@@ -9,7 +9,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, apply_where
 from climassay.generation.screening.check import CHECKS, Check, check
 from climassay.generation.screening.question_checks import language_check
-from climassay.generation.screening.support_checks import MODEL_CHECKS, not_entailed, off_topic
+from climassay.generation.screening.support_checks import MODEL_CHECKS, check_entailment, check_topic
 from climassay.metrics import Entailment
 from climassay.models.contract import Encoder
 from climassay.questions import KINDS, TYPES, Kind
@@ -25,7 +25,7 @@ for _kind, _type in TYPES.items():
 
 
 def check_names() -> tuple[str, ...]:
-    """Return the names of all checks, those that need a model last."""
+    """Return the names of all checks; those that need a model come last."""
     return (*CHECKS, *MODEL_CHECKS)
 
 
@@ -38,29 +38,29 @@ def screen(
     encoder: Encoder | None = None,
     entailment: Entailment | None = None,
 ) -> list[Draft]:
-    """Add the decisions of checks to drafts; no draft is removed.
+    """Run checks on drafts, and add their decisions; no draft is removed.
 
-    Each check that finds its fault adds a rejection with its name as ``by`` and ``reason``. If none does, ``screen``
-    adds an acceptance.
+    Each check that finds its fault adds a rejection with its name as ``by`` and ``reason``. If no check finds a fault,
+    an acceptance is added.
 
     Args:
-        drafts: Drafts; those without a wording are unchanged.
-        without: Names of checks to leave out.
-        only: Names of the checks to run; None runs all.
+        drafts: Drafts to check; those without a wording are unchanged.
+        without: Names of checks to skip.
+        only: Names of the checks to run; None runs all. Checks without their model are then skipped.
         language: Required language of the questions, a code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`.
-        encoder: Encoder of the check ``off topic``, which needs one.
-        entailment: Scorer of the check ``not entailed``, which needs one (:func:`climassay.metrics.load_entailment`).
+        encoder: Encoder for the check ``off topic``.
+        entailment: Scorer for the check ``not entailed`` (:func:`climassay.metrics.load_entailment`).
 
     Returns:
         All drafts in the same order.
 
     Raises:
-        InputError: There is no such check, or a check of ``only`` lacks its model.
+        InputError: There is no such check, or a check in ``only`` lacks its model.
     """
     all_names = check_names()
-    unknown = [name for name in (*without, *(only or ())) if name not in all_names]
-    if unknown:
-        raise InputError(f"There is no check called {unknown[0]!r}: there are {', '.join(all_names)}.")
+    unknown_names = [name for name in (*without, *(only or ())) if name not in all_names]
+    if unknown_names:
+        raise InputError(f"There is no check called {unknown_names[0]!r}: there are {', '.join(all_names)}.")
     names = {name for name in (all_names if only is None else only) if name not in without}
     for name, model, words in (
         ("off topic", encoder, "an encoder"),
@@ -74,34 +74,36 @@ def screen(
         if name in names
     ]
 
-    def examined(written: Sequence[Draft]) -> list[Draft]:
-        by_draft = [
+    def run_checks(written_drafts: Sequence[Draft]) -> list[Draft]:
+        decisions_by_draft = [
             [
                 Decision("screen", check.name, False, check.name, detail)
                 for check in checks
                 if (detail := check.fault(draft))
             ]
-            for draft in written
+            for draft in written_drafts
         ]
         if encoder is not None and "off topic" in names:
-            for decisions, decision in zip(by_draft, off_topic(written, encoder), strict=True):
+            for decisions, decision in zip(decisions_by_draft, check_topic(written_drafts, encoder), strict=True):
                 decisions += [decision] if decision is not None else []
         if entailment is not None and "not entailed" in names:
-            for decisions, decision in zip(by_draft, not_entailed(written, entailment), strict=True):
+            for decisions, decision in zip(
+                decisions_by_draft, check_entailment(written_drafts, entailment), strict=True
+            ):
                 decisions += [decision] if decision is not None else []
-        passed = Decision("screen", "screen", True)
+        acceptance = Decision("screen", "screen", True)
         return [
             draft.with_decisions(
-                *decisions, *([] if any(decision.accepted is False for decision in decisions) else [passed])
+                *decisions, *([] if any(decision.accepted is False for decision in decisions) else [acceptance])
             )
-            for draft, decisions in zip(written, by_draft, strict=True)
+            for draft, decisions in zip(written_drafts, decisions_by_draft, strict=True)
         ]
 
-    return apply_where(lambda draft: draft.written, examined, drafts)
+    return apply_where(lambda draft: draft.written, run_checks, drafts)
 
 
 STEPS = ("screen", "consistency", "deduplicate")
-"""Steps whose rejections count as screening."""
+"""Pipeline steps whose rejections are counted by :func:`check_counts`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,71 +112,74 @@ class CheckCount:
 
     reason: str
     kind: Kind | None
-    """Kind; None for all kinds together."""
+    """Kind of the counted drafts; None for all kinds together."""
     first: int
-    """Number of drafts with this fault as the first; these add up to the number of rejected drafts."""
+    """Number of drafts whose first fault this is; the sum over all reasons is the number of rejected drafts."""
     total: int
-    """Number of drafts with this fault, with or without others."""
+    """Number of drafts with this fault, alone or among others."""
     share: Estimate
-    """``total`` as a share of the written drafts of the kind, with Wilson's 95% interval."""
+    """``total`` as a proportion of the written drafts of the kind, with Wilson's 95% interval."""
 
 
 def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
-    """Return counts by reason, the most frequent first, for all kinds together and for each kind."""
-    reasons_by_draft = [(draft.kind, _reasons(draft)) for draft in drafts if draft.written]
-    kinds: list[Kind | None] = [None, *_kinds(drafts)]
+    """Count the reasons for rejection, for all kinds together and for each kind; the most frequent reason first."""
+    reasons_by_draft = [(draft.kind, _list_reasons(draft)) for draft in drafts if draft.written]
+    kinds: list[Kind | None] = [None, *_list_kinds(drafts)]
     frequencies = Counter(reason for _, reasons in reasons_by_draft for reason in reasons)
     counts = []
     for reason, _ in sorted(frequencies.items(), key=lambda item: (-item[1], item[0])):
         for kind in kinds:
-            of_kind = [reasons for draft_kind, reasons in reasons_by_draft if kind in (None, draft_kind)]
-            total = sum(reason in reasons for reasons in of_kind)
-            first = sum(reasons[:1] == [reason] for reasons in of_kind)
-            counts.append(CheckCount(reason, kind, first, total, proportion(total, len(of_kind))))
+            kind_reasons = [reasons for draft_kind, reasons in reasons_by_draft if kind in (None, draft_kind)]
+            n_total = sum(reason in reasons for reasons in kind_reasons)
+            n_first = sum(reasons[:1] == [reason] for reasons in kind_reasons)
+            counts.append(CheckCount(reason, kind, n_first, n_total, proportion(n_total, len(kind_reasons))))
     return tuple(counts)
 
 
 def screening_table(drafts: Sequence[Draft]) -> Table:
     """Return the counts of :func:`check_counts` as a table with one row per reason."""
-    written = [draft for draft in drafts if draft.written]
-    kinds = _kinds(drafts)
+    written_drafts = [draft for draft in drafts if draft.written]
+    kinds = _list_kinds(drafts)
     counts = {(count.reason, count.kind): count for count in check_counts(drafts)}
     rows = []
     for reason in dict.fromkeys(reason for reason, _ in counts):
         total, kind_counts = counts[reason, None], [counts[reason, kind] for kind in kinds]
-        by_kind = [f"{count.first} / {count.total}" if count.total else "-" for count in kind_counts]
-        rows.append((reason, *by_kind, str(total.first), str(total.total), format_share(total.share)))
-    if written:
-        rejected = [draft for draft in written if _reasons(draft)]
-        by_kind = [
-            f"{sum(draft.kind == kind for draft in rejected)} of {sum(draft.kind == kind for draft in written)}"
+        kind_cells = [f"{count.first} / {count.total}" if count.total else "-" for count in kind_counts]
+        rows.append((reason, *kind_cells, str(total.first), str(total.total), format_proportion(total.share)))
+    if written_drafts:
+        rejected_drafts = [draft for draft in written_drafts if _list_reasons(draft)]
+        kind_cells = [
+            f"{sum(draft.kind == kind for draft in rejected_drafts)} of "
+            f"{sum(draft.kind == kind for draft in written_drafts)}"
             for kind in kinds
         ]
-        number = str(len(rejected))
-        rows.append(("any fault", *by_kind, number, number, format_share(proportion(len(rejected), len(written)))))
+        n_rejected = len(rejected_drafts)
+        cell = format_proportion(proportion(n_rejected, len(written_drafts)))
+        rows.append(("any fault", *kind_cells, str(n_rejected), str(n_rejected), cell))
     note = "First: drafts with this fault as the first. Any: drafts with this fault; by kind as first / any."
-    note += " Shares with 95% intervals (Wilson). No draft is removed."
-    if failed := len(drafts) - len(written):
-        note += f" Never written and left out: {counted(failed, 'draft')}."
-    undecided = sum(
-        any(decision.step in STEPS and decision.accepted is None for decision in draft.decisions) for draft in written
+    note += " Proportions with 95% intervals (Wilson). No draft is removed."
+    if n_failed := len(drafts) - len(written_drafts):
+        note += f" Never written and not counted: {counted(n_failed, 'draft')}."
+    n_undecided = sum(
+        any(decision.step in STEPS and decision.accepted is None for decision in draft.decisions)
+        for draft in written_drafts
     )
-    if undecided:
-        note += f" Not checked completely because a call failed: {counted(undecided, 'draft')}."
+    if n_undecided:
+        note += f" Not checked completely because a call failed: {counted(n_undecided, 'draft')}."
     headings = ("fault", *kinds, "first", "any", "share of drafts")
     strong = [len(rows) - 1] if rows else ()
-    return Table.of(f"Screening of {counted(len(written), 'draft')}", headings, rows, note=note, strong=strong)
+    return Table.of(f"Screening of {counted(len(written_drafts), 'draft')}", headings, rows, note=note, strong=strong)
 
 
-def format_share(estimate: Estimate) -> str:
-    """Return a share in percent with its interval."""
+def format_proportion(estimate: Estimate) -> str:
+    """Format a proportion in percent with its interval."""
     return f"{estimate.value:.1%} ({estimate.interval.low:.1%} to {estimate.interval.high:.1%})"
 
 
-def _kinds(drafts: Sequence[Draft]) -> list[Kind]:
+def _list_kinds(drafts: Sequence[Draft]) -> list[Kind]:
     return [kind for kind in KINDS if any(draft.kind == kind for draft in drafts if draft.written)]
 
 
-def _reasons(draft: Draft) -> list[str]:
+def _list_reasons(draft: Draft) -> list[str]:
     rejections = (decision for decision in draft.decisions if decision.step in STEPS and decision.accepted is False)
     return list(dict.fromkeys(decision.reason or decision.by for decision in rejections))

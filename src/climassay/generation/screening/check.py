@@ -10,35 +10,35 @@ from climassay.registry import Registry
 
 
 def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]:
-    """Return the kinds of questions whose type meets a condition."""
+    """Return the kinds whose question type meets a condition."""
     return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
 
 
 QUESTION_KINDS = kinds_where(lambda question_type: not question_type.is_statement)
-"""Kinds that ask a question."""
+"""Kinds whose text is a question rather than a statement."""
 CHOICE_KINDS = kinds_where(lambda question_type: question_type.has_options and not question_type.fixed_options)
-"""Kinds whose questions have options of their own."""
+"""Kinds in which each question has its own options."""
 GAP_KINDS = kinds_where(lambda question_type: question_type.has_gap)
-"""Kinds of statements with a masked term."""
+"""Kinds whose text is a statement with a masked term."""
 
 CheckFunction = Callable[[Draft], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named fault of drafts, and the function that detects it."""
+    """A fault that drafts can have, and the function that detects it."""
 
     name: str
-    """Name of the fault; ``by`` and ``reason`` of the check's decisions."""
+    """Name of the fault, which is both ``by`` and ``reason`` in the check's decisions."""
     kinds: tuple[Kind, ...]
     """Kinds of questions that can have the fault."""
     description: str
     """Description of the fault in one sentence."""
     examine: CheckFunction
-    """Function that returns one sentence on the fault in a written draft of these kinds, or None."""
+    """Function that describes the fault of a draft in one sentence, or returns None; called only for ``kinds``."""
 
     def fault(self, draft: Draft) -> str | None:
-        """Return one sentence on the fault in a draft, or None; None also for a draft of another kind."""
+        """Describe the fault of a draft in one sentence; None if it has no such fault or is of another kind."""
         return self.examine(draft) if draft.kind in self.kinds else None
 
 
@@ -49,11 +49,11 @@ CHECKS: Registry[Check] = Registry(
     "climassay.checks",
     tuple(f"climassay.generation.screening.{name}" for name in _MODULES),
 )
-"""Registry of all checks that need no model, in the order of the catalogue."""
+"""Registry of all checks that need no model, in the order in which they are run and listed."""
 
 
 def check(name: str, kinds: Sequence[Kind], description: str) -> Callable[[CheckFunction], CheckFunction]:
-    """Register a function as a check; see :class:`Check` for its argument and result.
+    """Return a decorator that registers a function as a check; see :attr:`Check.examine` for its signature.
 
     Example:
         >>> @check("shouting", ["mcq", "freeform"], "The question is in capital letters.")
@@ -69,7 +69,7 @@ def check(name: str, kinds: Sequence[Kind], description: str) -> Callable[[Check
 
 
 def right_answer(draft: Draft) -> str:
-    """Return the text of the marked option, or the answer if there is none."""
+    """Return the text of the marked option; if no option is marked, the answer."""
     wording = draft.wording
     if wording.correct is not None and 0 <= wording.correct < len(wording.options):
         return wording.options[wording.correct]
@@ -80,7 +80,7 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text that are separated by white space."""
+    """Return the distinct words of a text, split at white space."""
     return frozenset(text.split())
 
 
@@ -106,18 +106,18 @@ FUNCTION_WORDS = word_set(
     within without would yet you your
     """
 )
-"""English words without subject matter."""
+"""English function words, which do not count as content words."""
 
 
 def words(text: str) -> list[str]:
-    """Return the words and numbers of a text in lower case, in order; ``3.5`` gives two."""
+    """Return the words and integers of a text in lower case, in order; ``3.5`` gives ``3`` and ``5``."""
     return [match.lower() for match in _WORD.findall(text)]
 
 
 def stem(word: str) -> str:
-    """Return a word without its English suffix, so that *warming* and *warmed* have the same stem.
+    """Return the stem of an English word; for example, *warming* and *warmed* have the same stem.
 
-    At least four letters remain; words with digits are unchanged.
+    A suffix is removed only if at least four letters remain. Words with digits are unchanged.
     """
     if any(letter.isdigit() for letter in word):
         return word
@@ -128,7 +128,7 @@ def stem(word: str) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the stems of a text's words without function words and numbers, in order."""
+    """Return the stems of a text's words in order, excluding function words, numbers and single letters."""
     return [
         stem(word) for word in words(text) if word not in FUNCTION_WORDS and not word[0].isdigit() and len(word) > 1
     ]

@@ -28,20 +28,19 @@ _INITIAL_CAPACITY = 256
 
 
 class DuplicateFinder:
-    """Finds the first earlier draft that a draft repeats.
+    """Finds, for each new draft, the first earlier draft that it repeats.
 
-    The first of two duplicates is kept, and the same drafts in the same order give the same results in every process.
-    Options are not compared, so their order and the distractors do not matter. Drafts with different numbers or of
-    different kinds are never duplicates.
+    Questions and correct answers are compared, but not the other options or their order. Drafts with different numbers
+    or of different kinds are never duplicates. Results depend only on the drafts and their order.
     """
 
     def __init__(self, encoder: Encoder | None = None, *, jaccard: float = 0.8, cosine: float = 0.92) -> None:
         """Create an empty finder.
 
         Args:
-            encoder: Encoder that also finds paraphrases; a new vector is compared with all stored vectors.
-            jaccard: Minimum Jaccard similarity of duplicates' word pairs, in (0, 1].
-            cosine: Minimum cosine of duplicates' vectors.
+            encoder: Encoder for finding paraphrases; None compares only words.
+            jaccard: Minimum Jaccard similarity of the word pairs of two duplicates, in (0, 1].
+            cosine: Minimum cosine similarity of the embeddings of two duplicates.
 
         Raises:
             InputError: A threshold is out of range.
@@ -65,17 +64,17 @@ class DuplicateFinder:
         """Store a draft unless it repeats a stored one.
 
         Returns:
-            Id of the earlier draft; None if there is none and the draft was stored.
+            Id of the stored draft that it repeats; None if there is none, so that the draft was stored.
         """
         vector = None if self._encoder is None else self._encoder.encode([_question_and_answer(draft)])[0]
-        ordered, numbers = _ordered_shingles(draft), _kind_and_numbers(draft)
-        duplicate = self._find_by_words(ordered, numbers)
-        if duplicate is None and vector is not None and self._ids:
-            similar = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
-            duplicate = next((index for index in similar if self._kind_and_numbers[index] == numbers), None)
-        if duplicate is not None:
-            return self._ids[duplicate]
-        self._store(draft, ordered, vector)
+        shingles, numbers = _ordered_shingles(draft), _kind_and_numbers(draft)
+        index = self._find_by_words(shingles, numbers)
+        if index is None and vector is not None and self._ids:
+            similar_indices = map(int, np.flatnonzero(self._vectors[: len(self._ids)] @ vector >= self._cosine))
+            index = next((index for index in similar_indices if self._kind_and_numbers[index] == numbers), None)
+        if index is not None:
+            return self._ids[index]
+        self._store(draft, shingles, vector)
         return None
 
     def refill(self, drafts: Iterable[Draft]) -> None:
@@ -87,36 +86,36 @@ class DuplicateFinder:
         for index, draft in enumerate(drafts):
             self._store(draft, _ordered_shingles(draft), None if vectors is None else vectors[index])
 
-    def _indexed_prefix(self, ordered: Sequence[int]) -> Sequence[int]:
+    def _indexed_prefix(self, shingles: Sequence[int]) -> Sequence[int]:
         # 1e-9 compensates the rounding of products such as 0.8 * 5.
-        return ordered[: len(ordered) - math.ceil(self._jaccard * len(ordered) - 1e-9) + 1]
+        return shingles[: len(shingles) - math.ceil(self._jaccard * len(shingles) - 1e-9) + 1]
 
-    def _find_by_words(self, ordered: Sequence[int], numbers: tuple[str, ...]) -> int | None:
-        """Return the index of the first stored draft with similar words, or None."""
-        candidates = {index for shingle in self._indexed_prefix(ordered) for index in self._index.get(shingle, ())}
-        shingles = np.sort(np.array(ordered, dtype=np.uint64))
+    def _find_by_words(self, shingles: Sequence[int], numbers: tuple[str, ...]) -> int | None:
+        """Return the index of the first stored draft with similar words; None if there is none."""
+        candidates = {index for shingle in self._indexed_prefix(shingles) for index in self._index.get(shingle, ())}
+        sorted_shingles = np.sort(np.array(shingles, dtype=np.uint64))
         for index in sorted(candidates):
-            other = self._shingles[index]
-            shorter, longer = sorted((len(shingles), len(other)))
-            if shorter < self._jaccard * longer - 1e-9 or self._kind_and_numbers[index] != numbers:
+            candidate_shingles = self._shingles[index]
+            min_length, max_length = sorted((len(shingles), len(candidate_shingles)))
+            if min_length < self._jaccard * max_length - 1e-9 or self._kind_and_numbers[index] != numbers:
                 continue
-            n_shared = len(np.intersect1d(shingles, other, assume_unique=True))
-            if n_shared >= self._jaccard * (len(shingles) + len(other) - n_shared) - 1e-9:
+            n_shared = len(np.intersect1d(sorted_shingles, candidate_shingles, assume_unique=True))
+            if n_shared >= self._jaccard * (len(shingles) + len(candidate_shingles) - n_shared) - 1e-9:
                 return index
         return None
 
-    def _store(self, draft: Draft, ordered: Sequence[int], vector: NDArray[np.float32] | None) -> None:
+    def _store(self, draft: Draft, shingles: Sequence[int], vector: NDArray[np.float32] | None) -> None:
         index = len(self._ids)
         self._ids.append(draft.id)
-        self._shingles.append(np.sort(np.array(ordered, dtype=np.uint64)))
+        self._shingles.append(np.sort(np.array(shingles, dtype=np.uint64)))
         self._kind_and_numbers.append(_kind_and_numbers(draft))
-        for shingle in self._indexed_prefix(ordered):
+        for shingle in self._indexed_prefix(shingles):
             self._index.setdefault(shingle, []).append(index)
         if vector is not None:
             if index >= len(self._vectors):
-                grown = np.zeros((max(_INITIAL_CAPACITY, 2 * index), len(vector)), dtype=np.float32)
-                grown[:index] = self._vectors[:index].reshape(index, len(vector))
-                self._vectors = grown
+                vectors = np.zeros((max(_INITIAL_CAPACITY, 2 * index), len(vector)), dtype=np.float32)
+                vectors[:index] = self._vectors[:index].reshape(index, len(vector))
+                self._vectors = vectors
             self._vectors[index] = vector
 
 
@@ -126,13 +125,12 @@ def _question_and_answer(draft: Draft) -> str:
 
 
 def _ordered_shingles(draft: Draft) -> list[int]:
-    """Return pairs of neighbouring stems as 64-bit hashes, the longest pair first."""
+    """Return the 64-bit hashes of all pairs of adjacent stems in question and answer, the longest pair first."""
     stems = [draft.kind, *map(stem, words(_question_and_answer(draft))), "."]
-    pairs = {f"{first} {second}" for first, second in pairwise(stems)}
-    ordered = sorted(pairs, key=lambda pair: (-len(pair), pair))
-    return [int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "little") for pair in ordered]
+    pairs = sorted({f"{first} {second}" for first, second in pairwise(stems)}, key=lambda pair: (-len(pair), pair))
+    return [int.from_bytes(blake2b(pair.encode(), digest_size=8).digest(), "little") for pair in pairs]
 
 
 def _kind_and_numbers(draft: Draft) -> tuple[str, ...]:
-    """Return the kind and all numbers of question and answer, which are equal for duplicates."""
+    """Return the kind of a draft and the sorted numbers of its question and answer; both are equal for duplicates."""
     return (draft.kind, *sorted(word for word in words(_question_and_answer(draft)) if word[0].isdigit()))

@@ -16,10 +16,10 @@ from climassay.generation.screening.check import (
     words,
 )
 from climassay.grounding.quantities import quantities
+from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.reporting import counted
 
-N_OPTIONS = 4
-_GATHERING = re.compile(
+_COMBINED_OPTION = re.compile(
     r"\b(?:all|none|both|any|either|neither|some)\s+of\s+(?:(?:the\s+)?(?:above|(?:other|given)\s+options|options)\b"
     r"|(?:these|those|them)\W*$)"
     r"|\b(?:both|neither|only|either)\s+\(?[a-d]\)?\s*(?:and|or|nor|&|,)\s*\(?[a-d]\)?(?=\W|$)"
@@ -27,7 +27,7 @@ _GATHERING = re.compile(
     r"|\b(?:not\s+enough|insufficient)\s+information\b|\bcannot\s+be\s+determined\b",
     re.IGNORECASE,
 )
-_NEGATIVE = re.compile(
+_NEGATIVE_OPTION = re.compile(
     r"^\W*(?:not\b(?!\s+(?:only|merely|just|all))|no\b(?!\s*[-.\d]|\s+(?:change|effect|response|trend|difference|net))"
     r"|never\b|cannot\b)"
     r"|^(?:\w+\s+){0,4}(?:does|do|did|is|are|was|were|has|have|can|could|will|would|should|must)(?:\s+not|n['’]t)\b"
@@ -50,7 +50,7 @@ def _describe_option_count_fault(draft: Draft) -> str | None:
 
 
 def _option_words(option: str) -> tuple[str, ...]:
-    """Return the words and numbers of an option without its letter and articles."""
+    """Return the words and numbers of an option, excluding its letter and articles."""
     text = re.sub(r"^\W*[a-dA-D][).:]\s+", "", option).replace("−", "-").replace("–", "-")
     return tuple(re.findall(r"-?\d+(?:\.\d+)?|\w+|%", re.sub(r"\b(?:a|an|the)\b", " ", text.casefold())))
 
@@ -72,7 +72,7 @@ def _describe_overlapping_options(draft: Draft) -> str | None:
     for first, second in combinations(draft.wording.options, 2):
         if _option_words(first) == _option_words(second):
             continue
-        if _same_quantities(first, second):
+        if _have_equal_quantities(first, second):
             return f"“{first}” and “{second}” are the same quantity."
         # The same stems in the same order, ignoring function words.
         if _option_stems(first) == _option_stems(second) != () or _is_extension(first, second):
@@ -82,7 +82,7 @@ def _describe_overlapping_options(draft: Draft) -> str | None:
 
 # Words that make another answer: *likely* and *very likely*, *high confidence* and *very high confidence* exclude each
 # other on their scales.
-_DISTINGUISHING = word_set(
+_DISTINGUISHING_WORDS = word_set(
     "no not never nor neither without less more least most few many much above below before after up down over under"
     " into from in out off on against between within all only each every both either same other again"
     " further as to by very extremely exceptionally virtually highly nearly almost partly fully wholly slightly"
@@ -91,42 +91,44 @@ _DISTINGUISHING = word_set(
 
 
 def _option_stems(option: str) -> tuple[str, ...]:
-    """Return the stems of an option's content words, including numbers, negations and comparisons."""
-    return tuple(stem(word) for word in _option_words(option) if word in _DISTINGUISHING or word not in FUNCTION_WORDS)
+    """Return the stems of an option's content words; numbers, negations and comparisons count as content words."""
+    return tuple(
+        stem(word) for word in _option_words(option) if word in _DISTINGUISHING_WORDS or word not in FUNCTION_WORDS
+    )
 
 
 def _is_extension(first: str, second: str) -> bool:
-    """Return whether one option is the other with words added at its beginning or end that do not change the answer.
+    """Return whether one option extends the other at its beginning or end without giving another answer.
 
-    Added comparisons, negations and numbers change the answer.
+    An extension by comparisons, negations or numbers gives another answer.
     """
     short, long = sorted((_option_words(first), _option_words(second)), key=len)
     if len(short) < 2 or len(short) == len(long) or _NUMBER.fullmatch(short[-1]):
         return False
     if long[: len(short)] == short:
-        added = long[len(short) :]
+        added_words = long[len(short) :]
     elif long[-len(short) :] == short:
-        added = long[: -len(short)]
+        added_words = long[: -len(short)]
     else:
         return False
-    return not any(word in _DISTINGUISHING or word[0].isdigit() or word.startswith("-") for word in added)
+    return not any(word in _DISTINGUISHING_WORDS or word[0].isdigit() or word.startswith("-") for word in added_words)
 
 
-_ROUGHLY = word_set("about around roughly approximately circa some to and between from by at near")
+_APPROXIMATE_WORDS = word_set("about around roughly approximately circa some to and between from by at near")
 
 
-def _same_quantities(first: str, second: str) -> bool:
-    """Return whether two options are the same quantities in different units or notations."""
+def _have_equal_quantities(first: str, second: str) -> bool:
+    """Return whether two options state equal quantities, possibly in different units or notations."""
 
-    def other_words(option: str) -> tuple[str, ...]:
+    def list_other_words(option: str) -> tuple[str, ...]:
         for quantity in quantities(option):
             option = option.replace(quantity.text, " ", 1)
-        return tuple(word for word in _option_words(option) if word not in _ROUGHLY and not word[0].isdigit())
+        return tuple(word for word in _option_words(option) if word not in _APPROXIMATE_WORDS and not word[0].isdigit())
 
     first_quantities, second_quantities = quantities(first), quantities(second)
     if not first_quantities or len(first_quantities) != len(second_quantities):
         return False
-    return other_words(first) == other_words(second) and all(
+    return list_other_words(first) == list_other_words(second) and all(
         left.unit is not None
         and right.unit is not None
         and left.unit.is_kind_of(right.unit)
@@ -137,27 +139,32 @@ def _same_quantities(first: str, second: str) -> bool:
 
 
 @check("gathering option", CHOICE_KINDS, "An option is *all of the above*, *none of the above* or the like.")
-def _describe_gathering_option(draft: Draft) -> str | None:
-    gathering = next((option for option in draft.wording.options if _GATHERING.search(option)), None)
-    return None if gathering is None else f"The option “{gathering}” combines other options or avoids an answer."
+def _describe_combined_option(draft: Draft) -> str | None:
+    combined_option = next((option for option in draft.wording.options if _COMBINED_OPTION.search(option)), None)
+    return (
+        None
+        if combined_option is None
+        else f"The option “{combined_option}” combines other options or avoids an answer."
+    )
 
 
 @check("negative option", CHOICE_KINDS, "An option is phrased negatively, and others are not.")
 def _describe_negative_option(draft: Draft) -> str | None:
-    negative = [option for option in draft.wording.options if _NEGATIVE.search(option)]
-    if not negative or len(negative) == len(draft.wording.options):
+    negative_options = [option for option in draft.wording.options if _NEGATIVE_OPTION.search(option)]
+    if not negative_options or len(negative_options) == len(draft.wording.options):
         return None
-    return f"“{negative[0]}” is phrased negatively."
+    return f"“{negative_options[0]}” is phrased negatively."
 
 
 LENGTH_RATIO = 1.6
-"""Minimum ratio of the correct option's length to the longest distractor's at which the length is a clue."""
+"""Minimum ratio between the lengths of the correct option and all distractors at which the length is a clue."""
 LENGTH_DIFFERENCE = 20
-"""Minimum difference of these lengths in characters at which the length is a clue."""
+"""Minimum difference between these lengths, in characters, at which the length is a clue."""
 MIN_SHARED_WORDS = 2
-"""Minimum number of content words of the stem that give the correct option away, if they are half of its words."""
+"""Minimum number of the question's content words in the correct option that are a clue; they must be at least half of
+the option's words."""
 _ARTICLE = re.compile(r"\b(an?)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$", re.IGNORECASE)
-_VOWEL = re.compile(
+_INITIAL_VOWEL = re.compile(
     r"^\W*(?:(?!u[bcfhjknqrstv][aeiou]|uni|eu|one\b|once\b|UV|US\b)[aeiouAEIOU8]|hour|honest|heir|11\b|18\b)"
 )
 _PLURAL_STEM = re.compile(
@@ -177,11 +184,11 @@ def _describe_length_clue(draft: Draft) -> str | None:
     answer, distractors = right_answer(draft).strip(), [option.strip() for option in _distractors(draft)]
     if draft.wording.correct is None or not distractors:
         return None
-    longest, shortest = max(map(len, distractors)), min(map(len, distractors))
-    if len(answer) >= LENGTH_RATIO * longest and len(answer) - longest >= LENGTH_DIFFERENCE:
-        return f"The correct option has {len(answer)} characters, the longest distractor {longest}."
-    if shortest >= LENGTH_RATIO * len(answer) and shortest - len(answer) >= LENGTH_DIFFERENCE:
-        return f"The correct option has {len(answer)} characters, the shortest distractor {shortest}."
+    max_length, min_length = max(map(len, distractors)), min(map(len, distractors))
+    if len(answer) >= LENGTH_RATIO * max_length and len(answer) - max_length >= LENGTH_DIFFERENCE:
+        return f"The correct option has {len(answer)} characters, the longest distractor {max_length}."
+    if min_length >= LENGTH_RATIO * len(answer) and min_length - len(answer) >= LENGTH_DIFFERENCE:
+        return f"The correct option has {len(answer)} characters, the shortest distractor {min_length}."
     return None
 
 
@@ -192,12 +199,12 @@ def _describe_word_clue(draft: Draft) -> str | None:
     question_words = set(content_words(draft.wording.question))
     answer_words = set(content_words(right_answer(draft)))
     distractors = [set(content_words(option)) for option in _distractors(draft)]
-    revealing = sorted((answer_words & question_words).difference(*distractors))
+    revealing_words = sorted((answer_words & question_words).difference(*distractors))
     if any(len((option_words & question_words) - answer_words) >= MIN_SHARED_WORDS for option_words in distractors):
         # A distractor repeats other words of the stem, for example if the stem names the compared things.
         return None
-    if len(revealing) >= MIN_SHARED_WORDS and 2 * len(revealing) >= len(answer_words):
-        return f"Only the correct option repeats words of the stem: {', '.join(revealing)}."
+    if len(revealing_words) >= MIN_SHARED_WORDS and 2 * len(revealing_words) >= len(answer_words):
+        return f"Only the correct option repeats words of the stem: {', '.join(revealing_words)}."
     return None
 
 
@@ -208,22 +215,24 @@ def _describe_grammar_clue(draft: Draft) -> str | None:
     question, answer, distractors = draft.wording.question, right_answer(draft), _distractors(draft)
     if article := _ARTICLE.search(question):
         needs_vowel = article[1].lower() == "an"
-        fits, *distractors_fit = (
-            (_VOWEL.match(option) is not None) == needs_vowel for option in (answer, *distractors)
+        answer_fits, *distractors_fit = (
+            (_INITIAL_VOWEL.match(option) is not None) == needs_vowel for option in (answer, *distractors)
         )
-        if fits and not any(distractors_fit):
+        if answer_fits and not any(distractors_fit):
             return f"The article “{article[1]}” before the gap fits the correct option alone."
-    for pattern, plural, name in ((_PLURAL_STEM, True, "plural"), (_SINGULAR_STEM, False, "singular")):
-        fits_alone = _is_plural(answer) is plural and all(_is_plural(option) is not plural for option in distractors)
+    for pattern, is_plural, name in ((_PLURAL_STEM, True, "plural"), (_SINGULAR_STEM, False, "singular")):
+        fits_alone = _is_plural(answer) is is_plural and all(
+            _is_plural(option) is not is_plural for option in distractors
+        )
         if pattern.search(question) and fits_alone:
             return f"The stem needs a {name}, and only the correct option is one."
     return None
 
 
 def _is_plural(option: str) -> bool:
-    """Return whether an option of at most five words looks like a plural noun."""
+    """Return whether an option is a short phrase, of at most five words, that ends like a plural noun."""
     option_words = words(option)
     if not option_words or len(option_words) > 5:
         return False
-    last = option_words[-1]
-    return " and " in option or (last.endswith("s") and not last.endswith(("ss", "us", "is", "ics", "ous")))
+    last_word = option_words[-1]
+    return " and " in option or (last_word.endswith("s") and not last_word.endswith(("ss", "us", "is", "ics", "ous")))

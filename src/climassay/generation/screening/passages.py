@@ -11,17 +11,17 @@ from climassay.generation.screening.question_checks import check_language, other
 
 MIN_WORDS = 20
 REFERENCE_SHARE = 0.05
-"""Minimum number of authors with initials, DOIs and page ranges per word in a list of references."""
+"""Minimum number of bibliographic elements (names with initials, DOIs, page ranges) per word in ``references``."""
 FUNCTION_SHARE = 0.14
-"""Minimum share of function words in sentences; English prose has 0.3 to 0.5."""
+"""Minimum proportion of function words in a passage with sentences; English prose has 0.3 to 0.5."""
 NUMBER_SHARE = 0.3
-"""Minimum share of numbers among words and numbers in a table of numbers."""
+"""Minimum proportion of numbers among the words and numbers of a passage of ``numbers``."""
 PROSE_SHARE = 0.2
-"""Minimum share of function words in prose, which is never taken for a table of numbers."""
+"""Proportion of function words from which a passage is prose, so that it is not rejected for its numbers."""
 CAPITAL_SHARE = 0.5
-"""Minimum share of capitals among the letters of a passage in capitals."""
+"""Minimum proportion of capitals among the letters of a passage in ``capitals``."""
 FORMULA_SHARE = 0.6
-"""Minimum share of characters in formulae, or of symbols among the words, in a passage of equations."""
+"""Minimum proportion of characters in formulae, or of symbols among the words, in a passage of ``equations``."""
 
 _INITIALS = r"(?:(?:[A-Z]|Th|Ch|Yu|Sh)\.[-‐–\s]?){1,4}"
 _NAME = r"(?:(?:van|von|de|del|der|den|di|da|le|la|el|al)\s)?[A-ZÀ-ÖØ-ÞŠŽČ][\w’'‐–-]+"
@@ -47,7 +47,7 @@ _FRONT_MATTER = re.compile(
     r"|\backnowledge?ments?\b|\bcorrespond(?:ence|ing author)\b|\bgrant (?:no|number)|\bsupported by\b|\bcite as\b",
     re.IGNORECASE,
 )
-_ACKNOWLEDGING = re.compile(
+_ACKNOWLEDGEMENT = re.compile(
     r"\bthank(?:s|ed)?\b|\bgrateful(?:ly)?\b|\backnowledge|\bfunded by\b|\bfinancial support\b|\bsupported by\b"
     r"|\bgrants?\b|\bfellowships?\b|\bindebted\b|\bgratitude\b|\bappreciation\b|\bcomments on\b|\bcommented\b",
     re.IGNORECASE,
@@ -65,7 +65,7 @@ _FRONT_HEADING = re.compile(
     r"|endnotes|figure (?:captions|legends))\W*$",
     re.IGNORECASE,
 )
-"""Headings of front and back matter."""
+"""Pattern of the headings of front and back matter."""
 _CAPTION = re.compile(
     r"^\W*(?:Supplementary\s+)?(?:(?:Cross-Chapter\s+)?Box\s+)?(?:Figure|Fig\.|Table)\s*[A-Z]*\.?\d[\d.\w]*\s*(?P<mark>[|:])?"
 )
@@ -77,24 +77,24 @@ _CAPTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION_SHARE = 0.025
-"""Minimum number of words about lines, colours and panels per word in a text that begins like a caption."""
+"""Minimum proportion of words about lines, colours and panels in a ``figure legend``."""
 _MAX_CAPTION_WORDS = 150
-"""Maximum number of words of a text beginning with *Figure 3:* that has nothing but the legend."""
+"""Maximum number of words of a passage beginning with *Figure 3:* that is assumed to contain only the legend."""
 _ROLES = re.compile(
     r"\b(?:(?:coordinating\s+)?lead|contributing|drafting|corresponding)\s+authors?\b|\breview\s+editors?\b"
     r"|\bchapter\s+scientists?\b|\bedited\s+by\b|\b(?:eds?|editors?)\b\.?\)?:?|\bshould\s+be\s+cited\b|\bISBN\b",
     re.IGNORECASE,
 )
-_AFFILIATED = re.compile(r"[A-Z][\w.’'-]+\s+\((?:The\s+)?[A-Z][A-Za-z ]+\)")
+_AFFILIATED_PERSON = re.compile(r"[A-Z][\w.’'-]+\s+\((?:The\s+)?[A-Z][A-Za-z ]+\)")
 
 
 def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ()) -> str | None:
-    """Return why no question should be written from a passage.
+    """Return the fault that makes a passage unsuitable for writing questions; None if it is suitable.
 
     Args:
         text: Text of the passage.
         language: Required language; a code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`.
-        headings: Headings of the passage; acknowledgements, contents, references and the like are front matter.
+        headings: Headings of the passage's section. Headings such as *Acknowledgements* show front or back matter.
 
     Returns:
         ``too short``, ``references``, ``contents``, ``index``, ``equations``, ``numbers``, ``capitals``,
@@ -158,7 +158,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
 
 def _is_front_matter(text: str, n_words: int) -> bool:
     n_phrases = len({match.lower() for match in _FRONT_MATTER.findall(text)})
-    n_thanks = len(_ACKNOWLEDGING.findall(text))
-    n_roles, n_people = len(_ROLES.findall(text)), len(_AFFILIATED.findall(text))
+    n_thanks = len(_ACKNOWLEDGEMENT.findall(text))
+    n_roles, n_people = len(_ROLES.findall(text)), len(_AFFILIATED_PERSON.findall(text))
     is_list_of_people = n_roles >= 1 and n_people >= 3 and 4 * n_people >= 0.1 * n_words
     return (n_phrases >= 3 and n_words <= 250) or (n_thanks >= 3 and n_thanks >= 0.02 * n_words) or is_list_of_people

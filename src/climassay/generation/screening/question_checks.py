@@ -11,9 +11,9 @@ from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, 
 from climassay.questions import KINDS
 
 MIN_COPIED_WORDS = 8
-"""Minimum number of consecutive words of a passage in a copied question."""
+"""Minimum number of consecutive words that a copied question shares with a passage."""
 MIN_COPIED_SHARE = 0.9
-"""Minimum share of the copied words among all words of a copied question."""
+"""Minimum proportion of these shared words among all words of a copied question."""
 _GAP = re.compile(r"(?:_{2,}|\.{3}|…|:|<MASK>)")
 _TASK = re.compile(
     r"(?:^|[.;:]\s+|,\s+(?:and\s+)?)(?:briefly\s+|then\s+)?(?:account\s+for|analy[sz]e|argue|assess|calculate|characteri[sz]e"
@@ -22,8 +22,8 @@ _TASK = re.compile(
     r"|predict|propose|quantify|relate|say|show|sketch|specify|state|suggest|summari[sz]e|tell|trace|work\s+out)\b",
     re.IGNORECASE,
 )
-"""A sentence, or a clause after the description of a case, that begins with an imperative verb."""
-_ASKING = re.compile(r"\?[\"'”’)\]]*\s*(?:\([^()]*\)\s*\.?\s*)?$")
+"""Pattern of a sentence, or of a clause after the description of a case, that begins with an imperative verb."""
+_QUESTION_END = re.compile(r"\?[\"'”’)\]]*\s*(?:\([^()]*\)\s*\.?\s*)?$")
 
 
 @check("no answer", KINDS, "Question or answer is empty, or the answer asks back.")
@@ -41,7 +41,7 @@ def _describe_missing_answer(draft: Draft) -> str | None:
 @check("no question mark", QUESTION_KINDS, "Asks nothing: no question mark, no task, no gap, no sentence to complete.")
 def _describe_missing_question(draft: Draft) -> str | None:
     question = draft.wording.question.strip()
-    if _ASKING.search(question):
+    if _QUESTION_END.search(question):
         return None
     if draft.type.has_options and (_GAP.search(question) or not question.endswith((".", "!"))):
         return None  # an unfinished sentence that an option completes
@@ -72,18 +72,18 @@ def _describe_long_answer(draft: Draft) -> str | None:
 
 
 LANGUAGE_LEAD = 2
-"""Minimum number of function words by which another language must exceed the required one."""
+"""Number of function words by which another language must exceed the required language to be recognised."""
 LANGUAGE_SHARE = 0.15
-"""Minimum share of another language's function words among all words of a text in that language."""
+"""Minimum proportion of a language's function words in a text for this language to be recognised."""
 _ET_AL = re.compile(r"\bet al\b")
 
 
 def other_language(text: str, required: str = "en") -> str | None:
-    """Return the language of a text if it is not the required language.
+    """Recognise whether a text is in another than the required language.
 
     Returns:
-        A code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`, ``another script``, or None if the text may be in
-        the required language.
+        The code of the other language (see :data:`~climassay.corpus.languages.FUNCTION_WORDS`) or ``another script``;
+        None if the text may be in the required language.
 
     Raises:
         InputError: The required language is not supported.
@@ -92,24 +92,24 @@ def other_language(text: str, required: str = "en") -> str | None:
     if is_in_other_script(text):
         return OTHER_SCRIPT
     hits, n_words = count_function_words(_ET_AL.sub(" ", text))
-    best = max(hits, key=lambda code: (hits[code], code == required))
-    if hits[best] - hits[required] < LANGUAGE_LEAD or hits[best] < LANGUAGE_SHARE * n_words:
+    language = max(hits, key=lambda code: (hits[code], code == required))
+    if hits[language] - hits[required] < LANGUAGE_LEAD or hits[language] < LANGUAGE_SHARE * n_words:
         return None
-    return best
+    return language
 
 
 def check_language(code: str) -> None:
-    """Check that a language is supported.
+    """Check that a language is supported, that is, that its function words are known.
 
     Raises:
-        InputError: There are no function words of it.
+        InputError: The language is not supported.
     """
     if code not in FUNCTION_WORDS:
         raise InputError(f"The language {code!r} is not supported: use one of {', '.join(FUNCTION_WORDS)}.")
 
 
 def language_check(required: str = "en") -> Check:
-    """Return the check that question, answer and options are in a language.
+    """Return a check that rejects drafts whose question, answer and options are not in the required language.
 
     Raises:
         InputError: The language is not supported.
@@ -163,28 +163,28 @@ _FIGURE = re.compile(
     re.IGNORECASE,
 )
 # A beginning that refers to something before it: a demonstrative or a connective.
-_LEANING = re.compile(
+_DANGLING_START = re.compile(
     r"^\W*(?:this|these|those|such|that|they|it|he|she|his|her|their|its)\b(?!\s+(?:is|was)\s+(?:true|known|often|widely"
     r"|estimated|thought|expected|projected|believed|assumed|possible|likely|necessary|important|difficult|well)\b|\s+(?:takes|follows|may\s+be|can\s+be|has\s+been)\b)"
     r"|^\W*(?:however|therefore|moreover|furthermore|in\s+addition|additionally|thus|hence|consequently"
     r"|as\s+a\s+result|on\s+the\s+other\s+hand|in\s+contrast|similarly|likewise|for\s+example|for\s+instance)\s*,",
     re.IGNORECASE,
 )
-_ABSENT = (
+_SOURCE_NOUN = (
     r"(?:stud(?:y|ies)|authors?|experiments?|papers?|scientists|researchers|report|results|simulations?|survey"
     r"|investigation|work|article|observations|measurements|data\s?set|dataset|analysis|scenario|method|case|findings)"
 )
-_UNNAMED = re.compile(
+_UNNAMED_SOURCE = re.compile(
     r"\b(?:the|these)\s+(?:authors?|researchers)\b(?!\s+of\b)"
     r"|\b(?:the|this|these)\s+(?:present\s+|current\s+)?(?:study|paper|article|report)\b(?!\s+(?:of|by|on|from|that|which)\b)"
-    rf"|\b(?:in|of|from|by|during)\s+(?:the|these|those)\s+{_ABSENT}\s+(?:described|mentioned|discussed|presented"
+    rf"|\b(?:in|of|from|by|during)\s+(?:the|these|those)\s+{_SOURCE_NOUN}\s+(?:described|mentioned|discussed|presented"
     r"|considered|conducted|performed|reported|shown|given|here)\b"
-    rf"|\b(?:the|these)\s+{_ABSENT}\s+(?:described|mentioned|discussed|presented)\b",
+    rf"|\b(?:the|these)\s+{_SOURCE_NOUN}\s+(?:described|mentioned|discussed|presented)\b",
     re.IGNORECASE,
 )
 
 # *Which of these statements ...* points to the options.
-_POINTING = re.compile(
+_DEMONSTRATIVE = re.compile(
     r"(?<!\bof )(?<!\bof the )\b(?:this|these)\s+(?!(?:century|millennium|decade|day|days|year)\b)[a-z]{3,}",
     re.IGNORECASE,
 )
@@ -201,28 +201,28 @@ _ONE_OF_SEVERAL = re.compile(
     rf"\b(?:the|these|those|both)\s+(?:{_WHICH})\s+(?:one|of\s+them|{_CASES})\b(?!\s+(?:of|in\s+which|that|with|without|where|from|by)\b)",
     re.IGNORECASE,
 )
-"""One of several cases, identified by its rank and not by a name: *the lower scenario*."""
+"""Pattern of a case that is identified by its rank among several rather than by name, as in *the lower scenario*."""
 _NAMED_CASE = re.compile(r"\b(?:SSP|RCP|B[12]|A1B|A2|IS92)\w*|\bscenarios?\s+(?:of|with|in\s+which|without)\b|[\"“‘]")
-_PERSONS = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
-_SUPPOSED = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)
+_PERSON_OR_PAPER = re.compile(r"author|researcher|scientist|paper|article|report|stud(?:y|ies)", re.IGNORECASE)
+_SUPPOSITION = re.compile(r"^\W*(?:suppose|if|imagine|consider|assume|given|when)\b|[.;:]\s", re.IGNORECASE)
 MIN_WORDS_BEFORE = 2
-"""Minimum number of content words before *this* or *these* that it can refer to."""
+"""Minimum number of content words that must precede *this* or *these*, so that it has something to refer to."""
 
 
-def _first_match(pattern: re.Pattern[str], draft: Draft) -> str | None:
+def _find_phrase(pattern: re.Pattern[str], draft: Draft) -> str | None:
     matches = (pattern.search(text) for text in draft.type.visible_texts(draft.content))
     return next((" ".join(match[0].split()) for match in matches if match), None)
 
 
 @check("context reference", KINDS, "Refers to the context, text, passage or its author.")
 def _describe_context_reference(draft: Draft) -> str | None:
-    reference = _first_match(_CONTEXT, draft)
+    reference = _find_phrase(_CONTEXT, draft)
     return None if reference is None else f"It mentions its source: “{reference}”."
 
 
 @check("figure reference", KINDS, "Refers to a figure, table, equation, box or section.")
 def _describe_figure_reference(draft: Draft) -> str | None:
-    reference = _first_match(_FIGURE, draft)
+    reference = _find_phrase(_FIGURE, draft)
     return None if reference is None else f"It refers to something outside the question: “{reference}”."
 
 
@@ -233,29 +233,28 @@ def _describe_figure_reference(draft: Draft) -> str | None:
 )
 def _describe_unclear_reference(draft: Draft) -> str | None:
     question = draft.wording.question
-    leaning = _LEANING.search(question)
-    if leaning:
-        return f"It begins with “{leaning[0].strip()}”, which refers to something before it."
-    pointing = _POINTING.search(question)
-    if pointing and len(content_words(question[: pointing.start()])) < MIN_WORDS_BEFORE:
-        return f"It mentions “{pointing[0]}” before it says what that is."
-    ranked = _ONE_OF_SEVERAL.search(question)
-    if ranked and not _NAMED_CASE.search(question) and not _is_introduced(ranked[0], question[: ranked.start()]):
-        return f"It mentions “{ranked[0]}”, which it does not name."
-    unnamed = _UNNAMED.search(question)
-    if unnamed and not _is_introduced(unnamed[0], question[: unnamed.start()]):
-        return f"It mentions “{' '.join(unnamed[0].split())}”, which it does not name."
+    if match := _DANGLING_START.search(question):
+        return f"It begins with “{match[0].strip()}”, which refers to something before it."
+    match = _DEMONSTRATIVE.search(question)
+    if match and len(content_words(question[: match.start()])) < MIN_WORDS_BEFORE:
+        return f"It mentions “{match[0]}” before it says what that is."
+    match = _ONE_OF_SEVERAL.search(question)
+    if match and not _NAMED_CASE.search(question) and not _is_introduced(match[0], question[: match.start()]):
+        return f"It mentions “{match[0]}”, which it does not name."
+    match = _UNNAMED_SOURCE.search(question)
+    if match and not _is_introduced(match[0], question[: match.start()]):
+        return f"It mentions “{' '.join(match[0].split())}”, which it does not name."
     return None
 
 
-def _is_introduced(mention: str, before: str) -> bool:
-    """Return whether the question introduces what it mentions in the text before the mention.
+def _is_introduced(mention: str, text_before: str) -> bool:
+    """Return whether the text before a mention introduces what is mentioned.
 
-    A study may be mentioned again (*a study ... the study*). A scenario or an experiment may be supposed (*if ...*), or
-    described in a sentence before.
+    A study can be mentioned again (*a study ... the study*). A scenario or an experiment can be supposed (*if ...*), or
+    described in an earlier sentence.
     """
     nouns = [word.lower().removesuffix("s") for word in re.findall(r"[A-Za-z]{4,}", mention)]
-    pointing = {"this", "these", "those", "present", "current"}
-    if any(noun in before.lower() for noun in nouns if noun not in pointing and not re.fullmatch(_WHICH, noun)):
+    determiners = {"this", "these", "those", "present", "current"}
+    if any(noun in text_before.lower() for noun in nouns if noun not in determiners and not re.fullmatch(_WHICH, noun)):
         return True
-    return not _PERSONS.search(mention) and _SUPPOSED.search(before) is not None
+    return not _PERSON_OR_PAPER.search(mention) and _SUPPOSITION.search(text_before) is not None

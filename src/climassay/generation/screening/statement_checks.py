@@ -15,20 +15,20 @@ _NUMBER_WORDS = word_set(
     "zero one two three four five six seven eight nine ten eleven twelve hundred thousand million billion first second"
     " third half quarter"
 )
-_TRIVIAL = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
+_TRIVIAL_WORDS = FUNCTION_WORDS | MASKER_FUNCTION_WORDS | GENERIC
 
 
 @check("several sentences", GAP_KINDS, "The statement is not one sentence of usual length.")
 def _describe_sentence_fault(draft: Draft) -> str | None:
     statement = draft.wording.question.strip()
-    count = len(split_sentences(statement))
-    if count != 1:
-        return f"The statement has {count} sentences."
+    n_sentences = len(split_sentences(statement))
+    if n_sentences != 1:
+        return f"The statement has {n_sentences} sentences."
     if statement.endswith("?"):
         return "The statement is a question."
-    length = len(words(statement))
-    if not MIN_STATEMENT_WORDS <= length <= MAX_STATEMENT_WORDS:
-        return f"The statement has {length} words, not {MIN_STATEMENT_WORDS} to {MAX_STATEMENT_WORDS}."
+    n_words = len(words(statement))
+    if not MIN_STATEMENT_WORDS <= n_words <= MAX_STATEMENT_WORDS:
+        return f"The statement has {n_words} words, not {MIN_STATEMENT_WORDS} to {MAX_STATEMENT_WORDS}."
     return None
 
 
@@ -51,8 +51,8 @@ def _describe_repeated_term(draft: Draft) -> str | None:
         return None
     term_stems = tuple(map(stem, words(term)))
     stems = [stem(word) for word in words(draft.wording.question)]
-    count = sum(tuple(stems[start : start + len(term_stems)]) == term_stems for start in range(len(stems)))
-    return f"The statement has “{term}” or a form of it {count} times." if count > 1 else None
+    n_occurrences = sum(tuple(stems[start : start + len(term_stems)]) == term_stems for start in range(len(stems)))
+    return f"The statement has “{term}” or a form of it {n_occurrences} times." if n_occurrences > 1 else None
 
 
 @check("term trivial", GAP_KINDS, "The masked term is a function word, a number, or a word of any science.")
@@ -60,10 +60,10 @@ def _describe_trivial_term(draft: Draft) -> str | None:
     term = draft.wording.answer.strip().lower()
     if not term:
         return None
-    if term in _TRIVIAL or len(term) < 2 or not any(character.isalpha() for character in term):
+    if term in _TRIVIAL_WORDS or len(term) < 2 or not any(character.isalpha() for character in term):
         return f"“{term}” is not specific to the subject."
     return f"“{term}” is a number." if term in _NUMBER_WORDS else None
 
 
 TERM_CHECKS = ("term not one word", "term absent", "term repeated", "term trivial")
-"""Checks that need a term; they run again after masking."""
+"""Names of the checks that need a term, and are therefore run again after masking."""

@@ -14,10 +14,13 @@ from climassay.models.contract import Encoder
 from climassay.questions import KINDS
 
 MIN_SUPPORT, MIN_SUPPORT_OF_CHOICES = 0.4, 0.25
-"""Minimum share of the content words of question and correct answer, or of a statement, that occur in the passages.
-Supported questions use other words but share the terms of their passages; see docs/results/screening.md."""
+"""Minimum proportion of a claim's content words that occur in the passages, in general and for multiple choice.
+
+The claim is a statement, or a question with its correct answer. Supported questions use other words but share the terms
+of their passages; see docs/results/screening.md.
+"""
 MIN_CONTENT_WORDS = 3
-"""Minimum number of content words of a text to which :data:`MIN_SUPPORT` is applied."""
+"""Minimum number of content words a claim must have for :data:`MIN_SUPPORT` to apply."""
 _KIND_OF_RATE = {"yr": "time", "d": "days", "K": "temperature"}
 
 
@@ -27,29 +30,33 @@ _KIND_OF_RATE = {"yr": "time", "d": "days", "K": "temperature"}
     "Has a number or unit that the passages do not have (evolved levels: a unit of neither passages nor question).",
 )
 def _describe_foreign_quantity(draft: Draft) -> str | None:
-    """Return numbers and units that the passages do not have.
+    """Describe the numbers and units of a draft that do not occur in its passages.
 
-    A reasoning or hypothetical question makes its own assumptions; there only a unit of the answer that neither the
-    passages nor the question have is foreign.
+    Questions of higher levels make their own assumptions. In their answers, only units are foreign, if they occur
+    neither in the passages nor in the question.
     """
     texts = [passage.text for passage in draft.passages]
     if not texts:
         return None
     question, answer = draft.wording.question, right_answer(draft)
     if draft.level == "base" or not draft.type.has_levels:
-        absent = foreign_quantities(draft.type.claim(draft.content), texts)
-        return f"The passages do not have {', '.join(absent)}." if absent else None
+        absent_quantities = foreign_quantities(draft.type.claim(draft.content), texts)
+        return f"The passages do not have {', '.join(absent_quantities)}." if absent_quantities else None
     units = [quantity.unit for text in (*texts, question) for quantity in quantities(text) if quantity.unit]
     # A rate per year or per kelvin allows an answer in years or kelvins.
     kinds = {_KIND_OF_RATE.get(unit.rate, "") for unit in units}
-    foreign = [
+    foreign_quantity_texts = [
         quantity.text
         for quantity in quantities(answer)
         if quantity.unit
         and quantity.unit.kind.partition(":")[0] not in kinds
         and not any(quantity.unit.is_kind_of(unit) for unit in units)
     ]
-    return f"Neither passages nor question have the unit of {', '.join(foreign)}." if foreign else None
+    return (
+        f"Neither passages nor question have the unit of {', '.join(foreign_quantity_texts)}."
+        if foreign_quantity_texts
+        else None
+    )
 
 
 @check("unsupported answer", KINDS, "Shares too few words with the passages to be supported by them.")
@@ -62,27 +69,31 @@ def _describe_missing_support(draft: Draft) -> str | None:
     context_words = set(content_words(draft.context))
     if len(claim_words) < MIN_CONTENT_WORDS or not context_words:
         return None
-    share = len(claim_words & context_words) / len(claim_words)
-    if share >= (MIN_SUPPORT_OF_CHOICES if draft.type.has_options and not draft.type.is_statement else MIN_SUPPORT):
+    support = len(claim_words & context_words) / len(claim_words)
+    if support >= (MIN_SUPPORT_OF_CHOICES if draft.type.has_options and not draft.type.is_statement else MIN_SUPPORT):
         return None
-    missing = sorted(claim_words - context_words)[:4]
-    return f"The passages have {share:.0%} of its words; for example, they lack {', '.join(missing)}."
+    missing_words = sorted(claim_words - context_words)[:4]
+    return f"The passages have {support:.0%} of its words; for example, they lack {', '.join(missing_words)}."
 
 
 MIN_COSINE = 0.45
-"""Minimum cosine between question with answer and the nearest part of the passages, for the bundled encoder."""
+"""Minimum cosine similarity, by the bundled encoder, of question and answer to the nearest part of the passages."""
 MIN_ENTAILMENT = 0.5
-"""Minimum P(passages entail the answer), for scorers of two classes."""
+"""Minimum probability that the passages entail the claim, for scorers of two classes."""
 MAX_CONTRADICTION = 0.5
-"""P(passages contradict the answer) from which the answer is faulty, for scorers of three classes."""
+"""Probability of a contradiction between passages and claim from which a draft is rejected, for scorers of three
+classes."""
 MODEL_CHECKS: dict[str, str] = {
     "off topic": "Question and answer are far from everything in the passages (needs an encoder).",
     "not entailed": "The passages contradict the answer, or do not entail it (needs an entailment scorer).",
 }
 
 
-def off_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | None]:
-    """Return a rejection for each draft that is unlike every two neighbouring sentences of its passages, else None."""
+def check_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | None]:
+    """Return for each draft a rejection if it is ``off topic``, else None.
+
+    A draft is off topic if its question and answer are dissimilar to every two adjacent sentences of its passages.
+    """
     if not drafts:
         return []
     parts = []
@@ -103,11 +114,11 @@ def off_topic(drafts: Sequence[Draft], encoder: Encoder) -> list[Decision | None
     return results
 
 
-def not_entailed(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision | None]:
-    """Return a rejection for each draft whose claim the passages contradict or do not entail, else None.
+def check_entailment(drafts: Sequence[Draft], scorer: Entailment) -> list[Decision | None]:
+    """Return for each draft a rejection if it is ``not entailed`` by its passages, else None.
 
-    Scorers of three classes reject by P(contradicts), those of two classes by P(entails). A draft without a probability
-    is undecided.
+    Scorers of three classes reject a draft whose claim contradicts the passages; scorers of two classes reject one
+    whose claim is not entailed. If the scorer gives no probability, the decision leaves the draft undecided.
     """
     claims = {index: claim for index, draft in enumerate(drafts) if (claim := draft.type.claim(draft.content))}
     results: list[Decision | None] = [None] * len(drafts)

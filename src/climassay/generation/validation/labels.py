@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage, draft_from_row, question_draft
-from climassay.generation.screening.catalogue import format_share
+from climassay.generation.screening.catalogue import format_proportion
 from climassay.io import Row, parse_rows, read_bytes
 from climassay.learning import Calibration, HeldOutScores, Threshold, calibration, evaluate, threshold_for
 from climassay.questions.formats import row_converter
@@ -27,12 +27,12 @@ PIRA_FAULTS = (
     ("question_meaningful", 2.0, "makes no sense"),
     ("answer_equivalent", 2.0, "wrong answer"),
 )
-"""For each of Pirá 2's ratings: column, highest value of an invalid question, and the experts' reason. The first rating
-that applies gives the reason of the label."""
-_VALIDITY = ("Validation", "validation", "valid", "Valid")
-_REASON = ("reason", "Reason")
-_VALID = frozenset({"valid", "true", "1", "1.0", "yes"})
-_INVALID = frozenset({"invalid", "false", "0", "0.0", "no"})
+"""For each of Pirá 2's ratings: column, maximum rating that makes a question invalid, and the reason for rejection. If
+several ratings make a question invalid, the first one gives the reason."""
+_LABEL_COLUMNS = ("Validation", "validation", "valid", "Valid")
+_REASON_COLUMNS = ("reason", "Reason")
+_VALID_WORDS = frozenset({"valid", "true", "1", "1.0", "yes"})
+_INVALID_WORDS = frozenset({"invalid", "false", "0", "0.0", "no"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class LabelledDraft:
     draft: Draft
     valid: bool
     reason: str = ""
-    """Reason if the draft is invalid and the reason is known; else empty."""
+    """Reason why the draft is invalid; empty if it is valid or the reason is unknown."""
 
 
 class LabelSet(NamedTuple):
@@ -61,13 +61,14 @@ class LabelSet(NamedTuple):
 def read_label_set(path: str | Path) -> LabelSet:
     """Read labelled drafts from a file.
 
-    The file is one of
+    The file can be
 
-    - drafts of climassay (JSON Lines): an expert's latest decision is the label;
-    - the ratings of Pirá 2 (``pira_qa.csv``): invalid if the answer is not in the text, the question makes little
-      sense (2 or less of 5), or a second person answered differently (2 or less); see :data:`PIRA_FAULTS`;
-    - a question table with a column ``Validation`` or ``valid`` and optionally ``reason``, in any format that
-      :func:`climassay.questions.read_questions` reads.
+    - climassay's drafts (JSON Lines), whose label is the latest decision of an expert;
+    - Pirá 2's rated questions (``pira_qa.csv``). A question is invalid if its answer is not in the text, if its
+      meaningfulness is rated 2 or less of 5, or if the agreement of a second person's answer is rated 2 or less; see
+      :data:`PIRA_FAULTS`;
+    - a question table in any format of :func:`climassay.questions.read_questions`, with a column ``Validation`` or
+      ``valid`` and optionally a column ``reason``.
 
     Raises:
         InputError: The file cannot be read, has another format, or has no label.
@@ -77,42 +78,45 @@ def read_label_set(path: str | Path) -> LabelSet:
     rows = list(parse_rows(file, data))
     if not rows:
         raise InputError(f"{file} is empty: a validator learns from labelled questions.")
-    is_drafts = {"wording", "passages", "decisions"} <= set(rows[0])
-    is_pira = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(rows[0])
-    column = next((name for name in _VALIDITY if name in rows[0]), None)
-    if not is_drafts and not is_pira and column is None:
+    has_drafts = {"wording", "passages", "decisions"} <= set(rows[0])
+    has_ratings = {"question_en_origin", *(name for name, _, _ in PIRA_FAULTS)} <= set(rows[0])
+    label_column = next((name for name in _LABEL_COLUMNS if name in rows[0]), None)
+    if not has_drafts and not has_ratings and label_column is None:
         raise InputError(
             f"{file} does not say whether any question is valid: give drafts with expert decisions (climassay "
             "generate export), a question table with a column Validation or valid, or Pirá's rated questions."
         )
-    labelled, unlabelled, skipped = [], 0, []
+    labelled_drafts, n_unlabelled, skipped = [], 0, []
     for number, row in enumerate(rows, start=1):
         try:
-            if is_drafts:
-                result = label_of(draft_from_row(row))
+            if has_drafts:
+                labelled_draft = label_by_experts(draft_from_row(row))
             else:
-                label = _pira_label(row) if is_pira else _column_label(row, str(column))
-                result = None if label is None else LabelledDraft(_row_draft(file, row, number), *label)
+                label = _pira_label(row) if has_ratings else _column_label(row, str(label_column))
+                labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, number), *label)
         except InputError as error:
             skipped.append(f"row {number}: {error}")
             continue
-        if result is None:
-            unlabelled += 1
+        if labelled_draft is None:
+            n_unlabelled += 1
         else:
-            labelled.append(result)
-    if not labelled:
+            labelled_drafts.append(labelled_draft)
+    if not labelled_drafts:
         first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
         raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")
-    return LabelSet(file.name, tuple(labelled), unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
+    return LabelSet(file.name, tuple(labelled_drafts), n_unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
 def _row_draft(file: Path, row: Row, number: int) -> Draft:
-    """Return the draft of a table's row; the label columns are dropped, because they make readers skip the row."""
-    label_columns = {*(name for name, _, _ in PIRA_FAULTS), *_VALIDITY}
+    """Convert a row of a question table to a draft.
+
+    The label columns are removed first, because invalid rows could not be converted otherwise.
+    """
+    label_columns = {*(name for name, _, _ in PIRA_FAULTS), *_LABEL_COLUMNS}
     cells = {name: value for name, value in row.items() if name not in label_columns}
     question = row_converter(file, cells)(cells, number)
-    named = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
-    draft = question_draft(named, file.stem)
+    named_question = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
+    draft = question_draft(named_question, file.stem)
     if draft.passages:
         return draft
     # Validators need a main passage, even an empty one.
@@ -121,7 +125,7 @@ def _row_draft(file: Path, row: Row, number: int) -> Draft:
 
 
 def _pira_label(row: Row) -> tuple[bool, str] | None:
-    """Return label and reason by Pirá's ratings, or None if a rating is missing."""
+    """Return whether a question is valid by Pirá's ratings, and why not; None if a rating is missing."""
     reason = ""
     for name, max_invalid, fault in PIRA_FAULTS:
         text = str(row.get(name) or "").strip()
@@ -139,14 +143,14 @@ def _column_label(row: Row, column: str) -> tuple[bool, str] | None:
     word = ("" if value is None else str(value)).strip().casefold()
     if word in ("", "none", "nan"):
         return None
-    if word not in _VALID | _INVALID:
+    if word not in _VALID_WORDS | _INVALID_WORDS:
         raise InputError(f"{value!r} in the column {column} is neither valid nor invalid")
-    reason = next((str(row[name]) for name in _REASON if row.get(name)), "")
-    return word in _VALID, "" if word in _VALID else reason
+    reason = next((str(row[name]) for name in _REASON_COLUMNS if row.get(name)), "")
+    return word in _VALID_WORDS, "" if word in _VALID_WORDS else reason
 
 
-def label_of(draft: Draft) -> LabelledDraft | None:
-    """Return a draft with the latest expert decision as its label; None if no expert decided or writing failed."""
+def label_by_experts(draft: Draft) -> LabelledDraft | None:
+    """Label a draft by the latest decision of an expert; None if no expert decided, or the draft was never written."""
     if draft.error is not None:
         return None
     for decision in reversed(draft.decisions):
@@ -156,7 +160,7 @@ def label_of(draft: Draft) -> LabelledDraft | None:
 
 
 def source_groups(drafts: Iterable[Draft]) -> IntArray:
-    """Return the group of each draft, shape [drafts]: drafts with the same main passage have the same number."""
+    """Return the group index of each draft, shape [drafts]; drafts with the same main passage form a group."""
     numbers: dict[str, int] = {}
     return np.array(
         [numbers.setdefault(" ".join(draft.main.text.split()) or draft.id, len(numbers)) for draft in drafts],
@@ -170,22 +174,28 @@ def labels_array(labelled: Sequence[LabelledDraft]) -> IntArray:
 
 
 def check_labels(valid: Sequence[int] | IntArray) -> None:
-    """Check that there are enough labels, shape [items] of 0 or 1, to train on.
+    """Check that there are enough labels to train a validator.
+
+    Args:
+        valid: Labels 0 or 1, shape [items].
 
     Raises:
         InputError: There are fewer than two labels of a class.
     """
     labels = np.asarray(valid)
-    invalid = int((labels == 0).sum())
-    if min(invalid, len(labels) - invalid) < 2:
+    n_invalid = int((labels == 0).sum())
+    if min(n_invalid, len(labels) - n_invalid) < 2:
         raise InputError(
-            f"Of {len(labels)} labelled questions {invalid} are invalid: a validator needs at least two valid and two "
-            "invalid ones."
+            f"Of {len(labels)} labelled questions {n_invalid} are invalid: a validator needs at least two valid and "
+            "two invalid ones."
         )
 
 
 def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> StackedBars | None:
-    """Return a chart of the reasons for rejection, one bar per named set and kind (ClimaQA, Figure 7), or None."""
+    """Return a chart of the reasons for rejection, as in Figure 7 of ClimaQA; None if no draft is invalid.
+
+    ``sets`` has pairs of a name and labelled drafts. There is one bar for each set and kind.
+    """
     counts: dict[str, Counter[str]] = {}
     for name, labelled in sets:
         for example in labelled:
@@ -195,30 +205,32 @@ def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> Stacke
     if not counts:
         return None
     total = sum(counts.values(), Counter())
-    named = sorted((reason for reason in total if reason != "no reason given"), key=lambda name: (-total[name], name))
-    shades = [1.0 - 0.5 * index / max(1, len(named) - 1) for index in range(len(named))]
-    parts = [Category(reason, shade) for reason, shade in zip(named, shades, strict=True)]
+    reasons = sorted((reason for reason in total if reason != "no reason given"), key=lambda name: (-total[name], name))
+    shades = [1.0 - 0.5 * index / max(1, len(reasons) - 1) for index in range(len(reasons))]
+    parts = [Category(reason, shade) for reason, shade in zip(reasons, shades, strict=True)]
     if "no reason given" in total:
         parts.append(Category("no reason given"))
     bars = tuple(StackedBar(name, tuple(count[part.name] for part in parts)) for name, count in counts.items())
-    return StackedBars("Why questions were rejected", tuple(parts), bars, note="Shares of the rejected questions.")
+    return StackedBars("Why questions were rejected", tuple(parts), bars, note="Proportions of the rejected questions.")
 
 
 CLASSES = ("invalid", "valid")
 ACCEPTED_SHARES = (0.5, 0.8)
-"""Accepted shares at which precision is reported, since accepting few questions alone raises precision."""
+"""Proportions of accepted questions at which precision is reported. They are fixed, because accepting fewer questions
+raises the precision of any validator."""
 RESAMPLES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class PrecisionAtShare:
-    """Precision among an accepted share of the questions."""
+    """Precision if a given proportion of the questions is accepted."""
 
     name: str
     """Description of the accepted questions."""
     share: float
+    """Proportion of accepted questions."""
     precision: Estimate
-    """Share of valid questions among them, with its Wilson interval."""
+    """Proportion of valid questions among the accepted ones, with Wilson's interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,10 +238,10 @@ class ValidatorScores:
     """Scores of a validator's probabilities on labelled questions."""
 
     evaluation: HeldOutScores
-    """Scores of the classes invalid and valid; intervals resample main passages."""
+    """Scores as a classifier with the classes invalid and valid; intervals resample main passages."""
     precisions: tuple[PrecisionAtShare, ...]
-    """Precision of all questions, of those with P(valid) of at least 0.5 if there are any, and of the most probable
-    :data:`ACCEPTED_SHARES`."""
+    """Precision if all questions are accepted, those with P(valid) of at least 0.5 (if there are any), or the most
+    probable :data:`ACCEPTED_SHARES`."""
     calibration: Calibration
 
     @property
@@ -238,10 +250,10 @@ class ValidatorScores:
         return {**self.evaluation.figures, "brier_constant": self.calibration.brier_constant}
 
     def tables(self) -> list[Table]:
-        """Return the scores beside the constant baseline's, and the precision by accepted share."""
+        """Return tables of the scores beside those of a constant baseline, and of precision by accepted questions."""
         brier, baseline = self.calibration.brier, self.calibration.brier_constant
         note = f"95% Wilson intervals. Brier score {brier:.3f}, of a constant {baseline:.3f}."
-        rows = [(entry.name, f"{entry.share:.0%}", format_share(entry.precision)) for entry in self.precisions]
+        rows = [(entry.name, f"{entry.share:.0%}", format_proportion(entry.precision)) for entry in self.precisions]
         precision = Table.of("Questions kept", ("", "kept", "precision"), rows, note=note)
         return [*self.evaluation.tables(), precision]
 
@@ -249,13 +261,13 @@ class ValidatorScores:
 def score_validator(
     valid: ArrayLike, probabilities: ArrayLike, groups: ArrayLike, *, folds: ArrayLike | None = None, seed: int = 0
 ) -> ValidatorScores:
-    """Score probabilities of questions that were not trained on.
+    """Score the predicted probabilities of held-out questions.
 
     Args:
-        valid: Shape [items], 0 or 1; both must occur.
+        valid: Labels 0 or 1, shape [items].
         probabilities: P(valid), shape [items]; NaN for a question that could not be judged.
-        groups: Shape [items], the main passage of each.
-        folds: Fold of each item, shape [items]; see :func:`climassay.learning.evaluate`.
+        groups: Main passage of each question, shape [items].
+        folds: Fold of each question, shape [items]; see :func:`climassay.learning.evaluate`.
         seed: Seed of the resampling.
 
     Raises:
@@ -288,27 +300,30 @@ def score_validator(
 
 
 def precision_at(share: float, valid: IntArray, probabilities: FloatArray) -> PrecisionAtShare:
-    """Return the precision among the most probable share of questions, at least one; ties keep their order.
+    """Return the precision if the most probable questions are accepted.
 
     Args:
-        share: Share of the questions, 0 to 1.
+        share: Proportion of questions to accept, 0 to 1; at least one question is accepted.
         valid: Labels 0 or 1, shape [questions].
-        probabilities: P(valid), shape [questions].
+        probabilities: P(valid), shape [questions]; of equally probable questions, the first come first.
     """
-    size = max(1, round(share * len(valid)))
-    accepted = np.argsort(-probabilities, kind="stable")[:size]
-    return PrecisionAtShare(f"most probable {share:.0%}", share, proportion(int(valid[accepted].sum()), size))
+    n_accepted = max(1, round(share * len(valid)))
+    indices = np.argsort(-probabilities, kind="stable")[:n_accepted]
+    return PrecisionAtShare(f"most probable {share:.0%}", share, proportion(int(valid[indices].sum()), n_accepted))
 
 
-def chosen_threshold(
+def choose_threshold(
     precision: float | None, valid: IntArray, probabilities: FloatArray
 ) -> tuple[Threshold | None, str | None]:
-    """Return a threshold for a precision, or the reason why there is none; both None if no precision is requested.
+    """Choose a threshold that reaches a precision.
 
     Args:
-        precision: Requested share of valid items among the accepted ones, in (0, 1]; None chooses no threshold.
-        valid: Shape [items], 0 or 1.
+        precision: Requested proportion of valid items among the accepted ones, in (0, 1]; None for no threshold.
+        valid: Labels 0 or 1, shape [items].
         probabilities: P(valid) by a validator that was not trained on the item, shape [items].
+
+    Returns:
+        The threshold, and the reason why the precision cannot be reached; at least one of the two is None.
 
     Raises:
         InputError: The precision is outside (0, 1].
@@ -324,12 +339,12 @@ def chosen_threshold(
 
 
 def threshold_table(threshold: Threshold) -> Table:
-    """Return a threshold with its precision and accepted share as a table."""
+    """Return a table with a threshold, its precision, and the proportion of accepted items."""
     rows = [
         ("P(valid) of at least", f"{threshold.value:.3f}"),
         ("precision wanted", f"{threshold.wanted:.1%}"),
-        ("precision on labels", format_share(threshold.precision)),
-        ("share kept", f"{threshold.yield_.value:.1%}"),
+        ("precision on labels", format_proportion(threshold.precision)),
+        ("proportion kept", f"{threshold.yield_.value:.1%}"),
     ]
     return Table.of(
         "Threshold", ("", ""), rows, note="Chosen on these labels: new questions may have a lower precision."

@@ -26,10 +26,10 @@ from climassay.questions import KINDS
 
 PROMPTED_FORMAT = "climassay-prompted-validator"
 RECORD_FILE = "climassay-validator.json"
-"""Name of the training record beside an adapter."""
+"""Name of the file with the training record in an adapter's folder."""
 LoadModel = Callable[..., Generator]
-"""Function like :func:`climassay.models.load_model`; its options have the ``base_url`` of a server's fine-tuned model,
-or the ``dtype`` of a probe's model."""
+"""Function with the signature of :func:`climassay.models.load_model`. The ``base_url`` of a fine-tuned model on a
+server, or the ``dtype`` of a probe's model, is passed to it as an option."""
 
 
 def load_validator(
@@ -47,35 +47,35 @@ def load_validator(
     Args:
         name: One of
 
-            - ``prompted:MODEL``: a model prompted for VALID or INVALID, not trained;
-            - ``adapter:FOLDER``: an adapter of ``climassay generate validate train --method adapter``;
-            - ``api:STATE.json``: a finished fine-tuning job of ``--method api``;
-            - a file of ``--method features`` or ``probe``, or the folder or state file of the two above;
-            - ``mcq=NAME,freeform=NAME``: one of these for each kind of question.
+            - ``prompted:MODEL``: an untrained model, prompted for VALID or INVALID;
+            - ``adapter:FOLDER``: result of ``climassay generate validate train --method adapter``;
+            - ``api:STATE.json``: result of ``climassay generate validate train --method api``;
+            - a path: the result of any ``--method`` (a file or folder);
+            - ``mcq=NAME,freeform=NAME``: one of these names for each kind of question.
         load: Function that loads a model by its name.
-        encoder: Encoder for features; loaded by its name if None.
+        encoder: Encoder that computes features; if None, the encoder used in training is loaded.
         prompts: Folder of the user's own templates.
-        subject: Science for ``prompted:``; trained validators have their own.
+        subject: Field of science for ``prompted:``; trained validators use that of their training.
         store: Cache of hidden states.
         profile: Settings that may override whether ``prompted:`` is corrected by content-free prompts.
 
     Raises:
-        InputError: The name is not one of these, or the model is unsuitable.
+        InputError: The name has none of these forms, or the model is unsuitable.
         ModelError: The model cannot be loaded.
     """
     parts = [part.partition("=") for part in name.split(",")]
     if all(kind.strip() in KINDS and validator_name for kind, _, validator_name in parts):
-        load_one = partial(
+        load_by_name = partial(
             load_validator,
             load=load, encoder=encoder, prompts=prompts, subject=subject, store=store, profile=profile,
         )  # fmt: skip
-        return ByKind({kind.strip(): load_one(validator_name.strip()) for kind, _, validator_name in parts})
+        return ByKind({kind.strip(): load_by_name(validator_name.strip()) for kind, _, validator_name in parts})
     method, _, target = name.partition(":")
     prompt = validation_prompt(prompts)
     if method == "prompted" and target:
         model = _load_scorer(target, load)
-        calibrated = profile_of(model, profile).calibrated
-        return PromptedValidator(model, prompt, subject or Subject(), content_free=calibrated)
+        is_calibrated = profile_of(model, profile).calibrated
+        return PromptedValidator(model, prompt, subject or Subject(), content_free=is_calibrated)
     if method in ("adapter", "api") and target:
         path = Path(target).expanduser()
     else:
@@ -99,16 +99,16 @@ def load_validator(
             f"{name!r} names no validator: write prompted:MODEL, adapter:FOLDER, api:STATE.json, or the file of a "
             "trained one."
         )
-    trained = TrainedValidator.load(path)
-    source = trained.record.provenance
-    if source.encoder:
+    validator = TrainedValidator.load(path)
+    provenance = validator.record.provenance
+    if provenance.encoder:
         from climassay.models.encoders import load_encoder
 
-        return trained.with_reader(TextReader(encoder or load_encoder(source.encoder)))
-    probed = load(source.model, ModelOptions(dtype=source.dtype or None))
-    if not isinstance(probed, OpenWeights):
+        return validator.with_reader(TextReader(encoder or load_encoder(provenance.encoder)))
+    probed_model = load(provenance.model, ModelOptions(dtype=provenance.dtype or None))
+    if not isinstance(probed_model, OpenWeights):
         raise InputError(f"The validator {name} reads hidden states: give it a local: model, not a wrapper around one.")
-    return trained.with_reader(StateReader(probed, prompt, source.layers, store, trained.record.subject))
+    return validator.with_reader(StateReader(probed_model, prompt, provenance.layers, store, validator.record.subject))
 
 
 def _load_scorer(name: str, load: LoadModel) -> OptionScorer:
@@ -119,7 +119,11 @@ def _load_scorer(name: str, load: LoadModel) -> OptionScorer:
 
 
 def training_method(path: Path) -> Literal["adapter", "api", "file"]:
-    """Return how a validator was trained: ``adapter``, ``api`` or ``file`` (features, a probe, or a missing path)."""
+    """Return how the validator at a path was trained.
+
+    Returns:
+        ``adapter``, ``api``, or ``file``, which stands for ``features`` and ``probe`` and for a missing path.
+    """
     if (path / RECORD_FILE).is_file():
         return "adapter"
     if not path.is_file():
@@ -131,12 +135,12 @@ def training_method(path: Path) -> Literal["adapter", "api", "file"]:
 
 
 def prompted_facts(record: TrainingRecord) -> dict[str, object]:
-    """Return the training record of a fine-tuned model as JSON-serialisable values, with the name of the format."""
+    """Convert the training record of a fine-tuned model to JSON-serialisable values, adding the format's name."""
     return {"format": PROMPTED_FORMAT, **asdict(record)}
 
 
 def write_training_record(record: TrainingRecord, folder: Path) -> None:
-    """Write the training record beside an adapter.
+    """Write a training record into the folder of its adapter.
 
     Raises:
         InputError: The file cannot be written.
@@ -146,14 +150,14 @@ def write_training_record(record: TrainingRecord, folder: Path) -> None:
 
 
 def read_training_record(path: Path, method: str | None = None) -> TrainingRecord:
-    """Read the training record of a validator's file, folder or state file; no model is loaded.
+    """Read the training record of a validator without loading its model.
 
     Args:
-        path: The file or folder.
-        method: Result of :func:`training_method`, if known.
+        path: File, folder or state file of the validator.
+        method: Result of :func:`training_method`; determined from the path if None.
 
     Raises:
-        InputError: There is no validator, it is damaged, or its training was not finished.
+        InputError: There is no validator, it is damaged, or its training is not finished.
     """
     method = method or training_method(path)
     if method == "file":

@@ -21,31 +21,31 @@ CountCallback = Callable[[int], None]
 """Callback that gets the number of items finished since its last call."""
 
 ANSWERS = (" VALID", " INVALID")
-"""The two answers of a model that judges a draft."""
+"""Possible answers of a model that judges a draft."""
 MAX_CONTEXT_LENGTH = 8000
-"""Maximum characters of the context in a prompt; the main passage comes first, so that it is never cut."""
+"""Maximum number of characters of the context in a prompt; only retrieved passages are truncated by it."""
 PAIRS = ("context and answer", "context and question", "answer and question")
 DRAFT_FEATURES = (
     "words of question", "words of answer", "words of context", "options", "answer longer than options",
     "likest option", "question in context", "answer in context", "multiple choice", "cloze",
 )  # fmt: skip
-"""Names of the features of a draft as a whole, in order."""
+"""Names of the features that describe a draft as a whole, in order."""
 TEXT_FEATURES = tuple(f"{pair}: {name}" for pair in PAIRS for name in NAMES) + DRAFT_FEATURES
-"""Names of the features in the first block of :class:`TextReader`."""
+"""Names of the features in the first block that :class:`TextReader` computes."""
 DEFAULT_DEPTH = 0.6
-"""Relative depth of the layer that is read by default; layers above the middle separate texts best."""
+"""Relative depth of the layer whose hidden states are used by default; layers above the middle separate texts best."""
 
 
 def validation_prompt(overrides: Path | None = None) -> Prompt:
-    """Load the prompt template ``validate``, from the folder of overrides if it is there."""
+    """Load the prompt template ``validate``; a template in the folder ``overrides`` replaces the built-in one."""
     return load_prompt("validate", overrides)
 
 
 def check_prompt(trained: Provenance, prompt: Prompt) -> None:
-    """Check that a validator is prompted with the template of its training.
+    """Check that a validator is used with the prompt template with which it was trained.
 
     Raises:
-        InputError: The template has another text.
+        InputError: The text of the template differs.
     """
     if prompt.sha256 != trained.template_sha256:
         raise InputError(
@@ -55,33 +55,33 @@ def check_prompt(trained: Provenance, prompt: Prompt) -> None:
 
 
 def validation_request(draft: Draft, prompt: Prompt, subject: Subject) -> OptionRequest:
-    """Return the request that asks whether a draft is valid (ClimaQA, appendix A.5.2: question, answer, context)."""
+    """Build the request that asks a model whether a draft is valid (ClimaQA, appendix A.5.2)."""
     wording, context = draft.wording, draft.context[:MAX_CONTEXT_LENGTH]
-    return _request(prompt, subject, draft.kind, wording.question, wording.options, wording.answer, context)
+    return _build_request(prompt, subject, draft.kind, wording.question, wording.options, wording.answer, context)
 
 
-def content_free_request(kind: str, options: int, text: str, prompt: Prompt, subject: Subject) -> OptionRequest:
-    """Return a validation request in which a placeholder replaces question, options, answer and context.
+def content_free_request(kind: str, n_options: int, text: str, prompt: Prompt, subject: Subject) -> OptionRequest:
+    """Build a validation request in which a placeholder replaces question, options, answer and context.
 
     Args:
         kind: Kind of the question.
-        options: Number of options.
-        text: Placeholder without content, for example ``N/A``.
-        prompt: The template.
-        subject: Science of the questions.
+        n_options: Number of options.
+        text: Placeholder, for example ``N/A``.
+        prompt: Prompt template ``validate``.
+        subject: Field of science of the questions.
     """
-    return _request(prompt, subject, kind, text, (text,) * options, text, text)
+    return _build_request(prompt, subject, kind, text, (text,) * n_options, text, text)
 
 
-def _request(
+def _build_request(
     prompt: Prompt, subject: Subject, kind: str, question: str, options: tuple[str, ...], answer: str, context: str
 ) -> OptionRequest:
-    lettered = [{"letter": option_letter(index), "text": option} for index, option in enumerate(options)]
+    lettered_options = [{"letter": option_letter(index), "text": option} for index, option in enumerate(options)]
     rendered = prompt.render(
         kind=TYPES[kind].plural,
         field=subject.field,
         question=question,
-        options=lettered,
+        options=lettered_options,
         answer=answer,
         context=context,
     )
@@ -90,41 +90,43 @@ def _request(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftFeatures:
-    """Features of drafts."""
+    """Features of drafts, in blocks that are scaled separately."""
 
     blocks: tuple[FloatArray, ...]
-    """Blocks of one kind of features each, shape [drafts, features]; zeros for a draft that failed."""
+    """Blocks of features, each of shape [drafts, features]; zeros for drafts in ``failed``."""
     failed: dict[int, str]
-    """Error by index of each draft that could not be read."""
+    """Error messages by index of the drafts whose features could not be computed."""
 
     @property
     def succeeded(self) -> NDArray[np.bool_]:
-        """Whether each draft could be read, shape [drafts]."""
-        size = len(self.blocks[0])
-        return ~np.isin(np.arange(size), list(self.failed))
+        """Mask of the drafts whose features could be computed, shape [drafts]."""
+        return ~np.isin(np.arange(len(self.blocks[0])), list(self.failed))
 
 
 class FeatureReader(Protocol):
-    """Computes the features of drafts."""
+    """Interface of readers, which compute the features of drafts."""
 
     @property
     def provenance(self) -> Provenance:
-        """Provenance of the features: the encoder or model, and the setting ``kind``."""
+        """Encoder or model that computes the features; the setting ``kind`` is ``features`` or ``probe``."""
 
     def check(self, trained: Provenance) -> None:
         """Check that a validator was trained on features of this reader.
 
+        Args:
+            trained: Provenance of the validator.
+
         Raises:
-            InputError: It was trained on features of another encoder, model or prompt.
+            InputError: The validator was trained on features of another encoder, model or prompt.
         """
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
-        """Compute the features of drafts; ``on_read`` gets the number of drafts read since its last call."""
+        """Compute the features of drafts; ``on_read`` gets the number of drafts done since its last call."""
 
 
 @dataclass(frozen=True)
 class TextReader:
-    """Computes vectors of question, answer and context, their differences, and lexical features."""
+    """Reader that computes embeddings of question, answer and context, their differences, and lexical features."""
 
     encoder: Encoder
 
@@ -138,9 +140,9 @@ class TextReader:
         trained.check("validator", encoder=self.encoder)
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
-        """Return two blocks: :data:`TEXT_FEATURES`, and the vectors q, a, ``|q - a|`` and ``|a - c|``.
+        """Compute two blocks: :data:`TEXT_FEATURES`, and the vectors q, a, ``|q - a|`` and ``|a - c|``.
 
-        No draft fails: an empty text has a vector, too.
+        Here q, a and c are the embeddings of question, answer and context. No draft fails.
         """
         if not drafts:
             return DraftFeatures((np.zeros((0, len(TEXT_FEATURES))), np.zeros((0, 4 * self.encoder.width))), {})
@@ -158,19 +160,19 @@ class TextReader:
         question, answer_question = pairs[2].vectors[:, width : 2 * width], pairs[2].vectors[:, 2 * width : 3 * width]
         if on_read is not None:
             on_read(len(drafts))
-        named = np.concatenate([*(pair.named for pair in pairs), lexical], axis=1)
+        named_features = np.concatenate([*(pair.named for pair in pairs), lexical], axis=1)
         vectors = np.concatenate([question, answer, answer_question, answer_context], axis=1)
-        return DraftFeatures((named, vectors), {})
+        return DraftFeatures((named_features, vectors), {})
 
     def _lexical_features(self, draft: Draft) -> tuple[float, ...]:
-        """Return the :data:`DRAFT_FEATURES`."""
+        """Return the values of :data:`DRAFT_FEATURES`."""
         wording, context = draft.wording, draft.context
         n_answer_words = len(wording.answer.split())
         distractors = [text for index, text in enumerate(wording.options) if index != wording.correct]
         length_ratio, max_similarity = 0.0, 0.0
         if distractors:
-            mean = sum(len(text.split()) for text in distractors) / len(distractors)
-            length_ratio = float(np.log((1 + n_answer_words) / (1 + mean)))
+            mean_words = sum(len(text.split()) for text in distractors) / len(distractors)
+            length_ratio = float(np.log((1 + n_answer_words) / (1 + mean_words)))
             vectors = self.encoder.encode([wording.answer, *distractors]).astype(np.float64)
             max_similarity = float((vectors[1:] @ vectors[0]).max())
         context_words, question_words = content_words(context), content_words(wording.question)
@@ -190,19 +192,20 @@ class TextReader:
 
 @dataclass(frozen=True)
 class StateReader:
-    """Computes features from a model's hidden states at the ends of both verdicts on a draft, VALID and INVALID.
+    """Reader that computes features from a model's hidden states.
 
-    The mean of the two states represents the draft, and their difference represents the model's verdict (Burns et
-    al. 2023, arXiv 2212.03827); they are two blocks.
+    The model is shown a draft and each of the verdicts VALID and INVALID; the states are those at the last token of the
+    verdict. One block is their difference, which represents the model's verdict (Burns et al. 2023, arXiv 2212.03827).
+    The other is their mean, which represents the draft.
     """
 
     model: OpenWeights
     prompt: Prompt = field(default_factory=validation_prompt)
     layers: tuple[int, ...] = ()
-    """Layers, concatenated in each block, numbered as in :meth:`~climassay.models.contract.OpenWeights.harvest`; by
+    """Layers whose states are concatenated, numbered as in :meth:`~climassay.models.contract.OpenWeights.harvest`; by
     default one layer at :data:`DEFAULT_DEPTH`."""
     store: ActivationStore | None = None
-    """Cache of the states."""
+    """Cache of hidden states; None for no cache."""
     subject: Subject = field(default_factory=Subject)
 
     def __post_init__(self) -> None:
@@ -225,16 +228,16 @@ class StateReader:
         check_prompt(trained, self.prompt)
 
     def read(self, drafts: Sequence[Draft], *, on_read: CountCallback | None = None) -> DraftFeatures:
-        """Return the states of VALID minus those of INVALID, and their mean; shape [drafts, layers * width] each."""
+        """Compute two blocks, each of shape [drafts, layers * width]: the difference and the mean of the states."""
         requests = [validation_request(draft, self.prompt, self.subject) for draft in drafts]
         result = harvest(self.model, requests, layers=self.layers, store=self.store, on_progress=on_read)
         states = result.states.astype(np.float64)
-        size = len(drafts)
-        contrast = (states[:, 0] - states[:, 1]).reshape(size, -1) if size else np.zeros((0, 0))
-        mean = states.mean(axis=1).reshape(size, -1) if size else np.zeros((0, 0))
+        n_drafts = len(drafts)
+        contrast = (states[:, 0] - states[:, 1]).reshape(n_drafts, -1) if n_drafts else np.zeros((0, 0))
+        mean = states.mean(axis=1).reshape(n_drafts, -1) if n_drafts else np.zeros((0, 0))
         return DraftFeatures((contrast, mean), result.failed)
 
 
 def draft_vectors(drafts: Sequence[Draft], encoder: Encoder) -> NDArray[np.float32]:
-    """Return unit vectors of question and answer together, shape [drafts, width], for clustering by topic."""
+    """Return embeddings of question and answer for clustering by topic: unit vectors, shape [drafts, width]."""
     return encoder.encode([f"{draft.wording.question} {draft.wording.answer}" for draft in drafts])

@@ -18,7 +18,7 @@ from climassay.generation.validation.labels import (
     LabelSet,
     ValidatorScores,
     check_labels,
-    chosen_threshold,
+    choose_threshold,
     labels_array,
     precision_at,
     score_validator,
@@ -64,30 +64,30 @@ IntArray = NDArray[np.int64]
 V = TypeVar("V", bound=Validator)
 
 REGULARISATIONS = (0.01, 0.1, 1.0, 10.0)
-"""Candidate values of C, the prior variance of an item's log-odds, which all blocks of features share."""
+"""Candidate values of C, the prior variance of an item's log-odds, which is divided among the blocks of features."""
 VALIDATION_SHARE = 0.15
-"""Share of the training labels that is held out for early stopping of an adapter."""
+"""Proportion of the training labels that is held out for early stopping of an adapter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training(Generic[V]):
-    """Trained validator with its held-out scores."""
+    """Trained validator with its scores on held-out labels."""
 
     validator: V
     record: TrainingRecord
     scores: ValidatorScores
-    """Scores on held-out labels."""
+    """Scores on the held-out labels."""
     probabilities: FloatArray
     """P(valid) of the held-out drafts."""
     refusal: str | None
-    """Reason why there is no threshold for the requested precision."""
+    """Reason why the requested precision cannot be reached; None if it is reached, or none was requested."""
     choices: tuple[tuple[float, float], ...] = ()
-    """Pairs of C and its log loss on held-out items in nats, best first."""
+    """Pairs of C and the log loss on held-out items in nats, best first; empty for fine-tuned models."""
     left_out: int = 0
-    """Number of labelled drafts that could not be read."""
+    """Number of labelled drafts whose features could not be computed."""
 
     def facts(self) -> dict[str, Any]:
-        """Return the training's results as JSON-serialisable values, without the ids of the training items."""
+        """Return the results of the training as JSON-serialisable values, without the ids of the training items."""
         return {
             "source": replace(self.record.provenance, trained_on=()),
             **asdict(self.scores),
@@ -108,42 +108,42 @@ def train_validator(
     on_read: CountCallback | None = None,
     on_fold: CountCallback | None = None,
 ) -> Training[TrainedValidator]:
-    """Train a logistic regression on a reader's features; an encoder's features take seconds on a CPU.
+    """Train a calibrated logistic regression on the features of labelled drafts.
 
     Args:
         labels: Labelled drafts.
         reader: Reader that computes the features.
-        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        precision: Requested proportion of valid drafts among the accepted ones; None chooses no threshold.
         folds: Number of cross-validation folds.
         seed: Seed of the folds.
-        on_read: Called with the number of drafts read since its last call.
+        on_read: Called with the number of drafts whose features were computed since its last call.
         on_fold: Called with 1 after each fold.
 
     Raises:
         InputError: There are too few labels.
-        ModelError: The model fails, or no draft can be read.
+        ModelError: The model fails, or the features of no draft can be computed.
     """
     features = reader.read([example.draft for example in labels.drafts], on_read=on_read)
-    succeeded = features.succeeded
-    if not succeeded.any():
+    has_features = features.succeeded
+    if not has_features.any():
         raise ModelError(f"No labelled question could be read: {next(iter(features.failed.values()))}")
-    examples = tuple(example for example, is_read in zip(labels.drafts, succeeded, strict=True) if is_read)
-    blocks = [block[succeeded] for block in features.blocks]
+    examples = tuple(example for example, is_read in zip(labels.drafts, has_features, strict=True) if is_read)
+    blocks = [block[has_features] for block in features.blocks]
     valid, groups = labels_array(examples), source_groups([example.draft for example in examples])
-    probabilities, split = cross_validated(blocks, valid, groups, folds=folds, seed=seed, on_fold=on_fold)
-    scores = score_validator(valid, probabilities, groups, folds=split, seed=seed)
+    probabilities, item_folds = cross_validate(blocks, valid, groups, folds=folds, seed=seed, on_fold=on_fold)
+    scores = score_validator(valid, probabilities, groups, folds=item_folds, seed=seed)
     model, calibrator, choices = fit_calibrated(blocks, valid, groups, folds=folds, seed=seed)
-    threshold, refusal = chosen_threshold(precision, valid, probabilities)
+    threshold, refusal = choose_threshold(precision, valid, probabilities)
     source = replace(reader.provenance, regularisation=choices[0][0])
     record = TrainingRecord(_training_provenance(source, labels, examples, scores, seed), calibrator, threshold)
     validator = TrainedValidator(model, record, reader)
-    return Training(validator, record, scores, probabilities, refusal, choices, int((~succeeded).sum()))
+    return Training(validator, record, scores, probabilities, refusal, choices, int((~has_features).sum()))
 
 
 def _training_provenance(
     source: Provenance, labels: LabelSet, examples: Sequence[LabelledDraft], scores: ValidatorScores, seed: int
 ) -> Provenance:
-    """Return the provenance of a reader or model with the training data and scores added."""
+    """Add the training data and the scores to the provenance of a reader or model."""
     kinds = list(dict.fromkeys(example.draft.kind for example in examples))
     return replace(
         source,
@@ -161,26 +161,26 @@ def _training_provenance(
 def fit_calibrated(
     blocks: Sequence[FloatArray], valid: IntArray, groups: IntArray, *, folds: int = FOLDS, seed: int = 0
 ) -> tuple[LinearModel, Calibrator, tuple[tuple[float, float], ...]]:
-    """Choose C by the log loss on held-out groups, fit the calibrator on held-out scores, and refit on all items.
+    """Fit a logistic regression whose C is chosen by cross-validation, and a calibrator of its held-out log-odds.
 
     Args:
-        blocks: Features, shape [items, features] each.
+        blocks: Blocks of features, each of shape [items, features].
         valid: Labels 0 or 1, shape [items].
-        groups: Group of each item, shape [items]; no group is divided between folds.
+        groups: Group of each item, shape [items]; a group is never divided between folds.
         folds: Number of folds.
         seed: Seed of the folds.
 
     Returns:
-        Model, calibrator, and pairs of C and its log loss, best first.
+        The model fitted on all items, the calibrator, and pairs of C and its held-out log loss, best first.
     """
     check_labels(valid)
     # The blocks share the prior variance of one block.
     path = [C / len(blocks) for C in REGULARISATIONS]
 
     def fit(train: IntArray) -> list[LinearModel]:
-        """Fit one model for each C; no model if all labels are the same."""
-        has_both = len(np.unique(valid[train])) > 1
-        return fit_path([block[train] for block in blocks], valid[train], 2, path) if has_both else []
+        """Fit one model for each C; return [] if all labels are the same."""
+        has_both_classes = len(np.unique(valid[train])) > 1
+        return fit_path([block[train] for block in blocks], valid[train], 2, path) if has_both_classes else []
 
     def predict(models: list[LinearModel], test: IntArray) -> FloatArray:
         if not models:
@@ -189,15 +189,15 @@ def fit_calibrated(
             return np.full((len(test), len(path)), np.log((n_valid + 1) / (len(train_labels) - n_valid + 1)))
         return np.stack([model.log_odds([block[test] for block in blocks]) for model in models], axis=1)
 
-    odds = held_out(splits_of(group_folds(groups, folds, seed=seed, labels=valid)), fit, predict, len(valid))
-    losses = np.logaddexp(0, np.where(valid[:, None] == 1, -odds, odds)).mean(axis=0)
-    order = np.argsort(losses, kind="stable")
-    model = fit_path(blocks, valid, 2, [path[order[0]]])[0]
-    choices = tuple((REGULARISATIONS[index], float(losses[index])) for index in order)
-    return model, fit_calibrator(odds[:, order[0]], valid), choices
+    log_odds = held_out(splits_of(group_folds(groups, folds, seed=seed, labels=valid)), fit, predict, len(valid))
+    losses = np.logaddexp(0, np.where(valid[:, None] == 1, -log_odds, log_odds)).mean(axis=0)
+    ranking = np.argsort(losses, kind="stable")
+    model = fit_path(blocks, valid, 2, [path[ranking[0]]])[0]
+    choices = tuple((REGULARISATIONS[index], float(losses[index])) for index in ranking)
+    return model, fit_calibrator(log_odds[:, ranking[0]], valid), choices
 
 
-def cross_validated(
+def cross_validate(
     blocks: Sequence[FloatArray],
     valid: IntArray,
     groups: IntArray,
@@ -206,15 +206,16 @@ def cross_validated(
     seed: int = 0,
     on_fold: CountCallback | None = None,
 ) -> tuple[FloatArray, IntArray]:
-    """Return P(valid) of each item by :func:`fit_calibrated` on the other folds, including its choice of C.
+    """Predict P(valid) of each item by a model fitted with :func:`fit_calibrated` on the other folds.
 
-    The arguments are those of :func:`fit_calibrated`; ``on_fold`` gets 1 after each fold.
+    C is chosen anew for each fold. The arguments are those of :func:`fit_calibrated`; ``on_fold`` is called with 1
+    after each fold.
 
     Returns:
-        Probabilities and folds, both of shape [items].
+        Probabilities and fold of each item, both of shape [items].
     """
     check_labels(valid)
-    split = group_folds(groups, folds, seed=seed, labels=valid)
+    item_folds = group_folds(groups, folds, seed=seed, labels=valid)
 
     def predict(models: tuple[LinearModel, Calibrator, Any], test: IntArray) -> FloatArray:
         if on_fold is not None:
@@ -225,11 +226,11 @@ def cross_validated(
         train_blocks = [block[train] for block in blocks]
         return fit_calibrated(train_blocks, valid[train], groups[train], folds=folds, seed=seed + 1)
 
-    return held_out(splits_of(split), fit, predict, len(valid)), split
+    return held_out(splits_of(item_folds), fit, predict, len(valid)), item_folds
 
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
-    """Return one chat per labelled draft: the validator's request, answered with the label."""
+    """Return one chat for each labelled draft: the request to validate the draft, and the label as the answer."""
     chats = []
     for example in labelled:
         request = validation_request(example.draft, prompt, subject)
@@ -238,7 +239,7 @@ def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Su
 
 
 def api_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> bytes:
-    """Return the chats as JSON Lines for a server's fine-tuning job."""
+    """Return the chats of :func:`chat_examples` as JSON Lines, the format of fine-tuning jobs on servers."""
     lines = []
     for example in chat_examples(labelled, prompt, subject):
         messages = chat_messages(example.messages)
@@ -261,19 +262,19 @@ def train_adapter(
     replace_other: bool = False,
     on_progress: Callable[["TuningProgress"], None] | None = None,
 ) -> Training[PromptedValidator]:
-    """Fine-tune a local model with LoRA to answer VALID or INVALID, or resume an interrupted training.
+    """Fine-tune a local model with LoRA to answer VALID or INVALID; an interrupted training is resumed.
 
     Args:
         labels: Labelled drafts.
         model: Name of the local model.
         folder: Folder of the adapter.
         config: Settings of the training.
-        prompt: Template; the built-in one if None.
-        subject: Science of the questions.
-        hold_out: Share (below 1) or number of labels for scores and calibration.
-        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        prompt: Prompt template ``validate``; the built-in one if None.
+        subject: Field of science of the questions.
+        hold_out: Proportion (below 1) or number of labels to hold out for scores and calibration.
+        precision: Requested proportion of valid drafts among the accepted ones; None chooses no threshold.
         seed: Seed of the splits.
-        replace_other: Delete another training in the folder.
+        replace_other: Delete the files of another training in the folder.
         on_progress: Callback of :func:`climassay.tuning.train`.
 
     Raises:
@@ -283,22 +284,22 @@ def train_adapter(
     from climassay.models import load_model
     from climassay.tuning import train
 
-    template, science = prompt or validation_prompt(), subject or Subject()
-    training, test = split_labels(labels, hold_out, seed=seed)
-    groups = source_groups([example.draft for example in training]).tolist()
-    training_part, monitored = split_groups(training, groups, VALIDATION_SHARE, seed=seed)
-    data, validation = (
-        ChatData(name, chat_examples(part, template, science))
-        for name, part in ((labels.name, training_part), (f"{labels.name}, held out", monitored))
+    prompt, subject = prompt or validation_prompt(), subject or Subject()
+    training_labels, test_labels = split_labels(labels, hold_out, seed=seed)
+    groups = source_groups([example.draft for example in training_labels]).tolist()
+    fitting_labels, stopping_labels = split_groups(training_labels, groups, VALIDATION_SHARE, seed=seed)
+    training_data = ChatData(labels.name, chat_examples(fitting_labels, prompt, subject))
+    validation_data = ChatData(f"{labels.name}, held out", chat_examples(stopping_labels, prompt, subject))
+    adapter = train(
+        model, training_data, validation_data, config, folder, replace_other=replace_other, on_progress=on_progress
     )
-    result = train(model, data, validation, config, folder, replace_other=replace_other, on_progress=on_progress)
-    loaded = load_model(result.model)
-    if not isinstance(loaded, OptionScorer):
-        raise ModelError(f"{result.model} gives no probabilities of answers.")
-    validator = PromptedValidator(loaded, template, science, content_free=False, name=f"adapter:{result.name}")
-    results = calibrate_prompted(validator, labels, training, test, precision=precision, seed=seed)
-    write_training_record(results.record, result.folder)
-    return results
+    tuned_model = load_model(adapter.model)
+    if not isinstance(tuned_model, OptionScorer):
+        raise ModelError(f"{adapter.model} gives no probabilities of answers.")
+    validator = PromptedValidator(tuned_model, prompt, subject, content_free=False, name=f"adapter:{adapter.name}")
+    result = calibrate_prompted(validator, labels, training_labels, test_labels, precision=precision, seed=seed)
+    write_training_record(result.record, adapter.folder)
+    return result
 
 
 def train_api(
@@ -315,17 +316,17 @@ def train_api(
     on_status: Callable[[FineTuningState], None] | None = None,
     **options: Any,
 ) -> Training[PromptedValidator]:
-    """Fine-tune a model on a server, or wait for a job that an interrupted call started.
+    """Fine-tune a model on a server; if an earlier call was interrupted, its job is continued.
 
     Args:
         labels: Labelled drafts.
-        model: Name of the server's model.
-        state: File with the state of the job, and afterwards the training record.
+        model: Name of the model on the server.
+        state: File for the state of the job, and for the training record when the job is finished.
         load: Function that loads the fine-tuned model by its name.
-        prompt: Template; the built-in one if None.
-        subject: Science of the questions.
-        hold_out: Share (below 1) or number of labels for scores and calibration.
-        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        prompt: Prompt template ``validate``; the built-in one if None.
+        subject: Field of science of the questions.
+        hold_out: Proportion (below 1) or number of labels to hold out for scores and calibration.
+        precision: Requested proportion of valid drafts among the accepted ones; None chooses no threshold.
         seed: Seed of the splits.
         on_status: Called with every new state of the job.
         options: Options of :func:`climassay.models.openai.finetuning.fine_tune`.
@@ -334,12 +335,12 @@ def train_api(
         InputError: There are too few labels, or the file holds another fine-tuning.
         ModelError: The server refuses, the job failed, or none of the held-out questions could be judged.
     """
-    template, science = prompt or validation_prompt(), subject or Subject()
-    training, test = split_labels(labels, hold_out, seed=seed)
-    data = api_examples(training, template, science)
+    prompt, subject = prompt or validation_prompt(), subject or Subject()
+    training_labels, test_labels = split_labels(labels, hold_out, seed=seed)
+    data = api_examples(training_labels, prompt, subject)
     job = fine_tune(model, data, state, seed=seed, on_status=on_status, **options)
-    validator = PromptedValidator(load(job.model_name), template, science, content_free=False, name=f"api:{job.model}")
-    result = calibrate_prompted(validator, labels, training, test, precision=precision, seed=seed)
+    validator = PromptedValidator(load(job.model_name), prompt, subject, content_free=False, name=f"api:{job.model}")
+    result = calibrate_prompted(validator, labels, training_labels, test_labels, precision=precision, seed=seed)
     write_state(replace(job, facts={"validator": prompted_facts(result.record)}), state)
     return result
 
@@ -347,13 +348,13 @@ def train_api(
 def split_labels(
     labels: LabelSet, hold_out: float, *, seed: int = 0
 ) -> tuple[tuple[LabelledDraft, ...], tuple[LabelledDraft, ...]]:
-    """Split labelled drafts into a training and a test set, without common passages.
+    """Split labelled drafts into a training and a test set that have no main passage in common.
 
-    Both sets have similar shares of valid drafts.
+    The split is stratified: the proportions of valid drafts are similar in both sets.
 
     Args:
         labels: Labelled drafts.
-        hold_out: Share (below 1) or number of drafts in the test set.
+        hold_out: Proportion (below 1) or number of drafts in the test set.
         seed: Seed of the split.
 
     Raises:
@@ -364,15 +365,15 @@ def split_labels(
         raise InputError(f"{hold_out:g} labels cannot be held out of {len(labels.drafts)}: give fewer, or a share.")
     valid, groups = labels_array(labels.drafts), source_groups([example.draft for example in labels.drafts])
     check_labels(valid)
-    # Each of 20 stratified folds has its share of invalid drafts.
-    parts = group_folds(groups, 20, seed=seed, labels=valid)
-    folds = np.unique(parts)
-    is_test = np.isin(parts, folds[: min(len(folds) - 1, max(1, round(share * len(folds))))])
-    training = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if not is_held)
-    test = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if is_held)
-    for examples in (training, test):
+    # The test set is a number of stratified folds.
+    item_folds = group_folds(groups, 20, seed=seed, labels=valid)
+    folds = np.unique(item_folds)
+    is_test = np.isin(item_folds, folds[: min(len(folds) - 1, max(1, round(share * len(folds))))])
+    training_labels = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if not is_held)
+    test_labels = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if is_held)
+    for examples in (training_labels, test_labels):
         check_labels(labels_array(examples))
-    return training, test
+    return training_labels, test_labels
 
 
 def calibrate_prompted(
@@ -384,14 +385,14 @@ def calibrate_prompted(
     precision: float | None = None,
     seed: int = 0,
 ) -> Training[PromptedValidator]:
-    """Calibrate a fine-tuned model on the test set, and score it by cross-fitted calibrators.
+    """Calibrate a fine-tuned model on held-out labels, and score it with cross-fitted calibrators.
 
     Args:
-        validator: The fine-tuned model.
+        validator: Validator of the fine-tuned model.
         labels: All labels.
-        training: Labelled drafts that the model was trained on.
+        training: Labelled drafts on which the model was trained.
         test: Labelled drafts that were held out.
-        precision: Requested share of valid drafts among the accepted ones; None chooses no threshold.
+        precision: Requested proportion of valid drafts among the accepted ones; None chooses no threshold.
         seed: Seed of folds and resampling.
 
     Raises:
@@ -399,28 +400,30 @@ def calibrate_prompted(
         ModelError: None of the held-out questions could be judged.
     """
     log_odds = validator.log_odds([example.draft for example in test])
-    judged = [(example, score) for example, score in zip(test, log_odds, strict=True) if score is not None]
-    if not judged:
+    scored_examples = [(example, score) for example, score in zip(test, log_odds, strict=True) if score is not None]
+    if not scored_examples:
         raise ModelError(f"{validator.name} could not judge any of the {len(test)} held-out questions.")
-    valid = labels_array([example for example, _ in judged])
+    valid = labels_array([example for example, _ in scored_examples])
     if not 0 < valid.sum() < len(valid):
         raise InputError("The held-out questions that could be judged are all valid or all invalid: hold out more.")
-    scores = np.array([score for _, score in judged], dtype=np.float64)
-    groups = source_groups([example.draft for example, _ in judged])
+    scores = np.array([score for _, score in scored_examples], dtype=np.float64)
+    groups = source_groups([example.draft for example, _ in scored_examples])
     probabilities = cross_fitted(scores, valid, group_folds(groups, seed=seed, labels=valid))
-    result = score_validator(valid, probabilities, groups, seed=seed)
+    validator_scores = score_validator(valid, probabilities, groups, seed=seed)
     # One model scored all drafts, so its scores are comparable across folds.
     auroc = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
     precisions = (
-        *result.precisions[: -len(ACCEPTED_SHARES)],
+        *validator_scores.precisions[: -len(ACCEPTED_SHARES)],
         *(precision_at(share, valid, scores) for share in ACCEPTED_SHARES),
     )
-    result = replace(result, evaluation=replace(result.evaluation, auroc=auroc), precisions=precisions)
-    threshold, refusal = chosen_threshold(precision, valid, probabilities)
+    validator_scores = replace(
+        validator_scores, evaluation=replace(validator_scores.evaluation, auroc=auroc), precisions=precisions
+    )
+    threshold, refusal = choose_threshold(precision, valid, probabilities)
     settings = {"kind": "prompted", "subject": asdict(validator.subject)}
     model, prompt = validator.model, validator.prompt
     source = Provenance(model=model.name, template=prompt.name, template_sha256=prompt.sha256, settings=settings)
-    provenance = _training_provenance(source, labels, training, result, seed)
+    provenance = _training_provenance(source, labels, training, validator_scores, seed)
     record = TrainingRecord(provenance, fit_calibrator(scores, valid), threshold)
-    calibrated = PromptedValidator.fine_tuned(model, prompt, record, validator.name)
-    return Training(calibrated, record, result, probabilities, refusal)
+    calibrated_validator = PromptedValidator.fine_tuned(model, prompt, record, validator.name)
+    return Training(calibrated_validator, record, validator_scores, probabilities, refusal)

@@ -46,25 +46,25 @@ from climassay.prompts import Prompt, profile_of
 from climassay.questions import KINDS
 
 REASON = "invalid by the validator"
-"""Reason of the decision that rejects a draft."""
+"""Reason for rejection in the decisions of validators."""
 DEFAULT_THRESHOLD = 0.5
 
 
 class Validator(Protocol):
-    """Gives drafts a probability of being valid."""
+    """Interface of validators, which estimate the probability that a draft is valid."""
 
     @property
     def name(self) -> str:
-        """Name of the validator in decisions and reports."""
+        """Name of the validator, recorded in its decisions."""
 
     @property
     def threshold(self) -> Threshold | None:
-        """Minimum P(valid) of an accepted draft; None if none was chosen on labels."""
+        """Minimum P(valid) of an accepted draft, chosen in training; None if no threshold was chosen."""
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: CountCallback | None = None) -> list[float | None]:
-        """Return P(valid) of each draft, in order; None if it failed or the validator does not judge its kind.
+        """Return P(valid) of each draft; None if the model failed or the validator does not judge drafts of its kind.
 
-        ``on_judged`` gets the number of drafts judged since its last call.
+        ``on_judged`` is called with the number of drafts judged since its last call.
         """
 
     def predict_proba(self, drafts: Sequence[Draft], *, on_judged: CountCallback | None = None) -> FloatArray:
@@ -75,7 +75,7 @@ class Validator(Protocol):
     def score(
         self, labelled: Sequence[LabelledDraft], *, seed: int = 0, on_judged: CountCallback | None = None
     ) -> ValidatorScores:
-        """Return scores on labelled drafts, which must not be training data.
+        """Score the validator on labelled drafts on which it was not trained.
 
         Raises:
             InputError: All drafts that could be judged have the same label.
@@ -96,7 +96,7 @@ def validate(
 
     Args:
         drafts: Drafts of any kind.
-        validator: The validator.
+        validator: Validator that decides.
         threshold: Minimum P(valid) of an accepted draft; by default the validator's own, else 0.5.
         on_judged: Called with the number of drafts judged since its last call.
 
@@ -117,7 +117,7 @@ def validate(
     if not 0 <= threshold <= 1:
         raise InputError(f"The threshold of a validator is {threshold}: give a probability, for example 0.5.")
 
-    def decision(p_valid: float | None) -> Decision:
+    def decide(p_valid: float | None) -> Decision:
         if p_valid is None:
             detail = "The validator gave no probability for this question."
             return Decision("validate", validator.name, None, detail=detail)
@@ -125,11 +125,12 @@ def validate(
         reason = "" if p_valid >= threshold else REASON
         return Decision("validate", validator.name, not reason, reason, detail, p_valid)
 
-    def judged(usable: Sequence[Draft]) -> list[Draft]:
-        probabilities = validator.judge(usable, on_judged=on_judged)
-        return [draft.with_decisions(decision(p)) for draft, p in zip(usable, probabilities, strict=True)]
+    def judge(usable_drafts: Sequence[Draft]) -> list[Draft]:
+        probabilities = validator.judge(usable_drafts, on_judged=on_judged)
+        pairs = zip(usable_drafts, probabilities, strict=True)
+        return [draft.with_decisions(decide(p_valid)) for draft, p_valid in pairs]
 
-    return apply_where(lambda draft: draft.usable, judged, drafts)
+    return apply_where(lambda draft: draft.usable, judge, drafts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,22 +138,22 @@ class TrainingRecord:
     """Provenance, calibration and threshold of a validator that was trained on experts' labels."""
 
     provenance: Provenance
-    """Provenance with the settings ``kind`` (features, probe or prompted), ``kinds`` (kinds of questions in the
-    training data, the only ones the validator judges), ``subject`` (science, if a model was prompted) and ``invalid``
+    """Data and model of the training. Its ``settings`` are ``kind`` (features, probe or prompted), ``kinds`` (kinds of
+    questions in the training data), ``subject`` (field of science in the prompt, if there was one) and ``invalid``
     (number of invalid labels)."""
     calibrator: Calibrator | None
-    """Calibrator fitted on labels that were held out; None if there were too few."""
+    """Calibrator fitted on held-out labels; None if there were too few."""
     threshold: Threshold | None
-    """Threshold; None if no precision was requested, or the precision is out of reach."""
+    """Threshold that reaches the requested precision; None if none was requested, or it cannot be reached."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of questions that the validator judges."""
+        """Kinds of questions that the validator judges, namely those in its training data."""
         return tuple(self.provenance.settings["kinds"])
 
     @property
     def subject(self) -> Subject:
-        """Science that the model was prompted about."""
+        """Field of science in the model's prompt."""
         return Subject(**self.provenance.settings.get("subject", {}))
 
     @classmethod
@@ -174,15 +175,15 @@ class TrainingRecord:
 
 @dataclass(frozen=True, eq=False)
 class TrainedValidator(SavedModel, Validator):
-    """A calibrated logistic regression on features of the text or on hidden states of a model."""
+    """Validator that is a calibrated logistic regression on features of the text or on a model's hidden states."""
 
     FORMAT = ModelFormat("climassay-validator", 1, "validator", "climassay generate validate train")
 
     model: LinearModel
-    """Linear model of the classes invalid and valid."""
+    """Linear model of the classes invalid and valid, in this order."""
     record: TrainingRecord
     reader: FeatureReader | None = None
-    """Reader that computes the features; it is not saved."""
+    """Reader that computes the features. It is not saved, so it must be set after loading (:meth:`with_reader`)."""
     name: str = "validator"
 
     @property
@@ -191,10 +192,10 @@ class TrainedValidator(SavedModel, Validator):
         return self.record.threshold
 
     def with_reader(self, reader: FeatureReader) -> "TrainedValidator":
-        """Return the validator with a reader of its features.
+        """Return a copy of the validator that computes features with the given reader.
 
         Raises:
-            InputError: The reader has another encoder, model or prompt than in training.
+            InputError: The reader uses another encoder, model or prompt than in training.
         """
         reader.check(self.record.provenance)
         return replace(self, reader=reader)
@@ -208,7 +209,7 @@ class TrainedValidator(SavedModel, Validator):
         if not indices:
             return results
         features = self.reader.read([drafts[index] for index in indices], on_read=on_judged)
-        probabilities = _probabilities(self.record.calibrator, self.model.log_odds(features.blocks))
+        probabilities = _to_probabilities(self.record.calibrator, self.model.log_odds(features.blocks))
         for number, index in enumerate(indices):
             results[index] = None if number in features.failed else probabilities[number]
         return results
@@ -219,29 +220,31 @@ class TrainedValidator(SavedModel, Validator):
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Restore a validator without its reader from saved metadata and arrays; see :class:`SavedModel`."""
+        """Restore a validator from saved metadata and arrays, without its reader; see :meth:`SavedModel.build`."""
         shapes = {"weights": (None, 2), "bias": (2,)}
-        checked = (checked_array(name, arrays[name], shape) for name, shape in shapes.items())
-        return cls(LinearModel("nominal", *checked), TrainingRecord.parse(facts))
+        weights_and_bias = (checked_array(name, arrays[name], shape) for name, shape in shapes.items())
+        return cls(LinearModel("nominal", *weights_and_bias), TrainingRecord.parse(facts))
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Load a saved validator, named after its file; see :class:`SavedModel`."""
+        """Load a validator from a file and name it after the file; see :meth:`SavedModel.load`."""
         return replace(super().load(path), name=path.name)
 
 
 @dataclass(frozen=True)
 class PromptedValidator(Validator):
-    """A model that is prompted for VALID or INVALID (ClimaQA, appendix A.5.2), fine-tuned or not."""
+    """Validator that prompts a model, fine-tuned or not, to answer VALID or INVALID (ClimaQA, appendix A.5.2)."""
 
     model: OptionScorer
     prompt: Prompt = field(default_factory=validation_prompt)
     subject: Subject = field(default_factory=Subject)
     content_free: bool | None = None
-    """Whether to subtract the model's preference without content (:mod:`climassay.models.contract`); by default the
-    model's profile decides. Never for fine-tuned models, whose preference comes from the labels."""
+    """Whether to correct for the model's prior preference by content-free prompts (see
+    :func:`~climassay.models.contract.content_free_correction`). None: as the model's profile says. Should be False for
+    fine-tuned models, whose preference comes from the labels."""
     record: TrainingRecord | None = None
-    """Record of a fine-tuned model; without it the probabilities are the model's own, and all kinds are judged."""
+    """Training record of a fine-tuned model. Without it the probabilities are uncalibrated, and drafts of all kinds are
+    judged."""
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -250,10 +253,10 @@ class PromptedValidator(Validator):
 
     @classmethod
     def fine_tuned(cls, model: OptionScorer, prompt: Prompt, record: TrainingRecord, name: str) -> "PromptedValidator":
-        """Return the validator of a fine-tuned model and its training record.
+        """Create the validator of a fine-tuned model from its training record.
 
         Raises:
-            InputError: The prompt has another text than in training.
+            InputError: The text of the prompt differs from that in training.
         """
         check_prompt(record.provenance, prompt)
         return cls(model, prompt, record.subject, content_free=False, record=record, name=name)
@@ -267,11 +270,14 @@ class PromptedValidator(Validator):
         """Return P(valid) of each draft; see :meth:`Validator.judge`."""
         log_odds = self.log_odds(drafts, on_judged=on_judged)
         calibrator = None if self.record is None else self.record.calibrator
-        probabilities = iter(_probabilities(calibrator, [value for value in log_odds if value is not None]))
+        probabilities = iter(_to_probabilities(calibrator, [value for value in log_odds if value is not None]))
         return [None if value is None else next(probabilities) for value in log_odds]
 
     def log_odds(self, drafts: Sequence[Draft], *, on_judged: CountCallback | None = None) -> list[float | None]:
-        """Return uncalibrated log-odds of VALID against INVALID; None if the model failed or the kind is unknown."""
+        """Return the uncalibrated log-odds of VALID against INVALID for each draft.
+
+        None if the model failed, or was not trained on drafts of this kind.
+        """
         kinds = KINDS if self.record is None else self.record.kinds
         indices = [index for index, draft in enumerate(drafts) if draft.kind in kinds]
         requests = [validation_request(drafts[index], self.prompt, self.subject) for index in indices]
@@ -294,16 +300,18 @@ class PromptedValidator(Validator):
                 results[index] = float(np.log(max(valid, 1e-300)) - np.log(max(invalid, 1e-300)))
         return results
 
-    def _content_free_scores(self, kind: str, options: int) -> tuple[float, ...] | None:
-        """Return the model's scores for a content-free prompt, which are subtracted; None if no correction applies."""
+    def _content_free_scores(self, kind: str, n_options: int) -> tuple[float, ...] | None:
+        """Return the scores to subtract, those of content-free prompts; None if no correction applies."""
         if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
             return None
         return content_free_correction(
-            self.model, lambda text: content_free_request(kind, options, text, self.prompt, self.subject), PLACEHOLDERS
+            self.model,
+            lambda text: content_free_request(kind, n_options, text, self.prompt, self.subject),
+            PLACEHOLDERS,
         )
 
 
-def _probabilities(calibrator: Calibrator | None, log_odds: FloatArray | Sequence[float]) -> list[float]:
+def _to_probabilities(calibrator: Calibrator | None, log_odds: FloatArray | Sequence[float]) -> list[float]:
     from scipy.special import expit
 
     values = np.asarray(log_odds, dtype=np.float64)
@@ -312,18 +320,18 @@ def _probabilities(calibrator: Calibrator | None, log_odds: FloatArray | Sequenc
 
 @dataclass(frozen=True)
 class ByKind(Validator):
-    """Validators by kind of question, as in ClimaQA; kinds without a validator are not judged."""
+    """Combination of validators, one for each kind of question as in ClimaQA; other kinds are not judged."""
 
     validators: Mapping[str, Validator]
 
     @property
     def name(self) -> str:
-        """Names of all validators with their kinds."""
+        """Names of all validators, each with its kind."""
         return ", ".join(f"{kind}={validator.name}" for kind, validator in self.validators.items())
 
     @property
     def threshold(self) -> Threshold | None:
-        """Always None, because each validator has its own threshold, which :func:`validate` uses."""
+        """Always None: :func:`validate` uses the threshold of each validator."""
         return None
 
     def judge(self, drafts: Sequence[Draft], *, on_judged: CountCallback | None = None) -> list[float | None]:

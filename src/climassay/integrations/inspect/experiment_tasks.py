@@ -38,7 +38,7 @@ from climassay.settings import resolve_file
 
 SETTING = "default"
 _SPREADS = {"stderr", "bootstrap_stderr", "std", "var"}
-"""Inspect's metrics of spread, which are left out because climassay computes intervals."""
+"""Inspect's metrics of spread, which are omitted because climassay computes intervals."""
 _QUIET: Mapping[str, Any] = {
     "display": "none",
     "log_level": "error",
@@ -60,15 +60,15 @@ def run_tasks(
     load: Callable[[evaluation.ModelSpec], contract.Generator],
     caller_models: Sequence[contract.Generator] = (),
 ) -> evaluation.HarnessCells:
-    """Ask one model all tasks of Inspect that a plan names.
+    """Evaluate one model on all Inspect tasks of a plan.
 
     Args:
         plan: Experiment with the tasks in :attr:`~ExperimentPlan.inspect`; its limit is the number of samples per task.
-        model: Model to evaluate.
+        model: Entry of the model to evaluate.
         ask: Function that wraps a loaded model so that its answers are recorded.
         progress: Callbacks that follow the run.
         load: Function that loads a model; the model is closed afterwards.
-        caller_models: Models that the caller closes.
+        caller_models: Loaded models that may be used, which the caller closes.
 
     Raises:
         InputError: A task does not exist, cannot be loaded or run, or needs a capability that climassay's models lack.
@@ -137,10 +137,10 @@ class _Runner:
         """Ids of the drawn samples, by task."""
 
     def planned(self) -> dict[str, int]:
-        """Draw the samples of each task and return the number of answers (samples times epochs) by task name.
+        """Draw the samples of each task; return the number of expected answers (samples times epochs) by task name.
 
         Raises:
-            InputError: A task cannot be loaded, two tasks have the same name, or no task takes an argument.
+            InputError: A task cannot be loaded, two tasks have the same name, or an argument is accepted by no task.
         """
         results: dict[str, int] = {}
         argument_names: set[str] = set()
@@ -189,10 +189,10 @@ class _Runner:
         return logs
 
     def constants(self, outcomes: "_InspectOutcomes") -> tuple[evaluation.ConstantScore, ...]:
-        """Return Inspect's scores of answering every sample with the task's most frequent target.
+        """Return Inspect's scores of a model that always answers with the most frequent target of a task.
 
-        Return () if the task has a sandbox or a sample takes several requests: the constant model would also answer
-        the grader's requests.
+        Return () if the task has a sandbox or a sample takes several requests, since the constant model would also
+        answer the grader's requests.
         """
         if outcomes.log.eval.sandbox is not None or not outcomes.single_request:
             return ()
@@ -243,7 +243,7 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
-    """Cancel the models' requests in other threads on Ctrl-C, which only the main thread receives."""
+    """On Ctrl-C, which only the main thread receives, cancel the models' requests in other threads."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -290,13 +290,13 @@ class _ConstantGenerator:
 
 
 def _score_name(score: EvalScore) -> str:
-    """Return the scorer's name, followed by the score's key and the epoch reducer if they differ from the default."""
+    """Return the scorer's name, followed by key and epoch reducer of the score unless they are the default."""
     name = score.scorer if score.name == score.scorer else f"{score.scorer}.{score.name}"
     return name if score.reducer in (None, "mean") else f"{name}.{score.reducer}"
 
 
 def _figures(score: EvalScore) -> dict[str, float]:
-    """Return a scorer's metrics by ``metric,scorer``, without the metrics of spread."""
+    """Return a scorer's metrics by ``metric,scorer``, without metrics of spread."""
     return {
         f"{name.replace(',', ';')},{_score_name(score)}".replace(" ", "_"): float(metric.value)
         for name, metric in score.metrics.items()
@@ -305,7 +305,7 @@ def _figures(score: EvalScore) -> dict[str, float]:
 
 
 def _number(value: Any, key: str | None) -> float | None:
-    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if it is no number."""
+    """Return a sample's value, or the entry ``key`` of it, as the number that Inspect averages; None if impossible."""
     if key is not None and isinstance(value, Mapping):
         value = value.get(key)
     if isinstance(value, str):
@@ -322,7 +322,7 @@ def _is_number(text: str) -> bool:
 
 
 def _letter(text: str | list[str], options: Sequence[str]) -> str | None:
-    """Return the upper-case option letter that a target or answer consists of; None if it is not exactly one."""
+    """Return the letter, in upper case, if a target or answer is exactly one option letter, otherwise None."""
     value = text[0] if isinstance(text, list) and len(text) == 1 else text
     is_letter = isinstance(value, str) and len(value) == 1 and value.upper() in LETTERS.upper()[: len(options)]
     return value.upper() if is_letter and isinstance(value, str) else None
@@ -335,7 +335,7 @@ def _text(sample_input: str | list[ChatMessage]) -> str:
 
 
 class _InspectOutcomes(TaskOutcomes[str]):
-    """Outcomes of a task's samples, from Inspect's log."""
+    """Outcomes of a task's samples, parsed from Inspect's log."""
 
     def __init__(self, log: EvalLog) -> None:
         self.log, name = log, log.eval.task
@@ -373,7 +373,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
 
     @property
     def single_request(self) -> bool:
-        """True if no sample took more than one model request, including those of scorers."""
+        """True if every sample took at most one model request, including those of scorers."""
         return all(
             sum(event.event == "model" for event in sample.events) <= 1
             for samples in self.by_id.values()
@@ -381,7 +381,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         )
 
     def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
-        """Return the option index, text and unparsed flag of the first epoch's answer, by the scorer's letter."""
+        """Return option index, text and "unparsed" flag of the answer in the first epoch, as the scorer parsed it."""
         first = self.by_id[sample][0]
         if not self.choices:
             return None, first.output.completion.strip(), False
@@ -390,7 +390,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return chosen, "" if chosen is None else question.options[chosen], chosen is None
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Return scores by sample and ``metric,scorer``; add notes on metrics that are no means."""
+        """Return scores by sample and ``metric,scorer``; also note metrics that are not means over samples."""
         there = [name for name in self.by_id if name not in self.errors]
         scores = SampleScores(self.by_id, list(self.errors))
         if not there:
@@ -421,7 +421,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return scores.scores
 
     def _values(self, score: EvalScore, log: EvalLog) -> dict[str, float | None]:
-        """Return each scored sample's value, reduced over epochs; None if the value of an epoch is no number."""
+        """Return each scored sample's value, reduced over epochs; None if the value of an epoch is not a number."""
         key = None if score.name == score.scorer else score.name
         chosen = (score.scorer, score.reducer)
         reduced = next(
@@ -449,7 +449,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return results
 
     def _without(self, name: str = "") -> EvalLog:
-        """Return the log with Inspect's metrics recomputed without failed samples and the sample ``name``."""
+        """Return the log with Inspect's metrics computed without failed samples and without the sample ``name``."""
         samples = [
             sample for sample in self.log.samples or () if str(sample.id) not in self.errors and str(sample.id) != name
         ]

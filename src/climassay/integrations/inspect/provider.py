@@ -20,11 +20,11 @@ from climassay.redaction import TrustedUrl
 CONNECTIONS = 64
 """Default maximum number of concurrent requests, which a local model computes in batches."""
 _EPOCH_SEEDS = 1000
-"""Difference between the seeds of two epochs: maximum number of repeats of a request in one epoch."""
+"""Difference between the seeds of two epochs, which is the maximum number of repeats of a request in an epoch."""
 
 
 class _PendingRequest:
-    """Request with its answer; None until it arrives."""
+    """Request with its completion, which is None until it arrives."""
 
     def __init__(self, request: contract.GenerationRequest) -> None:
         self.request = request
@@ -46,9 +46,9 @@ class _RequestQueue:
         self._stopped = False
 
     def stop(self) -> None:
-        """Cancel the running call and refuse further requests."""
+        """Cancel the running call, and refuse further requests."""
         self._stopped = True
-        model, thread = contract.unwrapped(self._model), self._thread
+        model, thread = contract.unwrap_model(self._model), self._thread
         if isinstance(model, contract.ConcurrentModel) and thread is not None:
             model.cancel([thread])
 
@@ -65,9 +65,9 @@ class _RequestQueue:
         return mine.answer
 
     def _answer(self, group: list[_PendingRequest]) -> None:
-        """Generate the answers of a group and store each in its request.
+        """Generate completions for a group of requests, and store each with its request.
 
-        This runs in a thread. The task that started it may be cancelled, so that nothing is returned to it.
+        This runs in a thread and returns nothing, because the task that started it may have been cancelled.
         """
 
         def keep(index: int, answer: contract.Completion) -> None:
@@ -89,14 +89,14 @@ class _RequestQueue:
 
 
 _TEXTS = ("text", "reasoning")
-"""Types of message content that are accepted: texts and another model's reasoning."""
+"""Types of message content that are accepted: text, and reasoning of another model."""
 
 
 class ClimassayModel(ModelAPI):
-    """Inspect provider of a climassay model; answers are recorded only if it wraps a recorded model.
+    """Model of Inspect that calls a climassay model; answers are recorded if that is a recorded model.
 
     If a chat ends with an assistant turn, the model continues that turn. The seed of a request is Inspect's seed plus
-    an offset for the epoch and for each repeat of the request in a sample.
+    an offset, which depends on the epoch and on how often the request was made in the sample before.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class ClimassayModel(ModelAPI):
         on_answer: Callable[[int], None] = lambda _count: None,
         **model_args: Any,
     ) -> None:
-        """Load the model, unless ``opened`` is a loaded one.
+        """Load the model, unless a loaded one is passed as ``opened``.
 
         Args:
             model_name: Climassay's name of the model, for example ``local:smollm2``.
@@ -184,7 +184,7 @@ class ClimassayModel(ModelAPI):
         return output, ModelCall.create(request_log, {"text": answer.text, "finish_reason": answer.finish_reason})
 
     def _seeded(self, request: contract.GenerationRequest) -> contract.GenerationRequest:
-        """Return the request with a seed for the sample's epoch and for this repeat of the request."""
+        """Return the request with a seed for the sample's epoch and for this repetition of the request."""
         state = sample_state()
         if state is None:
             return request
@@ -207,7 +207,7 @@ class ClimassayModel(ModelAPI):
 
 
 def as_request(chat: list[ChatMessage], config: GenerateConfig) -> contract.GenerationRequest:
-    """Return a chat as a generation request; a final assistant turn becomes the start of the answer.
+    """Convert a chat to a generation request; a final assistant turn becomes the beginning of the answer.
 
     Raises:
         InputError: A turn is a tool's result, or has images, audio, video, documents or other data.
@@ -233,7 +233,7 @@ def as_request(chat: list[ChatMessage], config: GenerateConfig) -> contract.Gene
 
 @modelapi(name="climassay")
 def provider() -> type[ModelAPI]:
-    """Return the provider class of Inspect's models ``climassay/NAME``."""
+    """Return the class with which Inspect loads models named ``climassay/NAME``."""
     return ClimassayModel
 
 

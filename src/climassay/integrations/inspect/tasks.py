@@ -24,7 +24,7 @@ from climassay.questions import PRIMER, TYPES, Kind, Question
 
 _TURNS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
 LEVEL = "level"
-"""Metadata key by which scores are grouped; its value is ``none`` for questions without a level."""
+"""Metadata key by which scores are grouped. Its value is ``none`` for questions without a level."""
 
 
 def as_chat(messages: Sequence[Message]) -> list[ChatMessage]:
@@ -40,7 +40,10 @@ def _answered(state: TaskState) -> tuple[Question, str]:
 
 @scorer(metrics=[grouped(accuracy(), LEVEL), stderr()])
 def answer_letter() -> Scorer:
-    """Score an answer as correct if it chooses the target's option letter; an answer without a letter is incorrect."""
+    """Return a scorer that marks an answer as correct if it chooses the target's option letter.
+
+    An answer without a letter is incorrect.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001 - the protocol's name
         question, text = _answered(state)
@@ -69,21 +72,21 @@ def _scores(encoder: str | None = None, judge: str | None = None) -> Scorer:
 
 @scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
 def cloze_scores(encoder: str | None = None) -> Scorer:
-    """Score a cloze answer by raw and normalised exact match and by phrase similarity.
+    """Return a scorer of cloze answers by raw and normalised exact match and by phrase similarity.
 
     Args:
-        encoder: Encoder for phrase similarity, as climassay names it (``local:minilm``, the bundled one, by default).
+        encoder: Climassay's name of the encoder for phrase similarity; by default the bundled one, ``local:minilm``.
     """
     return _scores(encoder=encoder)
 
 
 @scorer(metrics={"*": [grouped(mean(), LEVEL), stderr()]})
 def freeform_scores(entailment: str | None = None) -> Scorer:
-    """Score a freeform answer by BLEU over characters and words, by BERTScore and by factual accuracy.
+    """Return a scorer of freeform answers by BLEU over characters and words, BERTScore and factual accuracy.
 
     Args:
         entailment: Judge of factual accuracy: ``prompted:MODEL``, ``supports:MODEL`` or ``nli:MODEL``. Without one,
-            factual accuracy is left out.
+            factual accuracy is omitted.
     """
     return _scores(judge=entailment)
 
@@ -102,12 +105,13 @@ def mcq(
 
     Args:
         file: A question file, or ``primer``.
-        level: Only questions of this level: base, reasoning or hypothetical.
-        examples: Worked examples before every question.
+        level: Level of the questions to include: base, reasoning or hypothetical; None includes all.
+        examples: Number of worked examples before every question.
         pool: Question file of the examples, or ``primer``.
-        seed: Seed of the draw of examples.
+        seed: Seed for drawing the examples.
         prompts: Folder of your own templates (see ``climassay prompts export``).
-        prefix: Begin the answer with ``Answer:``; false for providers that refuse a chat ending with the assistant.
+        prefix: Whether to begin the answer with ``Answer:``. Set it to false for providers that refuse a chat ending
+            with an assistant's message.
     """
     return _task("mcq", file, level, examples, pool, seed, prompts, prefix, answer_letter())
 
@@ -185,7 +189,7 @@ def _task(
 
 
 def _as_task(kind: Kind, rows: Sequence[PosedQuestion], prefix: bool, scorer: Scorer, metadata: dict[str, str]) -> Task:
-    """Build a task whose samples have the chat as input, with the start of the answer if ``prefix`` is set."""
+    """Build a task whose samples contain the chat, followed by the beginning of the answer if ``prefix`` is True."""
     samples = [
         Sample(
             input=as_chat([*row.messages, *([Message("assistant", row.prefix)] if prefix and row.prefix else [])]),

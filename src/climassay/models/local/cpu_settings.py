@@ -30,10 +30,11 @@ DTYPE_VARIABLE = "CLIMASSAY_DTYPE"
 THREADS_VARIABLE = "CLIMASSAY_THREADS"
 CPU_DTYPES = ("float32", "bfloat16")
 _MIN_SPEEDUP = 1.2
-_ROUNDS = 5
+_MAX_ROUNDS = 5
 _MAX_SLOWDOWN = 2.0
-_INPUTS, _OUTPUTS, _ROWS = 576, 1536, (64, 32)
-"""Sizes of a layer of the bundled model, with the tokens of a prompt and of 32 answers. Larger models gain more."""
+_INPUT_WIDTH, _OUTPUT_WIDTH, _ROW_COUNTS = 576, 1536, (64, 32)
+"""Input and output width of a layer of the bundled model, and the numbers of input rows: tokens of a prompt, and one
+token each of 32 answers. Larger models gain more from bfloat16."""
 _SECONDS_PER_MEASUREMENT = 0.15
 _MAX_THREAD_SLOWDOWN = 1.25
 _n_threads: int | None = None
@@ -43,14 +44,15 @@ Measure = Callable[[], tuple[float, float]]
 def fastest_cpu_dtype(measure: Measure | None = None) -> str:
     """Return ``bfloat16`` if this CPU computes it at least 1.2 times as fast as float32, otherwise ``float32``.
 
-    ``$CLIMASSAY_DTYPE`` overrides the measurement, which is made once per processor type and torch version (some
+    ``$CLIMASSAY_DTYPE`` overrides the measurement, which is made once per processor type and torch version (a few
     hundredths of a second) and stored in the cache folder.
 
     Args:
-        measure: Returns seconds in float32 and bfloat16; by default of a layer's matrix products.
+        measure: Function that returns the seconds of a computation in float32 and in bfloat16; by default, of the
+            matrix products of one layer.
 
     Raises:
-        InputError: ``$CLIMASSAY_DTYPE`` is neither of the two.
+        InputError: ``$CLIMASSAY_DTYPE`` is neither float32 nor bfloat16.
     """
     value = os.environ.get(DTYPE_VARIABLE)
     if value:
@@ -61,32 +63,38 @@ def fastest_cpu_dtype(measure: Measure | None = None) -> str:
 
 
 def measured_cpu_dtype(measure: Measure | None = None) -> str:
-    """Return the faster format by measurement, ignoring ``$CLIMASSAY_DTYPE``; see :func:`fastest_cpu_dtype`."""
-    return _stored_or_measured_dtype(cache_folder(), measure or _dtype_seconds)
+    """Return the CPU number format that is faster in a measurement, ignoring ``$CLIMASSAY_DTYPE``.
+
+    See :func:`fastest_cpu_dtype`.
+    """
+    return _stored_or_measured_dtype(cache_folder(), measure or _measure_dtypes)
 
 
 @functools.cache
 def _stored_or_measured_dtype(folder: Path, measure: Measure) -> str:
-    """Return the stored decision, or measure and store it; if it cannot be stored, it holds for this process."""
+    """Return the number format stored in a folder, or measure and store it.
+
+    A result that cannot be stored is used for the rest of this process.
+    """
     import torch
 
     cpu = f"{processor()}\n{torch.__version__}"
     file = folder / "dtypes" / f"{hashlib.sha256(cpu.encode()).hexdigest()[:32]}.json"
-    if (stored := _read_dtype(file)) is not None:
-        return stored
+    if (stored_dtype := _read_dtype(file)) is not None:
+        return stored_dtype
     float32_seconds, bfloat16_seconds = measure()
     result = CPU_DTYPES[bfloat16_seconds * _MIN_SPEEDUP <= float32_seconds]
     entry = {"dtype": result, "float32_seconds": float32_seconds, "bfloat16_seconds": bfloat16_seconds}
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         # Of processes that measure at the same time, the first decides for all.
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(json.dumps(entry))
+        with file.open("x", encoding="utf-8") as handle:
+            handle.write(json.dumps(entry))
     return _read_dtype(file) or result
 
 
 def processor() -> str:
-    """Return name and instruction sets of the CPU."""
+    """Return the name and the instruction sets of the CPU."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -97,7 +105,7 @@ def processor() -> str:
 
 
 def _read_dtype(file: Path) -> str | None:
-    """Return the stored number format, or None; a damaged file is removed."""
+    """Return the stored number format; None if it is missing or damaged. A damaged file is removed."""
     try:
         result = json.loads(file.read_text(encoding="utf-8"))["dtype"]
     except OSError:
@@ -111,45 +119,45 @@ def _read_dtype(file: Path) -> str | None:
     return None
 
 
-def _dtype_seconds() -> tuple[float, float]:
-    """Measure the minimum CPU times of a layer in float32 and bfloat16, on one thread, alternating.
+def _measure_dtypes() -> tuple[float, float]:
+    """Return the minimum CPU seconds of a layer in float32 and in bfloat16, measured alternately on one thread.
 
-    This is robust against other processes. The result holds for more threads as well, since they share the memory's
-    bandwidth, of which bfloat16 needs half.
+    Minimum CPU times hardly depend on other processes. The comparison also holds for more threads, since they share the
+    memory's bandwidth, of which bfloat16 needs half.
     """
     import torch
 
-    def seconds(dtype: torch.dtype) -> float:
-        started = time.thread_time()
+    def measure_seconds(dtype: torch.dtype) -> float:
+        start_time = time.thread_time()
         for batch in inputs[dtype]:
             torch.nn.functional.linear(batch, weights[dtype])
-        return time.thread_time() - started
+        return time.thread_time() - start_time
 
-    threads = torch.get_num_threads()
+    n_threads_before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         dtypes = (torch.float32, torch.bfloat16)
-        weights = {dtype: torch.ones(_OUTPUTS, _INPUTS).to(dtype) for dtype in dtypes}
-        inputs = {dtype: [torch.ones(rows, _INPUTS).to(dtype) for rows in _ROWS] for dtype in dtypes}
+        weights = {dtype: torch.ones(_OUTPUT_WIDTH, _INPUT_WIDTH).to(dtype) for dtype in dtypes}
+        inputs = {dtype: [torch.ones(rows, _INPUT_WIDTH).to(dtype) for rows in _ROW_COUNTS] for dtype in dtypes}
         for dtype in dtypes:
-            seconds(dtype)
+            measure_seconds(dtype)
         float32_seconds = bfloat16_seconds = float("inf")
-        for index in range(_ROUNDS):
+        for index in range(_MAX_ROUNDS):
             float32_seconds, bfloat16_seconds = (
-                min(float32_seconds, seconds(torch.float32)),
-                min(bfloat16_seconds, seconds(torch.bfloat16)),
+                min(float32_seconds, measure_seconds(torch.float32)),
+                min(bfloat16_seconds, measure_seconds(torch.bfloat16)),
             )
             if index and bfloat16_seconds > _MAX_SLOWDOWN * float32_seconds:
                 break
         return float32_seconds, bfloat16_seconds
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(n_threads_before)
 
 
-def choose_threads(work: Callable[[], object]) -> int:
-    """Set torch's number of threads for this process, by measurement at the first call.
+def choose_threads(computation: Callable[[], object]) -> int:
+    """Set torch's number of threads for this process to the number with which ``computation`` is fastest.
 
-    ``$CLIMASSAY_THREADS`` overrides the measurement. Later calls use the first result.
+    The first call measures, unless ``$CLIMASSAY_THREADS`` states the number. Later calls use its result.
 
     Returns:
         The number of threads in use.
@@ -164,38 +172,38 @@ def choose_threads(work: Callable[[], object]) -> int:
         value = os.environ.get(THREADS_VARIABLE)
         if value and (not value.isdecimal() or int(value) < 1):
             raise InputError(f"{THREADS_VARIABLE} is {value!r}: set it to a whole number of threads, for example 1.")
-        _n_threads = int(value) if value else _fastest_threads(work)
+        _n_threads = int(value) if value else _find_fastest_threads(computation)
     torch.set_num_threads(_n_threads)
     return _n_threads
 
 
-def _fastest_threads(work: Callable[[], object]) -> int:
+def _find_fastest_threads(computation: Callable[[], object]) -> int:
     """Try increasing numbers of threads (powers of two, and all cores) until one is clearly slower."""
     import torch
 
     cores = usable_cores()
-    best, best_seconds = 1, float("inf")
+    best_threads, best_seconds = 1, float("inf")
     for threads in sorted({1 << power for power in range(cores.bit_length())} | {cores}):
         torch.set_num_threads(threads)
-        seconds = _mean_seconds(work)
+        seconds = _measure_mean_seconds(computation)
         if seconds < best_seconds:
-            best, best_seconds = threads, seconds
+            best_threads, best_seconds = threads, seconds
         elif seconds > _MAX_THREAD_SLOWDOWN * best_seconds:
             break
-    return best
+    return best_threads
 
 
-def _mean_seconds(work: Callable[[], object]) -> float:
-    """Return the mean time of the work after one warm-up run; the mean includes contention for cores."""
-    started = time.perf_counter()
-    work()
-    if time.perf_counter() - started > 10 * _SECONDS_PER_MEASUREMENT:
-        return time.perf_counter() - started
-    started, runs = time.perf_counter(), 0
-    while time.perf_counter() - started < _SECONDS_PER_MEASUREMENT:
-        work()
-        runs += 1
-    return (time.perf_counter() - started) / runs
+def _measure_mean_seconds(computation: Callable[[], object]) -> float:
+    """Return the mean seconds of a call, after one warm-up call; the mean includes contention for cores."""
+    start_time = time.perf_counter()
+    computation()
+    if time.perf_counter() - start_time > 10 * _SECONDS_PER_MEASUREMENT:
+        return time.perf_counter() - start_time
+    start_time, n_runs = time.perf_counter(), 0
+    while time.perf_counter() - start_time < _SECONDS_PER_MEASUREMENT:
+        computation()
+        n_runs += 1
+    return (time.perf_counter() - start_time) / n_runs
 
 
 def usable_cores() -> int:

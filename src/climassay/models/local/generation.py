@@ -39,18 +39,19 @@ DEFAULT_MAX_TOKENS = 256
 _ROWS_ON_CPU = 32
 _ROWS_ON_GPU = 128
 _MIN_SHARED_PREFIX = 64
-"""Minimum length of a common prefix for prompts to be grouped instead of sorted by length."""
+"""Minimum number of tokens of a common prefix for prompts to be scheduled together rather than by length."""
 _MAX_RESERVED = 128
-"""Maximum number of tokens reserved per row when one is admitted."""
+"""Maximum number of further tokens for which memory is reserved in each row when a prompt is admitted."""
 _MIN_SAVING = 256
-"""Minimum number of tokens that a shared run must save, since reading it costs operations in each layer and step."""
+"""Minimum number of tokens that storing a common prefix once must save, since reading it costs additional operations in
+each layer and step."""
 
 
 class TokenSampler:
     """Sampling parameters and random numbers of one sequence.
 
-    Random numbers depend on the seed and the prompt only, not on other sequences of the batch; prompts with the same
-    seed have different numbers.
+    Random numbers depend on the seed and the prompt only, not on other sequences of the batch; different prompts with
+    the same seed get different numbers.
     """
 
     def __init__(self, sampling: Sampling, prompt: Sequence[int]) -> None:
@@ -77,32 +78,35 @@ def draw_tokens(logits: Tensor, samplers: Sequence[TokenSampler]) -> list[int]:
     device, random_samplers = logits.device, [samplers[row] for row in rows]
     temperatures = torch.tensor([[sampler.temperature] for sampler in random_samplers], device=device)
     # The cumulative distribution over tokens, from the most to the least probable, is inverted.
-    ordered, index = (logits[rows] / temperatures).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-    cumulative = ordered.double().cumsum(dim=-1)
-    limits = torch.tensor([[sampler.top_p] for sampler in random_samplers], dtype=torch.float64, device=device)
+    sorted_probabilities, sorted_tokens = (
+        (logits[rows] / temperatures).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+    )
+    cumulative = sorted_probabilities.double().cumsum(dim=-1)
+    top_p = torch.tensor([[sampler.top_p] for sampler in random_samplers], dtype=torch.float64, device=device)
     # A token is in the nucleus when those before it have less than this of the mass; the first one always is.
-    nucleus_size = ((cumulative - ordered) < limits).sum(dim=-1, keepdim=True).clamp_(min=1)
+    nucleus_size = ((cumulative - sorted_probabilities) < top_p).sum(dim=-1, keepdim=True).clamp_(min=1)
     total = cumulative.gather(1, nucleus_size - 1)
-    uniform = torch.tensor([[sampler.uniform()] for sampler in random_samplers], dtype=torch.float64, device=device)
-    positions = torch.searchsorted(cumulative, uniform * total, right=True).clamp_(max=nucleus_size - 1)
-    for row, token in zip(rows, index.gather(1, positions)[:, 0].tolist(), strict=True):
+    draws = torch.tensor([[sampler.uniform()] for sampler in random_samplers], dtype=torch.float64, device=device)
+    positions = torch.searchsorted(cumulative, draws * total, right=True).clamp_(max=nucleus_size - 1)
+    for row, token in zip(rows, sorted_tokens.gather(1, positions)[:, 0].tolist(), strict=True):
         tokens[row] = token
     return tokens
 
 
 class AdmittedPrompt(NamedTuple):
-    """Admitted prompt, which became the last row."""
+    """Prompt that was added to the batch as its last row."""
 
     prompt: int
-    """Index among the admitted prompts."""
+    """Index of the prompt among those passed to ``admit``."""
     logits: Tensor
     """Logits of the next token, float32 [vocabulary]."""
 
 
 class SharedRows:
-    """Rows in one batch, for models with attention layers only; long common prefixes are stored once.
+    """Batch of sequences (rows), for models with attention layers only; long common prefixes are stored once.
 
-    Rows are numbered from 0 without gaps. A shared run must save ``min_saving`` tokens; None disables sharing.
+    Rows are numbered from 0 without gaps. A prefix is shared if this saves at least ``min_saving`` tokens; None
+    disables sharing.
     """
 
     def __init__(self, network: Network, reader: SequenceReader, *, min_saving: int | None = _MIN_SAVING) -> None:
@@ -112,17 +116,17 @@ class SharedRows:
         self._runs: list[SharedPrefix | None] = []
         """Last shared run of each row."""
 
-    def tokens(self, prompts: Sequence[Sequence[int]] = (), room: int = 1) -> int:
-        """Return the number of tokens stored if these prompts were added and each row had ``room`` more tokens."""
+    def tokens(self, prompts: Sequence[Sequence[int]] = (), n_new_tokens: int = 1) -> int:
+        """Return the number of tokens stored if ``prompts`` were added and every row grew by ``n_new_tokens``."""
         runs = self._plan_shared_runs(prompts)
-        new_runs = {run for last in runs for run in _chain(last) if not run.layers}
+        new_runs = {run for last in runs for run in _list_chain(last) if not run.layers}
         own_lengths = [*self._own_lengths(), *map(_own_length, map(len, prompts), runs)]
-        return len(own_lengths) * self._cache.columns(max(own_lengths, default=0) + room) + sum(
+        return len(own_lengths) * self._cache.columns(max(own_lengths, default=0) + n_new_tokens) + sum(
             len(run.tokens) for run in (*self._cache.runs, *new_runs)
         )
 
     def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
-        """Compute prompts with shared prefixes, and copy their keys and values into new rows."""
+        """Add a row for each prompt, computing shared prefixes once; yield each prompt when its row is filled."""
         runs = self._plan_shared_runs(prompts)
         max_length = max(*map(_own_length, map(len, prompts), runs), 0, *self._own_lengths())
         rows = len(self._lengths) + len(prompts)
@@ -140,7 +144,7 @@ class SharedRows:
                 columns = torch.tensor(
                     cache_columns(reading.step, segment), dtype=torch.long, device=self._network.device
                 )
-                for run in _chain(last_run):
+                for run in _list_chain(last_run):
                     if not run.layers:
                         self._cache.share(run, cache, columns[run.start : run.end])
                         self._cache.runs.append(run)
@@ -151,7 +155,7 @@ class SharedRows:
                 yield AdmittedPrompt(token_position.sequence, reading.logits[token_position.row])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
-        """Append one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
+        """Append one token to every row; return the logits of the next token, float32 [rows, vocabulary]."""
         self._cache.prepare_step(self._own_lengths(), self._runs, self._network.device)
         logits = self._network.continue_rows(tokens, self._lengths, self._cache)
         self._lengths = [length + 1 for length in self._lengths]
@@ -159,7 +163,7 @@ class SharedRows:
 
     def drop(self, row: int) -> None:
         """Remove a row; the last row takes its number."""
-        for run in _chain(self._runs[row]):
+        for run in _list_chain(self._runs[row]):
             run.rows -= 1
             if not run.rows:
                 self._cache.runs.remove(run)
@@ -173,11 +177,11 @@ class SharedRows:
             self._cache = RowCache(self._network.layers)
 
     def _own_lengths(self) -> list[int]:
-        """Return the number of tokens that each row stores alone."""
+        """Return the number of tokens of each row that are not in shared prefixes."""
         return list(map(_own_length, self._lengths, self._runs))
 
     def _plan_shared_runs(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
-        """Return the last shared run of each prompt: an existing run, or a new one that several prompts share."""
+        """Return the last shared run of each prompt, which is stored or new; None if the prompt has none."""
         results = [self._find_stored_run(tuple(prompt)) for prompt in prompts]
         if self._min_saving is None:
             return results
@@ -185,29 +189,29 @@ class SharedRows:
         for index, run in enumerate(results):
             if len(prompts[index]) > (run.end if run else 0):
                 groups.setdefault(run, []).append(index)
-        for base, indices in groups.items():
-            start = base.end if base else 0
+        for parent_run, indices in groups.items():
+            start = parent_run.end if parent_run else 0
             new_runs: list[SharedPrefix] = []
             for segment in PrefixTree([prompts[index][start:] for index in indices]).shared(self._min_saving):
-                parent = base if segment.parent is None else new_runs[segment.parent]
+                parent = parent_run if segment.parent is None else new_runs[segment.parent]
                 new_runs.append(SharedPrefix(segment.tokens, start + segment.start, parent))
                 for sequence in segment.sequences:
                     results[indices[sequence]] = new_runs[-1]
         return results
 
     def _find_stored_run(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
-        """Return the last existing run of the chain that a prompt begins with."""
-        best: SharedPrefix | None = None
+        """Return the last run of the longest stored chain of runs with which a prompt begins; None if there is none."""
+        last_run: SharedPrefix | None = None
         for run in self._cache.runs:  # parents come first
-            if run.parent is best and prompt[run.start : run.end] == run.tokens:
-                best = run
-        return best
+            if run.parent is last_run and prompt[run.start : run.end] == run.tokens:
+                last_run = run
+        return last_run
 
 
 class PlainRows:
-    """Rows computed one by one, for other models; the same methods as :class:`SharedRows`.
+    """Rows that are computed one by one, for models without shared prefixes; methods as in :class:`SharedRows`.
 
-    Uses the cache of transformers for the model, or recomputes all tokens if the model takes no cache.
+    Uses transformers' cache for the model, or recomputes all tokens if the model accepts no cache.
     """
 
     def __init__(self, network: Network) -> None:
@@ -215,37 +219,37 @@ class PlainRows:
         self._rows: list[tuple[list[int], Any]] = []
         """Tokens and cache of each row."""
 
-    def tokens(self, prompts: Sequence[Sequence[int]] = (), room: int = 1) -> int:
-        """Return the number of tokens stored if these prompts were added and each row had ``room`` more tokens."""
-        return sum(len(tokens) + room for tokens in (*(tokens for tokens, _ in self._rows), *prompts))
+    def tokens(self, prompts: Sequence[Sequence[int]] = (), n_new_tokens: int = 1) -> int:
+        """Return the number of tokens stored if ``prompts`` were added and every row grew by ``n_new_tokens``."""
+        return sum(len(tokens) + n_new_tokens for tokens in (*(tokens for tokens, _ in self._rows), *prompts))
 
     def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
-        """Compute prompts one by one."""
+        """Add a row for each prompt; yield each prompt when its row is computed."""
         from transformers import DynamicCache
 
         for index, prompt in enumerate(prompts):
             cache = DynamicCache(config=self._network.model.config) if self._network.can_continue else None
             self._rows.append(([], cache))
-            yield AdmittedPrompt(index, self._add(*self._rows[-1], prompt)[0])
+            yield AdmittedPrompt(index, self._append_tokens(*self._rows[-1], prompt)[0])
 
     def advance(self, tokens: Sequence[int]) -> Tensor:
-        """Append one token to every row; return the logits of the next, float32 [rows, vocabulary]."""
-        return torch.cat([self._add(*row, [token]) for row, token in zip(self._rows, tokens, strict=True)])
+        """Append one token to every row; return the logits of the next token, float32 [rows, vocabulary]."""
+        return torch.cat([self._append_tokens(*row, [token]) for row, token in zip(self._rows, tokens, strict=True)])
 
     def drop(self, row: int) -> None:
         """Remove a row; the last row takes its number."""
         self._rows[row] = self._rows[-1]
         self._rows.pop()
 
-    def _add(self, row: list[int], cache: Any, tokens: Sequence[int]) -> Tensor:
+    def _append_tokens(self, row: list[int], cache: Any, tokens: Sequence[int]) -> Tensor:
         row.extend(tokens)
         if cache is None:
-            return self._network.compute_plainly(row, [len(row) - 1]).logits
-        return self._network.continue_plainly(tokens, cache)
+            return self._network.compute_sequence(row, [len(row) - 1]).logits
+        return self._network.continue_sequence(tokens, cache)
 
 
-def rows_for(network: Network, reader: SequenceReader) -> SharedRows | PlainRows:
-    """Return empty rows of the class that suits a model; tested on first use."""
+def create_rows(network: Network, reader: SequenceReader) -> SharedRows | PlainRows:
+    """Return an empty batch of the class that a model supports, which is tested on first use."""
     if not reader.shares:
         return PlainRows(network)
     if network.shares_rows is None:
@@ -254,23 +258,23 @@ def rows_for(network: Network, reader: SequenceReader) -> SharedRows | PlainRows
 
 
 def _shared_rows_equal_plain(network: Network) -> bool:
-    """Return whether rows with shared prefixes equal plain computation on a few short prompts."""
-    ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
-    prompts = [ids[:9], [*ids[:8], *ids[12:16]], [*ids[:8], *ids[12:15]], ids[16:20]]
+    """Return whether rows with shared prefixes give the same results as plain computation on a few short prompts."""
+    tokens = [(7919 * number + 13) % network.vocabulary for number in range(24)]
+    prompts = [tokens[:9], [*tokens[:8], *tokens[12:16]], [*tokens[:8], *tokens[12:15]], tokens[16:20]]
     rows = SharedRows(network, SequenceReader(network), min_saving=1)
     try:
         prompt_indices = [admitted.prompt for admitted in rows.admit(prompts)]
-        logits = rows.advance(ids[20:24])
+        logits = rows.advance(tokens[20:24])
         plain_logits = [
-            network.compute_plainly([*prompts[prompt], token], [len(prompts[prompt])]).logits
-            for prompt, token in zip(prompt_indices, ids[20:24], strict=True)
+            network.compute_sequence([*prompts[prompt], token], [len(prompts[prompt])]).logits
+            for prompt, token in zip(prompt_indices, tokens[20:24], strict=True)
         ]
     except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
         return False
     return same_distributions(logits, torch.cat(plain_logits), network.dtype)
 
 
-def _chain(run: SharedPrefix | None) -> list[SharedPrefix]:
+def _list_chain(run: SharedPrefix | None) -> list[SharedPrefix]:
     """Return a run and its ancestors, the outermost ancestor first."""
     chain = []
     while run is not None:
@@ -290,12 +294,12 @@ class _Answer:
     index: int
     prompt: list[int]
     limit: int
-    """Maximum number of tokens."""
+    """Maximum number of tokens of the answer."""
     sampler: TokenSampler
     stops: tuple[str, ...]
     constraint: Constraint | None
     removed_spaces: str
-    """Spaces removed from the end of the prompt; the answer begins with them."""
+    """Spaces removed from the end of the prompt, with which the generated text therefore begins."""
     tokens: list[int] = field(default_factory=list)
     n_drawn: int = 0
     """Number of tokens drawn, including the end token."""
@@ -307,12 +311,12 @@ class _Answer:
 
     @property
     def max_row_length(self) -> int:
-        """Maximum number of tokens of the row."""
+        """Maximum number of tokens of prompt and answer."""
         return len(self.prompt) + self.limit
 
 
 class Generation:
-    """Generation with one model, by default with the number of rows that suits its device."""
+    """Generator of answers of one model, by default with a number of rows that suits its device."""
 
     def __init__(
         self, network: Network, reader: SequenceReader, prompts: PromptFormat, *, rows: int | None = None
@@ -334,7 +338,7 @@ class Generation:
         on_result: CompletionCallback | None = None,
         on_text: TextCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests, in order; a request that cannot be answered returns a failed completion.
+        """Return a completion for each request, in order; it records a failure if the request cannot be answered.
 
         Args:
             requests: Requests to answer.
@@ -358,23 +362,23 @@ class Generation:
             text = self._decode_answer(answer)
             usage = Usage(len(answer.prompt), answer.n_drawn, requests=1)
             text = text[: _find_stop(text, answer.stops)]
-            thoughts = ""
+            reasoning = ""
             if requests[answer.index].schema is not None:
                 text = repair_backslashes(text)
             else:
-                text, thoughts = separate_thoughts(text)
-            store(answer.index, Completion(text, reason, usage, reasoning=thoughts))
+                text, reasoning = separate_thoughts(text)
+            store(answer.index, Completion(text, reason, usage, reasoning=reasoning))
         return [results[index] for index in range(len(requests))]
 
     def _prepare_answer(self, index: int, request: GenerationRequest) -> _Answer:
         """Tokenise a request and determine the maximum length of its answer."""
         text = self._prompts.render(request.messages, request.assistant_prefix)
         # A tokenizer joins a space to the word after it: a prompt that ends with one would be continued badly.
-        has_open_end = request.schema is None and request.assistant_prefix.endswith(" ")
-        prompt_text = text.rstrip(" ") if has_open_end else text
+        ends_with_space = request.schema is None and request.assistant_prefix.endswith(" ")
+        prompt_text = text.rstrip(" ") if ends_with_space else text
         prompt = self._prompts.encode(prompt_text)
-        room = self._network.context - len(prompt)
-        if room < 1 or not prompt:
+        max_new_tokens = self._network.context - len(prompt)
+        if max_new_tokens < 1 or not prompt:
             raise ModelError(
                 f"The prompt has {len(prompt)} tokens, the model accepts 1 to {self._network.context - 1}."
             )
@@ -382,14 +386,14 @@ class Generation:
         if max_tokens is not None and max_tokens < 1:
             raise ModelError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
         constraint = None
-        limit = max_tokens or DEFAULT_MAX_TOKENS
+        answer_limit = max_tokens or DEFAULT_MAX_TOKENS
         if request.schema is not None:
-            compiled = self._grammars.compile(request.schema, room if max_tokens is None else None)
-            limit, constraint = max_tokens or compiled.max_tokens, Constraint(compiled)
+            compiled = self._grammars.compile(request.schema, max_new_tokens if max_tokens is None else None)
+            answer_limit, constraint = max_tokens or compiled.max_tokens, Constraint(compiled)
         return _Answer(
             index,
             prompt,
-            min(room, limit),
+            min(max_new_tokens, answer_limit),
             TokenSampler(request.sampling, prompt),
             tuple(stop for stop in request.sampling.stop if stop) + self._prompts.stops,
             constraint,
@@ -399,73 +403,73 @@ class Generation:
     def _generate_answers(
         self, queue: "deque[_Answer]", on_text: TextCallback | None
     ) -> Iterator[tuple[_Answer, FinishReason]]:
-        """Process the queue, and yield each answer when it is finished."""
-        rows = rows_for(self._network, self._reader)
+        """Generate all answers in the queue; yield each with its finish reason when it is complete."""
+        rows = create_rows(self._network, self._reader)
         budget = self._network.free_tokens()
-        active: list[_Answer] = []
-        while queue or active:
-            while len(active) > 1 and rows.tokens() > budget:
-                rows.drop(len(active) - 1)
-                queue.appendleft(active.pop())
-            new_answers = self._take_from_queue(queue, len(active), rows, budget)
+        active_answers: list[_Answer] = []
+        while queue or active_answers:
+            while len(active_answers) > 1 and rows.tokens() > budget:
+                rows.drop(len(active_answers) - 1)
+                queue.appendleft(active_answers.pop())
+            new_answers = self._take_from_queue(queue, len(active_answers), rows, budget)
             if new_answers:
-                n_before = len(active)
-                admitted = list(rows.admit([answer.row_tokens for answer in new_answers]))
-                active += [new_answers[row.prompt] for row in admitted]
-                logits = torch.stack([row.logits for row in admitted])
+                n_before = len(active_answers)
+                new_rows = list(rows.admit([answer.row_tokens for answer in new_answers]))
+                active_answers += [new_answers[row.prompt] for row in new_rows]
+                logits = torch.stack([row.logits for row in new_rows])
             else:
                 n_before = 0
-                logits = rows.advance([answer.tokens[-1] for answer in active])
-            yield from self._extend(rows, active, n_before, logits)
+                logits = rows.advance([answer.tokens[-1] for answer in active_answers])
+            yield from self._draw_next_tokens(rows, active_answers, n_before, logits)
             if on_text is not None:
-                for answer in active[n_before:]:
+                for answer in active_answers[n_before:]:
                     # A token may end within a character, which the next one completes.
                     on_text(answer.index, self._decode_answer(answer).rstrip("\ufffd"))
 
     def _take_from_queue(
-        self, queue: "deque[_Answer]", active: int, rows: SharedRows | PlainRows, budget: int
+        self, queue: "deque[_Answer]", n_active: int, rows: SharedRows | PlainRows, budget: int
     ) -> list[_Answer]:
-        """Take answers from the queue if at least a quarter of the rows is free, as many as fit into the budget.
+        """Remove the next answers from the queue, as many as fit into a budget of tokens.
 
-        Some tokens are reserved for each row. If a row needs more, the last row returns to the queue, from where its
-        prompt and its answer so far are computed again.
+        Nothing is taken while less than a quarter of the rows is free. Some tokens are reserved for each row; if a row
+        needs more, the last row returns to the queue, and its prompt and answer so far are computed again.
         """
-        if active > 3 * self._max_rows // 4:
+        if n_active > 3 * self._max_rows // 4:
             return []
-        candidates = list(islice(queue, self._max_rows - active))
+        candidates = list(islice(queue, self._max_rows - n_active))
         prompts = [answer.row_tokens for answer in candidates]
-        room = max((min(_MAX_RESERVED, answer.limit - answer.n_drawn) for answer in candidates), default=0)
+        n_reserved = max((min(_MAX_RESERVED, answer.limit - answer.n_drawn) for answer in candidates), default=0)
         counts = range(1, len(prompts) + 1)
-        n_fitting = bisect_right(counts, budget, key=lambda count: rows.tokens(prompts[:count], room))
-        return [queue.popleft() for _ in range(n_fitting if active else max(n_fitting, min(1, len(queue))))]
+        n_fitting = bisect_right(counts, budget, key=lambda count: rows.tokens(prompts[:count], n_reserved))
+        return [queue.popleft() for _ in range(n_fitting if n_active else max(n_fitting, min(1, len(queue))))]
 
-    def _extend(
-        self, rows: SharedRows | PlainRows, active: list[_Answer], first: int, logits: Tensor
+    def _draw_next_tokens(
+        self, rows: SharedRows | PlainRows, active_answers: list[_Answer], first_row: int, logits: Tensor
     ) -> Iterator[tuple[_Answer, FinishReason]]:
-        """Draw a token for the active rows from ``first`` on, and yield and remove finished answers."""
-        drawing = active[first:]
-        constraints = [answer.constraint for answer in drawing]
+        """Draw a token for each row from ``first_row`` on; remove and yield the answers that it completes."""
+        extended_answers = active_answers[first_row:]
+        constraints = [answer.constraint for answer in extended_answers]
         if any(constraint is not None for constraint in constraints):
             self._grammars.mask(logits, constraints)
-        tokens = draw_tokens(logits, [answer.sampler for answer in drawing])
-        reasons = [self._accept(answer, token) for answer, token in zip(drawing, tokens, strict=True)]
-        for row in reversed(range(first, len(active))):
-            reason = reasons[row - first]
+        tokens = draw_tokens(logits, [answer.sampler for answer in extended_answers])
+        reasons = [self._append_token(answer, token) for answer, token in zip(extended_answers, tokens, strict=True)]
+        for row in reversed(range(first_row, len(active_answers))):
+            reason = reasons[row - first_row]
             if reason is not None:
-                finished = active[row]
+                finished_answer = active_answers[row]
                 rows.drop(row)
-                active[row] = active[-1]
-                active.pop()
-                yield finished, reason
+                active_answers[row] = active_answers[-1]
+                active_answers.pop()
+                yield finished_answer, reason
 
-    def _accept(self, answer: _Answer, token: int) -> FinishReason | None:
-        """Append a token to an answer; return the reason if it is finished."""
+    def _append_token(self, answer: _Answer, token: int) -> FinishReason | None:
+        """Append a token to an answer; return the finish reason, or None if the answer is not complete."""
         answer.n_drawn += 1
-        complete = answer.constraint is not None and answer.constraint.accept(token)
+        is_complete = answer.constraint is not None and answer.constraint.accept(token)
         if token in self._end_tokens:
             return "stop"
         answer.tokens.append(token)
-        if complete or (answer.stops and _find_stop(self._decode_answer(answer), answer.stops) is not None):
+        if is_complete or (answer.stops and _find_stop(self._decode_answer(answer), answer.stops) is not None):
             return "stop"
         return "length" if answer.n_drawn >= answer.limit else None
 
@@ -474,14 +478,14 @@ class Generation:
 
 
 def _find_stop(text: str, stops: Sequence[str]) -> int | None:
-    """Return the index of the first stop text, or None."""
+    """Return the index at which the first stop text begins, or None."""
     return min((index for index in map(text.find, stops) if index >= 0), default=None)
 
 
 def _schedule_order(answers: Sequence[_Answer]) -> list[_Answer]:
     """Order answers by maximum length, descending, but keep prompts with a long common prefix together.
 
-    Rows of similar length waste little attention, and the longest rows first show at once whether memory suffices.
+    Rows of similar length waste little attention. Starting with the longest rows shows at once whether memory suffices.
     """
     groups: list[list[_Answer]] = []
     for answer in sorted(answers, key=lambda answer: answer.prompt):

@@ -36,7 +36,7 @@ class LoadedModel:
     licence: str | None
     """Licence as stated by the authors, or None."""
     seconds: float
-    """Loading time."""
+    """Loading time in seconds."""
 
 
 def load_local(
@@ -59,17 +59,17 @@ def load_local(
         MissingExtraError: The packages for local models are not installed.
     """
     # Importing torch and transformers makes millions of objects that stay; looking for garbage there costs 1 s.
-    was_enabled = gc.isenabled()
+    was_gc_enabled = gc.isenabled()
     gc.disable()
     try:
-        return _load(name, device, dtype, adapter)
+        return _load_model(name, device, dtype, adapter)
     finally:
-        if was_enabled:
+        if was_gc_enabled:
             gc.enable()
 
 
-def _load(name: str, device: str | None, dtype: str | None, adapter: str | None) -> LoadedModel:
-    started = time.perf_counter()
+def _load_model(name: str, device: str | None, dtype: str | None, adapter: str | None) -> LoadedModel:
+    start_time = time.perf_counter()
     try:
         import torch
         import transformers
@@ -95,7 +95,7 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
             str(folder), trust_remote_code=False, local_files_only=True
         )
     except Exception as error:
-        raise _cannot_load("tokenizer", name, error) from error
+        raise _loading_error("tokenizer", name, error) from error
     options: dict[str, Any] = {"dtype": getattr(torch, dtype)}
     if device != "cpu":
         options["device_map"] = "auto" if device == "auto" else {"": device}
@@ -104,7 +104,7 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
             str(folder), local_files_only=True, trust_remote_code=False, use_safetensors=True, **options
         )
     except Exception as error:
-        raise _cannot_load("model", name, error) from error
+        raise _loading_error("model", name, error) from error
     if adapter_folder is not None:
         try:
             from peft import PeftModel
@@ -115,30 +115,35 @@ def _load(name: str, device: str | None, dtype: str | None, adapter: str | None)
         try:
             model = PeftModel.from_pretrained(model, str(adapter_folder)).merge_and_unload()
         except Exception as error:
-            raise _cannot_load("adapter", str(adapter_folder), error) from error
+            raise _loading_error("adapter", str(adapter_folder), error) from error
     model.eval().requires_grad_(False)
-    template = tokenizer.chat_template
+    chat_template = tokenizer.chat_template
     return LoadedModel(
         model=model,
         tokenizer=tokenizer,
         folder=folder,
         fingerprint=model_fingerprint(
-            folder, adapter=adapter_folder, chat_template=template if template is None else str(template), dtype=dtype
+            folder,
+            adapter=adapter_folder,
+            chat_template=chat_template if chat_template is None else str(chat_template),
+            dtype=dtype,
         ),
         device=str(model.device),
         dtype=dtype,
         licence=BUNDLED[name].licence if name in BUNDLED else stated_licence(folder),
-        seconds=time.perf_counter() - started,
+        seconds=time.perf_counter() - start_time,
     )
 
 
-def _cannot_load(part: str, name: str, error: Exception) -> ModelError:
+def _loading_error(part: str, name: str, error: Exception) -> ModelError:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return ModelError(f"The {part} {name} cannot be loaded: {lines[0].strip().rstrip('.')}.")
 
 
 def split_adapter(name: str, adapter: str | None) -> tuple[str, Path | None]:
-    """Split a model name into the name without adapter, and the adapter's folder or None.
+    """Return a model's name without ``+adapter=FOLDER``, and the folder of the adapter.
+
+    ``adapter`` is a folder stated apart from the name. The returned folder is None if neither states one.
 
     Raises:
         ModelError: Two adapters are named, or the folder contains no readable adapter.
@@ -183,8 +188,14 @@ def _check_folder(folder: Path) -> Path:
     return folder
 
 
-def hub_folder(name: str, thing: str, files: Sequence[str], ignored: Sequence[str] = ()) -> Path:
-    """Return a local folder, or download a model or encoder (``thing``) from the Hugging Face hub.
+def hub_folder(name: str, noun: str, allow_patterns: Sequence[str], ignore_patterns: Sequence[str] = ()) -> Path:
+    """Return the folder of a model or encoder, downloading it from the Hugging Face hub if it is not a local folder.
+
+    Args:
+        name: Folder, or id on the hub.
+        noun: Noun for messages, ``model`` or ``encoder``.
+        allow_patterns: Patterns of the files to download.
+        ignore_patterns: Patterns of files that are not downloaded.
 
     Raises:
         ModelError: The folder or model does not exist.
@@ -193,23 +204,23 @@ def hub_folder(name: str, thing: str, files: Sequence[str], ignored: Sequence[st
     if folder.is_dir():
         return folder.absolute()
     if not _HUB_ID.fullmatch(name) or folder.exists():
-        raise ModelError(f"There is no {thing} at {name}: give a bundled name, a folder with one, or a hub id.")
+        raise ModelError(f"There is no {noun} at {name}: give a bundled name, a folder with one, or a hub id.")
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
     except ImportError as error:
         raise ModelError(
-            f"There is no {thing} folder {name}, and the hub cannot be asked: run `pip install 'climassay[local]'`."
+            f"There is no {noun} folder {name}, and the hub cannot be asked: run `pip install 'climassay[local]'`."
         ) from error
     try:
-        return Path(snapshot_download(name, allow_patterns=list(files), ignore_patterns=list(ignored)))
+        return Path(snapshot_download(name, allow_patterns=list(allow_patterns), ignore_patterns=list(ignore_patterns)))
     except RepositoryNotFoundError as error:
         raise ModelError(
-            f"The hub has no public {thing} named {name}: check the name, or log in if it is gated."
+            f"The hub has no public {noun} named {name}: check the name, or log in if it is gated."
         ) from error
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
         raise ModelError(
-            f"The {thing} {name} is neither a bundled name ({', '.join(sorted(BUNDLED))}) nor a folder, and the hub "
+            f"The {noun} {name} is neither a bundled name ({', '.join(sorted(BUNDLED))}) nor a folder, and the hub "
             "could not be reached to look for it there."
         ) from error
 
@@ -217,15 +228,15 @@ def hub_folder(name: str, thing: str, files: Sequence[str], ignored: Sequence[st
 def stated_licence(folder: Path) -> str | None:
     """Return the licence stated in the header of the model's README, or None."""
     try:
-        head = (folder / "README.md").read_text(encoding="utf-8", errors="replace")[:4000]
+        readme_start = (folder / "README.md").read_text(encoding="utf-8", errors="replace")[:4000]
     except OSError:
         return None
-    match = re.search(r"\A---\s.*?^license(?:_name)?:\s*['\"]?([^'\"\n]+)", head, re.DOTALL | re.MULTILINE)
+    match = re.search(r"\A---\s.*?^license(?:_name)?:\s*['\"]?([^'\"\n]+)", readme_start, re.DOTALL | re.MULTILINE)
     return match.group(1).strip() if match else None
 
 
 def default_device() -> str:
-    """Return the first GPU, or the CPU."""
+    """Return ``cuda`` or ``mps`` if torch finds such a GPU, otherwise ``cpu``."""
     import torch
 
     if torch.cuda.is_available():
@@ -245,6 +256,6 @@ def default_dtype(device: str) -> str:
 
 
 def gpu_devices() -> list[str]:
-    """Return GPU devices, without importing torch; if the list is empty, torch has no GPU."""
+    """Return signs of a GPU, such as device files, without importing torch; if there are none, torch has no GPU."""
     devices = [device for device in ("/dev/nvidia0", "/dev/kfd", "/dev/dxg") if Path(device).exists()]
     return devices or ["mps"] * (sys.platform == "darwin")

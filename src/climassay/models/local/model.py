@@ -39,17 +39,18 @@ from climassay.models.local.reader import SequenceReader
 RequestResult = TypeVar("RequestResult", OptionScores, Activations)
 
 BLOCK_REQUESTS = 512
-"""Number of requests tokenised together; requests are sorted by text, so that prefixes are still shared."""
+"""Number of requests tokenised together. Requests are first sorted by text, so that common prefixes are still shared.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenisedOptions:
-    """Options of one request as whole token sequences, including the prompt.
+    """Token sequences of one request: the prompt followed by each option.
 
-    Prompt and option are tokenised together, since a tokenizer may merge across their border ("Answer: " and "a" become
-    "Answer:" and " a"). Tokens are scored from the first position at which any sequence differs from the prompt's own
-    tokens; without merges, this is the border. All options of a request are scored from the same position, so that
-    their log-probabilities can be compared.
+    Prompt and option are tokenised together, since a tokenizer may merge characters across their boundary ("Answer: "
+    and "a" become "Answer:" and " a"). Tokens are scored from the first position at which any sequence differs from the
+    prompt's own tokens; without merges, this is the boundary. All options of a request are scored from the same
+    position, so that their log-probabilities can be compared.
     """
 
     sequences: tuple[tuple[int, ...], ...]
@@ -63,7 +64,7 @@ class TokenisedOptions:
 
     @property
     def tokens_apart(self) -> int:
-        """Number of tokens of separate passes for each option, including the prompt."""
+        """Number of tokens if each option is computed in a separate pass, with the whole prompt."""
         return sum(map(len, self.sequences))
 
 
@@ -74,10 +75,10 @@ class OptionReadings:
     logprobs: list[float]
     states: NDArray[np.float32] | None
     """Shape [options, layers, width]."""
-    missing: int
+    n_missing: int
     """Number of positions still to be read."""
     greedy: bool = True
-    """True if all scored tokens are the most probable ones; computed on request."""
+    """True if every scored token is the most probable one at its position; always True if this is not checked."""
 
 
 def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str]) -> TokenisedOptions:
@@ -88,17 +89,17 @@ def tokenise_options(prompts: PromptFormat, prompt: str, options: Sequence[str])
     """
     if not options:
         raise ValueError("The request has no options.")
-    alone, *together = prompts.encode_all([prompt, *(prompt + option for option in options)])
-    if not alone:
-        opening = prompts.opening_token
-        if opening is None:
+    prompt_tokens, *sequences = prompts.encode_all([prompt, *(prompt + option for option in options)])
+    if not prompt_tokens:
+        opening_token = prompts.opening_token
+        if opening_token is None:
             raise ValueError("The prompt is empty, and the model has no beginning-of-text token.")
-        alone, together = [opening], [[opening, *tokens] for tokens in together]
-    first_scored = max(1, min(common_length(alone, tokens) for tokens in together))
-    for option, tokens in zip(options, together, strict=True):
+        prompt_tokens, sequences = [opening_token], [[opening_token, *tokens] for tokens in sequences]
+    first_scored = max(1, min(common_length(prompt_tokens, tokens) for tokens in sequences))
+    for option, tokens in zip(options, sequences, strict=True):
         if len(tokens) <= first_scored or not option:
             raise ValueError(f"The option {option!r} adds nothing to the prompt.")
-    return TokenisedOptions(tuple(tuple(tokens) for tokens in together), first_scored)
+    return TokenisedOptions(tuple(tuple(tokens) for tokens in sequences), first_scored)
 
 
 def read_options(
@@ -107,19 +108,21 @@ def read_options(
     *,
     layers: Sequence[int] | None = None,
     token_budget: int | None = None,
-    greedy: bool = False,
+    checks_greedy: bool = False,
 ) -> Iterator[tuple[int, OptionReadings]]:
-    """Compute the options of many requests, and yield index and results of each complete request.
+    """Compute the options of many requests; yield the index and the results of each request when they are complete.
 
     Args:
         reader: Reader of the model.
         requests: Tokenised options.
         layers: Layers whose hidden states at the last token of each option are read.
         token_budget: Maximum number of tokens in one forward pass.
-        greedy: Determine whether the scored tokens are the most probable ones.
+        checks_greedy: Whether to check if the scored tokens are the most probable ones.
     """
-    owners = [(index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))]
-    sequences = [requests[index].sequences[option] for index, option in owners]
+    request_options = [
+        (index, option) for index, request in enumerate(requests) for option in range(len(request.sequences))
+    ]
+    sequences = [requests[index].sequences[option] for index, option in request_options]
     has_states = layers is not None
     readings = [
         OptionReadings(
@@ -134,7 +137,7 @@ def read_options(
         sequences if has_states else [sequence[:-1] for sequence in sequences],
         [
             range(requests[index].first_scored - 1, len(sequence) - 1)
-            for (index, _), sequence in zip(owners, sequences, strict=True)
+            for (index, _), sequence in zip(request_options, sequences, strict=True)
         ],
         states=[(len(sequence) - 1,) for sequence in sequences] if has_states else None,
         layers=layers or (),
@@ -144,40 +147,44 @@ def read_options(
         rows = torch.tensor(
             [token_position.row for token_position in reading.positions], dtype=torch.long, device=reading.logits.device
         )
-        targets = [
+        target_tokens = [
             sequences[token_position.sequence][token_position.position + 1] for token_position in reading.positions
         ]
-        next_tokens = torch.tensor(targets, dtype=torch.long, device=reading.logits.device)
-        norms = reading.logits.logsumexp(dim=-1)
-        logprobs: list[float] = (reading.logits[rows, next_tokens] - norms[rows]).tolist()
-        are_best = (reading.logits.argmax(dim=-1)[rows] == next_tokens).tolist() if greedy else [True] * len(logprobs)
-        complete = []
-        for token_position, logprob, is_best in zip(reading.positions, logprobs, are_best, strict=True):
-            index, option = owners[token_position.sequence]
+        next_tokens = torch.tensor(target_tokens, dtype=torch.long, device=reading.logits.device)
+        log_normalisers = reading.logits.logsumexp(dim=-1)
+        logprobs: list[float] = (reading.logits[rows, next_tokens] - log_normalisers[rows]).tolist()
+        are_most_probable = (
+            (reading.logits.argmax(dim=-1)[rows] == next_tokens).tolist() if checks_greedy else [True] * len(logprobs)
+        )
+        complete_indices = []
+        for token_position, logprob, is_most_probable in zip(
+            reading.positions, logprobs, are_most_probable, strict=True
+        ):
+            index, option = request_options[token_position.sequence]
             request_readings = readings[index]
             request_readings.logprobs[option] += logprob
-            request_readings.greedy &= is_best
-            request_readings.missing -= 1
-            if request_readings.missing == 0:
-                complete.append(index)
-        states_of_step = None if reading.states is None else reading.states.cpu().numpy()
+            request_readings.greedy &= is_most_probable
+            request_readings.n_missing -= 1
+            if request_readings.n_missing == 0:
+                complete_indices.append(index)
+        step_states = None if reading.states is None else reading.states.cpu().numpy()
         for token_position in reading.state_positions:
-            assert states_of_step is not None
-            index, option = owners[token_position.sequence]
+            assert step_states is not None
+            index, option = request_options[token_position.sequence]
             request_readings = readings[index]
             if request_readings.states is None:
                 request_readings.states = np.zeros(
-                    (len(request_readings.logprobs), *states_of_step[token_position.row].shape), dtype=np.float32
+                    (len(request_readings.logprobs), *step_states[token_position.row].shape), dtype=np.float32
                 )
-            request_readings.states[option] = states_of_step[token_position.row]
-            request_readings.missing -= 1
-            if request_readings.missing == 0:
-                complete.append(index)
-        yield from ((index, readings[index]) for index in complete)
+            request_readings.states[option] = step_states[token_position.row]
+            request_readings.n_missing -= 1
+            if request_readings.n_missing == 0:
+                complete_indices.append(index)
+        yield from ((index, readings[index]) for index in complete_indices)
 
 
 class LocalModel(DescribedModel):
-    """Local model: the contract's :class:`~climassay.models.contract.OpenWeights`.
+    """Model with weights on this machine; implements :class:`~climassay.models.contract.OpenWeights`.
 
     Args:
         name: ``local:`` and a bundled name, a folder or a hub id; ``+adapter=FOLDER`` may follow.
@@ -191,7 +198,7 @@ class LocalModel(DescribedModel):
     """
 
     prompt_format = PromptFormat
-    """Format of the text and tokens that the model receives."""
+    """Class that converts messages to the text and tokens that the model receives."""
 
     def __init__(
         self,
@@ -204,44 +211,46 @@ class LocalModel(DescribedModel):
         max_output_tokens: int | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._worker: int | None = None
-        loaded = load_local(name.removeprefix("local:"), device=device, dtype=dtype, adapter=adapter)
+        self._worker_thread: int | None = None
+        loaded_model = load_local(name.removeprefix("local:"), device=device, dtype=dtype, adapter=adapter)
         self._max_output_tokens = max_output_tokens
-        fingerprint = loaded.fingerprint
+        fingerprint = loaded_model.fingerprint
         if max_output_tokens is not None:
             fingerprint = hashlib.sha256(f"{fingerprint} max_output_tokens={max_output_tokens}".encode()).hexdigest()
-        self.network = Network(loaded.model)
+        self.network = Network(loaded_model.model)
         self.reader = SequenceReader(self.network)
         info = ModelInfo(
             fingerprint=fingerprint,
-            prompts=self.prompt_format(loaded.tokenizer),
+            prompts=self.prompt_format(loaded_model.tokenizer),
             window=self.network.context,
             layers=self.network.layers,
-            dtype=loaded.dtype,
-            device=loaded.device,
+            dtype=loaded_model.dtype,
+            device=loaded_model.device,
             token_budget=self.reader.pack,
             parameters=self.network.parameters,
-            licence=loaded.licence,
-            folder=loaded.folder,
+            licence=loaded_model.licence,
+            folder=loaded_model.folder,
         )
         super().__init__(name, info)
         # On a GPU the CPU's threads hardly matter.
-        on_cpu = self.network.device.type == "cpu"
+        is_on_cpu = self.network.device.type == "cpu"
         tokens = [number % self.network.vocabulary for number in range(16)]
         self.threads = (
-            choose_threads(lambda: self.network.compute_plainly(tokens, [15])) if on_cpu else torch.get_num_threads()
+            choose_threads(lambda: self.network.compute_sequence(tokens, [15]))
+            if is_on_cpu
+            else torch.get_num_threads()
         )
-        self._rows = concurrency
-        self.load_seconds = loaded.seconds
+        self._max_rows = concurrency
+        self.load_seconds = loaded_model.seconds
 
     @cached_property
     def _generation(self) -> Generation:
-        return Generation(self.network, self.reader, self.prompts, rows=self._rows)
+        return Generation(self.network, self.reader, self.prompts, rows=self._max_rows)
 
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Answer all requests, in order; see :class:`climassay.models.contract.Generator`."""
+        """Return a completion for each request, in order; see :class:`climassay.models.contract.Generator`."""
         return self._generate(requests, on_result)
 
     def generate_stream(
@@ -251,14 +260,14 @@ class LocalModel(DescribedModel):
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Answer all requests with previews after each token; see ``contract.StreamingGenerator``."""
+        """Return completions, with previews after each token; see ``contract.StreamingGenerator``."""
         return self._generate(requests, on_result, on_text)
 
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Score the options of all requests, in order; shared prefixes are computed once."""
-        return self._read_requests(requests, _scores, OptionScores.failed, on_result)
+        """Return the scores of each request's options, in order; shared prefixes are computed once."""
+        return self._read_requests(requests, _create_scores, OptionScores.failed, on_result)
 
     @property
     def work(self) -> Work:
@@ -288,7 +297,7 @@ class LocalModel(DescribedModel):
                 raise ModelError(f"{self.name} has no layer {layer}: its hidden states are 0 to {self.layers}.")
         if token_budget is not None and token_budget < 1:
             raise InputError(f"The token budget is {token_budget}: give a positive number of tokens, for example 384.")
-        return self._read_requests(requests, _activations, Activations.failed, on_result, layers, token_budget)
+        return self._read_requests(requests, _create_activations, Activations.failed, on_result, layers, token_budget)
 
     def close(self) -> None:
         """Free memory."""
@@ -312,28 +321,28 @@ class LocalModel(DescribedModel):
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Hold the model's lock, since all computation uses one cache."""
-        if self._worker == threading.get_ident():
+        if self._worker_thread == threading.get_ident():
             raise ModelError(
                 f"{self.name} was called from within its own on_result callback: call it when the first "
                 "call has returned."
             )
         with self._lock:
-            self._worker = threading.get_ident()
+            self._worker_thread = threading.get_ident()
             try:
                 yield
             finally:
-                self._worker = None
+                self._worker_thread = None
 
     def _read_requests(
         self,
         requests: Sequence[OptionRequest],
-        result_of: Callable[[OptionReadings, TokenisedOptions], RequestResult],
-        failed: Callable[[str], RequestResult],
+        create_result: Callable[[OptionReadings, TokenisedOptions], RequestResult],
+        create_failure: Callable[[str], RequestResult],
         on_result: Callable[[int, RequestResult], None] | None,
         layers: Sequence[int] | None = None,
         token_budget: int | None = None,
     ) -> list[RequestResult]:
-        """Read the options of all requests, sorted by text so that shared prefixes are adjacent."""
+        """Compute the options of all requests, sorted by text so that common prefixes are adjacent."""
         results: dict[int, RequestResult] = {}
 
         def store(index: int, result: RequestResult) -> None:
@@ -341,44 +350,44 @@ class LocalModel(DescribedModel):
             if on_result is not None:
                 on_result(index, result)
 
-        def text_of(index: int) -> tuple[str, ...]:
+        def get_texts(index: int) -> tuple[str, ...]:
             return (*(turn.content for turn in requests[index].messages), requests[index].assistant_prefix)
 
-        order = sorted(range(len(requests)), key=text_of)
+        order = sorted(range(len(requests)), key=get_texts)
         with self._exclusive():
             for start in range(0, len(order), BLOCK_REQUESTS):
                 tokenised: dict[int, TokenisedOptions] = {}
                 for index in order[start : start + BLOCK_REQUESTS]:
                     try:
-                        tokenised[index] = self._tokenise(requests[index])
+                        tokenised[index] = self._tokenise_request(requests[index])
                     except (ModelError, ValueError) as error:
-                        store(index, failed(str(error)))
+                        store(index, create_failure(str(error)))
                 indices, tokenised_options = list(tokenised), list(tokenised.values())
                 for option_index, request_readings in read_options(
                     self.reader, tokenised_options, layers=layers, token_budget=token_budget
                 ):
-                    store(indices[option_index], result_of(request_readings, tokenised_options[option_index]))
+                    store(indices[option_index], create_result(request_readings, tokenised_options[option_index]))
         return [results[index] for index in range(len(requests))]
 
-    def _tokenise(self, request: OptionRequest) -> TokenisedOptions:
+    def _tokenise_request(self, request: OptionRequest) -> TokenisedOptions:
         prompt = self.render(request.messages, request.assistant_prefix)
         options = tokenise_options(self.prompts, prompt, request.options)
-        longest = max(map(len, options.sequences))
-        if longest > self.window:
+        max_length = max(map(len, options.sequences))
+        if max_length > self.window:
             raise ValueError(
-                f"The prompt with its longest option has {longest} tokens, but the model accepts {self.window}."
+                f"The prompt with its longest option has {max_length} tokens, but the model accepts {self.window}."
             )
         return options
 
 
-def _scores(readings: OptionReadings, request: TokenisedOptions) -> OptionScores:
+def _create_scores(readings: OptionReadings, request: TokenisedOptions) -> OptionScores:
     usage = Usage(prompt_tokens=request.tokens, requests=1)
     if not np.isfinite(readings.logprobs).all():
         return OptionScores.failed("The model gave a log-probability that is not a finite number.", usage)
     return OptionScores(tuple(readings.logprobs), usage=usage)
 
 
-def _activations(readings: OptionReadings, request: TokenisedOptions) -> Activations:
+def _create_activations(readings: OptionReadings, request: TokenisedOptions) -> Activations:
     assert readings.states is not None
     if not (np.isfinite(readings.states).all() and np.isfinite(readings.logprobs).all()):
         error = "The model gave a hidden state or a log-probability that is not a finite number."
@@ -387,7 +396,7 @@ def _activations(readings: OptionReadings, request: TokenisedOptions) -> Activat
 
 
 class PlainText(PromptFormat):
-    """Tokens of plain text, including control tokens."""
+    """Prompt format without template or markup; control tokens in the text are tokenised as such."""
 
     stops = ()
 
@@ -418,24 +427,23 @@ class PlainText(PromptFormat):
         return [list(tokens) for tokens in self.tokenizer(list(texts), return_attention_mask=False)["input_ids"]]
 
     def encode_continuation(self, text: str) -> list[int]:
-        """Tokenise a text that continues another."""
+        """Tokenise a text that continues another one, without special tokens."""
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
 
 class TextModel(LocalModel):
     """Model of plain text that returns the log-probability of continuations.
 
-    The messages of a request are its context, its only option is the continuation. Both are tokenised together, and as
-    many tokens as the context alone has are not scored. Spaces at the end of the context belong to the continuation.
-    Text beyond the window is truncated at the beginning. A request without messages scores its whole option, in
-    consecutive windows if it is long.
+    The messages of a request are its context, and its only option is the continuation. Both are tokenised together, and
+    the first tokens, as many as the context alone has, are not scored. Spaces at the end of the context belong to the
+    continuation. Text beyond the window is truncated at the beginning. A request without messages scores its whole
+    option, in consecutive windows if it is long.
     """
 
     prompt_format = PlainText
     prompts: PlainText
 
     def __init__(self, name: str, **options: Any) -> None:
-        """Load a model, as :class:`~climassay.models.local.model.LocalModel` does."""
         super().__init__(name, **options)
         self.fingerprint = hashlib.sha256(f"{self.fingerprint} as text".encode()).hexdigest()
 
@@ -458,30 +466,32 @@ class TextModel(LocalModel):
         with self._exclusive():
             for start in range(0, len(order), BLOCK_REQUESTS):
                 windows: dict[int, list[TokenisedOptions]] = {}
-                parts: dict[int, list[OptionReadings]] = {}
+                window_readings: dict[int, list[OptionReadings]] = {}
                 for index in order[start : start + BLOCK_REQUESTS]:
                     request_windows = self._tokenise_windows(requests[index])
                     if request_windows and all(
                         1 <= window.first_scored < len(window.sequences[0]) for window in request_windows
                     ):
-                        windows[index], parts[index] = request_windows, []
+                        windows[index], window_readings[index] = request_windows, []
                     else:
                         error = "The continuation adds nothing to the context, or is longer than the window."
                         store(index, OptionScores.failed(error))
-                owners = [index for index, request_windows in windows.items() for _ in request_windows]
+                request_indices = [index for index, request_windows in windows.items() for _ in request_windows]
                 all_windows = [window for request_windows in windows.values() for window in request_windows]
-                for window_index, readings in read_options(self.reader, all_windows, greedy=True):
-                    index = owners[window_index]
-                    parts[index].append(readings)
-                    if len(parts[index]) == len(windows[index]):
+                for window_index, readings in read_options(self.reader, all_windows, checks_greedy=True):
+                    index = request_indices[window_index]
+                    window_readings[index].append(readings)
+                    if len(window_readings[index]) == len(windows[index]):
                         usage = Usage(prompt_tokens=sum(window.tokens for window in windows[index]), requests=1)
-                        method: ScoringMethod = "greedy" if all(window.greedy for window in parts[index]) else "exact"
-                        logprob = sum(window.logprobs[0] for window in parts[index])
+                        method: ScoringMethod = (
+                            "greedy" if all(window.greedy for window in window_readings[index]) else "exact"
+                        )
+                        logprob = sum(window.logprobs[0] for window in window_readings[index])
                         store(index, OptionScores((logprob,), method, usage))
         return [results[index] for index in range(len(requests))]
 
     def _tokenise_windows(self, request: OptionRequest) -> list[TokenisedOptions]:
-        """Return the tokens to compute with the first scored position; several windows only without context."""
+        """Return the windows to compute, with their first scored positions; there are several only without context."""
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
         [continuation] = request.options
@@ -511,6 +521,6 @@ class TextModel(LocalModel):
         windows = []
         for start in range(1, len(tokens), self.window):
             end = min(start + self.window, len(tokens))
-            first = max(0, end - self.window - 1)
-            windows.append(TokenisedOptions((tuple(tokens[first:end]),), start - first))
+            first_token = max(0, end - self.window - 1)
+            windows.append(TokenisedOptions((tuple(tokens[first_token:end]),), start - first_token))
         return windows

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
     from transformers.cache_utils import Cache
 
-_MEMORY_SHARE = 0.25
-_CACHE_ON_CPU = 2**29
+_MEMORY_FRACTION = 0.25
+_MIN_CPU_CACHE_BYTES = 2**29
 _SHARED_ATTENTION = "climassay_shared"
 _CACHE_NAMES = ("past_key_values", "cache_params")
-_MASKED_KINDS = frozenset({"full_attention", "sliding_attention"})
+_MASKED_LAYER_TYPES = frozenset({"full_attention", "sliding_attention"})
 AttentionInterface.register(_SHARED_ATTENTION, shared_attention)
 
 
@@ -45,9 +45,9 @@ class StateRequest:
     """Hidden states to read in a forward pass."""
 
     positions: Sequence[int]
-    """Token indices; independent of those of the logits."""
+    """Token indices, which need not be those of the logits."""
     layers: Sequence[int]
-    """Layer numbers as in transformers: 0 embeddings, -1 after the final norm."""
+    """Layer numbers as in transformers: 0 for the embeddings, -1 for the output after the final norm."""
 
 
 class Network:
@@ -57,30 +57,30 @@ class Network:
         self.model = model
         self.device: torch.device = model.device
         self.dtype: torch.dtype = model.dtype
-        text = model.config.get_text_config()
-        self.layers = int(text.num_hidden_layers)
+        text_config = model.config.get_text_config()
+        self.layers = int(text_config.num_hidden_layers)
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         self.parameters = sum(weight.numel() for weight in model.parameters())
         pack_linear_layers(model)
         self.attention = Attention.from_config(model.config)
-        self._fused = model.config._attn_implementation == "sdpa"
+        self._uses_sdpa = model.config._attn_implementation == "sdpa"
         self._states = HiddenStates(model)
         self._forward_parameters = frozenset(inspect.signature(model.forward).parameters)
         self._cache_name = next((name for name in _CACHE_NAMES if name in self._forward_parameters), None)
-        self.context = int(getattr(text, "max_position_embeddings", None) or 2**31)
+        self.context = int(getattr(text_config, "max_position_embeddings", None) or 2**31)
         """Context length of the model in tokens."""
         self.shares_rows: bool | None = None
         """True if rows may share keys and values of common prefixes; None before the first test."""
 
     @property
     def can_continue(self) -> bool:
-        """True if the model takes a cache of earlier tokens."""
+        """True if the model accepts a cache of earlier tokens."""
         return self._cache_name is not None
 
     def step(
         self, step: ForwardStep, cache: "Cache", logit_positions: Sequence[int], states: StateRequest | None = None
     ) -> ForwardOutput:
-        """Compute a step after the path in ``cache``.
+        """Compute the segments of a step, which follow the path in ``cache``.
 
         Args:
             step: Segments to compute, packed into one row.
@@ -104,35 +104,37 @@ class Network:
             masks = attention.masks(distance >= 0, distance, self.dtype)
             return self._forward([[token] for token in tokens], [0], positions[:, None], masks, cache).logits
 
-    def compute_plainly(
+    def compute_sequence(
         self, tokens: Sequence[int], positions: Sequence[int], states: StateRequest | None = None
     ) -> ForwardOutput:
         """Compute one sequence from its beginning without cache or custom masks."""
         return self._forward([list(tokens)], positions, states=states)
 
-    def continue_plainly(self, tokens: Sequence[int], cache: "Cache") -> Tensor:
+    def continue_sequence(self, tokens: Sequence[int], cache: "Cache") -> Tensor:
         """Append tokens to a transformers cache and return the last token's logits, float32 [1, vocabulary]."""
         return self._forward([list(tokens)], [len(tokens) - 1], cache=cache).logits
 
     def free_tokens(self) -> int:
         """Return the number of tokens whose keys and values fit into a quarter of the free memory.
 
-        On a CPU, the limit is also the larger of 512 MiB and half the size of the weights.
+        On a CPU, they take at most half the size of the weights, or 512 MiB if that is more.
         """
-        text = self.model.config.get_text_config()
-        heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-        width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-        bytes_each = int(2 * self.layers * heads * width * self.dtype.itemsize)
+        text_config = self.model.config.get_text_config()
+        n_heads = getattr(text_config, "num_key_value_heads", None) or text_config.num_attention_heads
+        head_width = (
+            getattr(text_config, "head_dim", None) or text_config.hidden_size // text_config.num_attention_heads
+        )
+        bytes_per_token = int(2 * self.layers * n_heads * head_width * self.dtype.itemsize)
         if self.device.type == "cuda":
-            free = int(torch.cuda.mem_get_info(self.device)[0])
+            free_bytes = int(torch.cuda.mem_get_info(self.device)[0])
         else:
             import psutil
 
-            free = int(psutil.virtual_memory().available)
-        max_bytes = int(_MEMORY_SHARE * free)
+            free_bytes = int(psutil.virtual_memory().available)
+        max_bytes = int(_MEMORY_FRACTION * free_bytes)
         if self.device.type == "cpu":
-            max_bytes = min(max_bytes, max(_CACHE_ON_CPU, self.parameters * self.dtype.itemsize // 2))
-        return max_bytes // bytes_each
+            max_bytes = min(max_bytes, max(_MIN_CPU_CACHE_BYTES, self.parameters * self.dtype.itemsize // 2))
+        return max_bytes // bytes_per_token
 
     @contextmanager
     def _use_shared_attention(self) -> Iterator[None]:
@@ -153,18 +155,18 @@ class Network:
     def _step_masks(self, step: ForwardStep, positions: Tensor) -> Any:
         attention = self._require_attention()
         if (
-            self._fused
+            self._uses_sdpa
             and step.n_cached == 0
             and len(step.segments) == 1
             and step.size <= (attention.window or step.size)
         ):
             # Plain causality is all there is.
-            return None if attention.kinds is None else dict.fromkeys(attention.kinds)
+            return None if attention.layer_types is None else dict.fromkeys(attention.layer_types)
         keys = torch.cat([torch.arange(step.n_cached, device=self.device)[None], positions], dim=1)
         distance = positions[:, :, None] - keys[:, None, :]
         visible = distance >= 0
         if len(step.segments) > 1:
-            visible[:, :, step.n_cached :] &= _same_branch(step.segments).to(self.device)
+            visible[:, :, step.n_cached :] &= _create_branch_mask(step.segments).to(self.device)
         return attention.masks(visible, distance, self.dtype)
 
     @torch.inference_mode()
@@ -189,14 +191,14 @@ class Network:
         if "logits_to_keep" in self._forward_parameters:
             arguments["logits_to_keep"] = logit_indices
         try:
-            output, states_read = self._run_model(arguments, states)
+            output, hidden_states = self._run_model(arguments, states)
         except torch.OutOfMemoryError as error:
             raise ModelError(
                 f"The memory of {self.device} is not enough for the model and {ids.numel()} tokens: choose a lower "
                 "concurrency or token budget, a shorter prompt, --dtype bfloat16, or a smaller model."
             ) from error
         logits = output.logits if "logits_to_keep" in self._forward_parameters else output.logits[:, logit_indices]
-        return ForwardOutput(logits.flatten(0, 1).float(), states_read)
+        return ForwardOutput(logits.flatten(0, 1).float(), hidden_states)
 
     def _run_model(self, arguments: dict[str, Any], states: StateRequest | None) -> tuple[Any, Tensor | None]:
         if states is None:
@@ -212,40 +214,40 @@ class Network:
         return output, torch.stack([result[layer] for layer in states.layers], dim=1)
 
 
-def _same_branch(segments: Sequence[Segment]) -> Tensor:
-    """Return a mask, bool [tokens, tokens]: True if the second token's segment is the first one's or an ancestor."""
+def _create_branch_mask(segments: Sequence[Segment]) -> Tensor:
+    """Return a mask, bool [tokens, tokens]: True if the second token's segment is the first one's or precedes it."""
     is_ancestor = torch.eye(len(segments), dtype=torch.bool)
     for index, segment in enumerate(segments):
         if segment.parent is not None:
             is_ancestor[index] |= is_ancestor[segment.parent]
     lengths = torch.tensor([len(segment.tokens) for segment in segments])
-    owner = torch.repeat_interleave(torch.arange(len(segments)), lengths)
-    return is_ancestor[owner][:, owner]
+    segment_of_token = torch.repeat_interleave(torch.arange(len(segments)), lengths)
+    return is_ancestor[segment_of_token][:, segment_of_token]
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Earlier tokens that the layers of a model attend to."""
+    """Kinds of attention in a model's layers, and the masks for them."""
 
-    kinds: tuple[str, ...] | None
+    layer_types: tuple[str, ...] | None
     """Layer types of a model that takes a mask per type; None for a model that takes one mask."""
     window: int | None
     """Number of tokens that sliding layers attend to, including the token itself; None without sliding layers."""
 
     @classmethod
     def from_config(cls, config: Any) -> "Attention | None":
-        """Read a transformers configuration; return None if a layer is not an attention that masks describe.
+        """Read a transformers configuration; return None if masks cannot describe one of the layers.
 
         As in transformers' ``generate``, a configuration with ``layer_types`` needs a mask per layer type.
         """
-        text = config.get_text_config()
-        window = getattr(text, "sliding_window", None)
-        kinds = getattr(text, "layer_types", None)
-        if kinds is not None:
-            has_sliding = "sliding_attention" in kinds
-            is_supported = set(kinds) <= _MASKED_KINDS and not (has_sliding and window is None)
-            return cls(tuple(sorted(set(kinds))), window if has_sliding else None) if is_supported else None
-        if window is None and getattr(text, "attention_chunk_size", None) is not None:
+        text_config = config.get_text_config()
+        window = getattr(text_config, "sliding_window", None)
+        layer_types = getattr(text_config, "layer_types", None)
+        if layer_types is not None:
+            has_sliding = "sliding_attention" in layer_types
+            is_supported = set(layer_types) <= _MASKED_LAYER_TYPES and not (has_sliding and window is None)
+            return cls(tuple(sorted(set(layer_types))), window if has_sliding else None) if is_supported else None
+        if window is None and getattr(text_config, "attention_chunk_size", None) is not None:
             return None
         return cls(None, window)
 
@@ -261,21 +263,24 @@ class Attention:
             One mask [rows, 1, queries, keys], or one for each layer type.
         """
 
-        def additive(is_visible: Tensor) -> Tensor:
+        def create_mask(is_visible: Tensor) -> Tensor:
             mask = torch.zeros(is_visible.shape, dtype=dtype, device=is_visible.device)
             return mask.masked_fill_(~is_visible, torch.finfo(dtype).min)[:, None]
 
-        near = visible if self.window is None else visible & (distance < self.window)
-        if self.kinds is None:
-            return additive(near)
-        return {kind: additive(near if kind == "sliding_attention" else visible) for kind in self.kinds}
+        is_in_window = visible if self.window is None else visible & (distance < self.window)
+        if self.layer_types is None:
+            return create_mask(is_in_window)
+        return {
+            layer_type: create_mask(is_in_window if layer_type == "sliding_attention" else visible)
+            for layer_type in self.layer_types
+        }
 
 
 class HiddenStates:
-    """Reads hidden states of some layers and tokens during a forward pass.
+    """Reader of the hidden states of some layers and tokens during a forward pass.
 
     The option ``output_hidden_states`` of transformers stores the states of all layers and tokens until the pass is
-    done; hooks on the requested layers store the requested tokens only. Layers are numbered as in transformers: state 0
+    done. Hooks on the requested layers store the requested tokens only. Layers are numbered as in transformers: state 0
     is the input of the first layer, state k the input of layer k + 1, and the last one the output after the final norm.
     """
 
@@ -305,10 +310,10 @@ class HiddenStates:
         """
         results: dict[int, Tensor] = {}
 
-        def store(names: Sequence[int], states: Tensor) -> None:
+        def store(layers_of_state: Sequence[int], states: Tensor) -> None:
             # float() copies 16-bit states; indexing has copied float32 ones: the pass's own memory can go.
-            chosen = states[0, positions.to(states.device)].float().to(positions.device)
-            results.update(dict.fromkeys(names, chosen))
+            token_states = states[0, positions.to(states.device)].float().to(positions.device)
+            results.update(dict.fromkeys(layers_of_state, token_states))
 
         layers_by_state: dict[int, list[int]] = {}
         for layer in layers:
@@ -350,8 +355,8 @@ class HiddenStates:
 def backbone_layers(model: "PreTrainedModel") -> tuple[nn.Module, nn.ModuleList | None]:
     """Return the backbone of a language model and its list of layers, or None if there is no unique list."""
     backbone: nn.Module = model.get_decoder() if hasattr(model, "get_decoder") else model.base_model
-    count = int(model.config.get_text_config().num_hidden_layers)
-    stacks = [child for child in backbone.children() if isinstance(child, nn.ModuleList) and len(child) == count]
+    n_layers = int(model.config.get_text_config().num_hidden_layers)
+    stacks = [child for child in backbone.children() if isinstance(child, nn.ModuleList) and len(child) == n_layers]
     return backbone, stacks[0] if len(stacks) == 1 else None
 
 
@@ -365,14 +370,14 @@ class PackedLinear(nn.Module):
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.in_features, self.out_features = linear.in_features, linear.out_features
-        self.register_buffer("weight", _operators()._reorder_linear_weight(linear.weight, _ROWS), persistent=False)
+        self.register_buffer("weight", _get_operators()._reorder_linear_weight(linear.weight, _ROWS), persistent=False)
         self.register_buffer("bias", None if linear.bias is None else linear.bias.detach(), persistent=False)
 
     def forward(self, states: Tensor) -> Tensor:
         """Map states of shape [..., in_features] to [..., out_features]."""
         if states.numel() == 0:
             return states.new_empty((*states.shape[:-1], self.out_features))
-        product: Tensor = _operators()._linear_pointwise(states, self.weight, self.bias, "none", [], "")
+        product: Tensor = _get_operators()._linear_pointwise(states, self.weight, self.bias, "none", [], "")
         return product
 
 
@@ -384,16 +389,16 @@ def pack_linear_layers(model: nn.Module) -> int:
     embeddings. Nothing is replaced if torch or the processor do not support it.
     """
     layers = _packable_layers(model)
-    count = len(layers)
-    if not layers or not _is_exact(next(iter(layers))):
+    n_layers = len(layers)
+    if not layers or not _can_pack(next(iter(layers))):
         return 0
     while layers:
         # Taken out, so that nothing holds a plain layer once the next one's turn has come.
-        linear, owners = layers.popitem()
-        packed = PackedLinear(linear)
-        for parent, name in owners:
-            setattr(parent, name, packed)
-    return count
+        linear, parents = layers.popitem()
+        packed_layer = PackedLinear(linear)
+        for parent, name in parents:
+            setattr(parent, name, packed_layer)
+    return n_layers
 
 
 def _packable_layers(model: nn.Module) -> dict[nn.Linear, list[tuple[nn.Module, str]]]:
@@ -406,8 +411,8 @@ def _packable_layers(model: nn.Module) -> dict[nn.Linear, list[tuple[nn.Module, 
     return results
 
 
-def _is_exact(linear: nn.Linear) -> bool:
-    """Return whether a packed layer is supported and equals the original, up to rounding."""
+def _can_pack(linear: nn.Linear) -> bool:
+    """Return whether a layer can be packed and then gives the same results, up to rounding."""
     states = torch.linspace(-1, 1, 3 * linear.in_features, dtype=torch.bfloat16).view(3, -1)
     try:
         return torch.allclose(PackedLinear(linear)(states), linear(states), rtol=2**-6, atol=2**-6)
@@ -415,6 +420,6 @@ def _is_exact(linear: nn.Linear) -> bool:
         return False
 
 
-def _operators() -> Any:
+def _get_operators() -> Any:
     """Return oneDNN's operators, which torch's compiler uses too."""
     return torch.ops.mkldnn

@@ -25,7 +25,7 @@ class Segment:
     start: int
     """Position of the first token in its sequences, from 0."""
     parent: int | None
-    """Index of the preceding segment in the same step; None if the path precedes it."""
+    """Index of the preceding segment in the same step; None if the segment directly follows the cached path."""
     sequences: tuple[int, ...]
     """Indices of the sequences that contain the segment."""
 
@@ -40,7 +40,7 @@ class ForwardStep:
     """Segments computed in one forward pass."""
 
     n_cached: int
-    """Number of path tokens before all segments; later path tokens are discarded."""
+    """Number of cached path tokens that precede all segments; later path tokens are discarded."""
     segments: tuple[Segment, ...]
     """Segments, parents before children. A single segment extends the path."""
 
@@ -57,7 +57,7 @@ class _Node:
     first: int
     """Index, in sorted order, of the first sequence that contains the node."""
     last: int = -1
-    """Index of the last one."""
+    """Index, in sorted order, of the last sequence that contains the node."""
     children: list["_Node"] = field(default_factory=list)
     size: int = 0
     """Number of tokens in the node and its descendants."""
@@ -68,7 +68,7 @@ class PrefixTree:
 
     Args:
         sequences: Token ids; no sequence is empty; equal ones are computed once.
-        cached: Tokens of the path in the cache; a prefix that all sequences share with it is omitted.
+        cached: Tokens of the path in the cache; a prefix that all sequences share with it is not computed again.
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]], *, cached: Sequence[int] = ()) -> None:
@@ -79,24 +79,24 @@ class PrefixTree:
         """Number of prefix tokens omitted because they are cached."""
         self._root = self._build()
 
-    def steps(self, *, pack: int, max_run: int) -> Iterator[ForwardStep]:
-        """Divide the work into steps, in order of computation.
+    def steps(self, *, max_pack: int, max_run: int) -> Iterator[ForwardStep]:
+        """Yield the forward passes that compute all sequences, in order.
 
         Args:
-            pack: Maximum total number of tokens of branches computed in one step.
+            max_pack: Maximum total number of tokens of branches computed in one step.
             max_run: Maximum number of tokens of a run; longer runs are divided into several steps.
 
         Yields:
             Steps in which every position that is not cached is in exactly one segment.
         """
-        yield from self._packs(self._root, pack)
-        pending = _large(self._root, pack)
+        yield from self._pack_branches(self._root, max_pack)
+        pending = _find_large_children(self._root, max_pack)
         while pending:
             node = pending.pop()
             for start in range(node.start, node.end, max_run):
-                yield ForwardStep(start, (self._segment(node, start, min(start + max_run, node.end), None),))
-            yield from self._packs(node, pack)
-            pending.extend(_large(node, pack))
+                yield ForwardStep(start, (self._create_segment(node, start, min(start + max_run, node.end), None),))
+            yield from self._pack_branches(node, max_pack)
+            pending.extend(_find_large_children(node, max_pack))
 
     def shared(self, min_saving: int) -> list[Segment]:
         """Return runs of tokens that are worth storing once for the sequences that begin with them.
@@ -113,29 +113,29 @@ class PrefixTree:
         while pending:
             node, start, parent = pending.pop()
             if (node.last - node.first) * (node.end - start) >= min_saving:
-                results.append(self._segment(node, start, node.end, parent))
+                results.append(self._create_segment(node, start, node.end, parent))
                 start, parent = node.end, len(results) - 1
             pending.extend((child, start, parent) for child in node.children)
         return results
 
     def _build(self) -> _Node:
-        """Insert the sorted rows one by one; ``spine`` is the path to the last inserted row."""
+        """Build the tree by inserting the sorted rows one by one; ``spine`` is the path to the last inserted row."""
         root = _Node(self.n_cached_tokens, self.n_cached_tokens, 0)
         spine = [root]
         for index, row in enumerate(self._rows):
-            shared = common_length(self._rows[index - 1], row) if index else self.n_cached_tokens
-            divided = None
-            while spine[-1].end > shared:
-                divided = spine.pop()
-                divided.last = index - 1
-            if divided is not None and spine[-1].end < shared:
+            n_shared = common_length(self._rows[index - 1], row) if index else self.n_cached_tokens
+            divided_node = None
+            while spine[-1].end > n_shared:
+                divided_node = spine.pop()
+                divided_node.last = index - 1
+            if divided_node is not None and spine[-1].end < n_shared:
                 # The upper part takes the place of the parent's youngest child.
-                upper = _Node(divided.start, shared, divided.first, children=[divided])
-                divided.start = shared
-                spine[-1].children[-1] = upper
-                spine.append(upper)
-            if shared < len(row):
-                leaf = _Node(shared, len(row), index)
+                upper_node = _Node(divided_node.start, n_shared, divided_node.first, children=[divided_node])
+                divided_node.start = n_shared
+                spine[-1].children[-1] = upper_node
+                spine.append(upper_node)
+            if n_shared < len(row):
+                leaf = _Node(n_shared, len(row), index)
                 spine[-1].children.append(leaf)
                 spine.append(leaf)
         for node in spine:
@@ -148,29 +148,29 @@ class PrefixTree:
             node.size = node.end - node.start + sum(child.size for child in node.children)
         return root
 
-    def _packs(self, parent: _Node, pack: int) -> Iterator[ForwardStep]:
-        """Yield steps for the small branches below a node that ends the path."""
+    def _pack_branches(self, parent: _Node, max_pack: int) -> Iterator[ForwardStep]:
+        """Yield steps that compute the small branches below a node, at which the cached path ends."""
         group: list[_Node] = []
         for node in parent.children:
-            if node.size > pack:
+            if node.size > max_pack:
                 continue
-            if group and sum(member.size for member in group) + node.size > pack:
-                yield self._packed(parent.end, group)
+            if group and sum(member.size for member in group) + node.size > max_pack:
+                yield self._create_packed_step(parent.end, group)
                 group = []
             group.append(node)
         if group:
-            yield self._packed(parent.end, group)
+            yield self._create_packed_step(parent.end, group)
 
-    def _packed(self, n_cached: int, nodes: Iterable[_Node]) -> ForwardStep:
+    def _create_packed_step(self, n_cached: int, nodes: Iterable[_Node]) -> ForwardStep:
         segments: list[Segment] = []
         pending: list[tuple[_Node, int | None]] = [(node, None) for node in nodes]
         while pending:
             node, parent = pending.pop()
             pending.extend((child, len(segments)) for child in node.children)
-            segments.append(self._segment(node, node.start, node.end, parent))
+            segments.append(self._create_segment(node, node.start, node.end, parent))
         return ForwardStep(n_cached, tuple(segments))
 
-    def _segment(self, node: _Node, start: int, end: int, parent: int | None) -> Segment:
+    def _create_segment(self, node: _Node, start: int, end: int, parent: int | None) -> Segment:
         sequences = tuple(self._order[node.first : node.last + 1])
         return Segment(self._rows[node.first][start:end], start, parent, sequences)
 
@@ -183,16 +183,16 @@ def common_length(first: Sequence[object], second: Sequence[object]) -> int:
     return next((index for index in range(limit) if first[index] != second[index]), limit)
 
 
-def _large(parent: _Node, pack: int) -> list[_Node]:
-    return [node for node in reversed(parent.children) if node.size > pack]
+def _find_large_children(parent: _Node, max_pack: int) -> list[_Node]:
+    return [node for node in reversed(parent.children) if node.size > max_pack]
 
 
-_GROWTH = 256
-"""Minimum growth of the buffer of a path, in columns."""
-_ROW_GROWTH = 64
-"""Growth of the buffer of rows in columns, so that it is not copied at every token."""
-_UNSEEN = 2**31
-"""Position of a column that a row must not attend to: after every token."""
+_MIN_PATH_COLUMNS = 256
+"""Minimum number of columns of the buffer of a path."""
+_ROW_COLUMN_MULTIPLE = 64
+"""Multiple to which the number of columns of the row buffers is rounded up, so that they are rarely copied."""
+_MASKED_POSITION = 2**31
+"""Position of a column that a row must not attend to, greater than that of any token."""
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[misc]
@@ -238,13 +238,13 @@ class PathLayer(_Layer):
         end = self.n_cached + key_states.shape[2]
         n_columns = self.keys.shape[2]
         if end > n_columns:
-            self.resize(1, max(end, n_columns + n_columns // 4, _GROWTH), min(1, self.keys.shape[0]))
+            self.resize(1, max(end, n_columns + n_columns // 4, _MIN_PATH_COLUMNS), min(1, self.keys.shape[0]))
         self.keys[:, :, self.n_cached : end] = key_states
         self.values[:, :, self.n_cached : end] = value_states
         return self.keys[:, :, :end], self.values[:, :, :end]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Return the number of visible columns, and the first one."""
+        """Return the length of the key-value cache that the mask covers, and the offset of its first position."""
         return self.n_cached + query_length, 0
 
     def get_seq_length(self) -> int:
@@ -261,7 +261,7 @@ class PathCache(Cache):  # type: ignore[misc]
         """Tokens in the cache, from position 0."""
 
     def truncate(self, columns: int) -> None:
-        """Discard all columns but the first ones."""
+        """Discard all but the first ``columns`` tokens of the path."""
         self.tokens = self.tokens[:columns]
         for layer in self.layers:
             layer.n_cached = columns
@@ -269,13 +269,13 @@ class PathCache(Cache):  # type: ignore[misc]
 
 @dataclass(eq=False, slots=True)
 class SharedPrefix:
-    """Run of tokens at the beginning of several rows, whose keys and values are stored once."""
+    """Run of tokens that several rows share at their beginning or after ``parent``; its states are stored once."""
 
     tokens: tuple[int, ...]
     start: int
     """Position of the first token in its rows."""
     parent: "SharedPrefix | None"
-    """Preceding shared run of all its rows."""
+    """Shared run that precedes it in all its rows; None if it begins them."""
     rows: int = 0
     """Number of rows that begin with it."""
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
@@ -297,7 +297,7 @@ class SharedStates(NamedTuple):
 
 
 class RowLayer(_Layer):
-    """One layer's keys and values of many sequences; each writes its next token at a different column."""
+    """Keys and values of one layer for many sequences; each sequence writes its next token to a column of its own."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -309,11 +309,11 @@ class RowLayer(_Layer):
         """Row indices of each shared run, with its keys and values."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """Write one token per active row, shape [active rows, heads, 1, head width], and return all visible states.
+        """Write one token per active row, shape [active rows, heads, 1, head width]; return the states to attend to.
 
         Returns:
-            Keys and values: tensors of shape [active rows, heads, width, head width], or :class:`SharedStates` if rows
-            share prefixes.
+            Keys and values: tensors of shape [active rows, heads, columns, head width], or :class:`SharedStates` if
+            rows share prefixes.
         """
         active = key_states.shape[0]
         # Indexed, not scattered: scatter_ copies the buffer where bfloat16 is concerned.
@@ -329,7 +329,7 @@ class RowLayer(_Layer):
         )
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002
-        """Return the number of visible columns, and the first one."""
+        """Return the length of the key-value cache that the mask covers, and the offset of its first position."""
         return self.width, 0
 
     def get_seq_length(self) -> int:
@@ -340,8 +340,8 @@ class RowLayer(_Layer):
 class RowCache(Cache):  # type: ignore[misc]
     """Cache of many sequences that are continued one token at a time.
 
-    A row consists of the shared runs at its beginning and its other tokens, in a buffer as long as the longest row
-    needs.
+    A row consists of the shared runs at its beginning and its own tokens. The buffers of own tokens have the length of
+    the longest row.
     """
 
     def __init__(self, layers: int) -> None:
@@ -354,17 +354,20 @@ class RowCache(Cache):  # type: ignore[misc]
 
     def columns(self, max_length: int) -> int:
         """Return the number of buffer columns for a maximum row length."""
-        return -(-max_length // _ROW_GROWTH) * _ROW_GROWTH
+        return -(-max_length // _ROW_COLUMN_MULTIPLE) * _ROW_COLUMN_MULTIPLE
 
     # Buffers that grew during a forward pass can be written to in inference mode only.
     @torch.inference_mode()
-    def reserve(self, source: PathCache, rows: int, max_length: int, truncate: int) -> None:
-        """Resize the buffers for a number of rows and a maximum row length, keeping the first rows."""
+    def reserve(self, source: PathCache, rows: int, max_length: int, n_rows_to_copy: int) -> None:
+        """Enlarge the buffers to ``rows`` rows of ``max_length`` tokens if necessary, copying the first rows.
+
+        New buffers get the types of ``source``.
+        """
         for layer, path in zip(self.layers, source.layers, strict=True):
             if not layer.is_initialized:
                 layer.lazy_initialization(path.keys, path.values)
             if rows > layer.keys.shape[0] or max_length >= layer.keys.shape[2]:
-                layer.resize(rows, self.columns(max_length + 1), truncate)
+                layer.resize(rows, self.columns(max_length + 1), n_rows_to_copy)
 
     @torch.inference_mode()
     def fill(self, row: int, source: PathCache, columns: Tensor) -> None:
@@ -404,29 +407,29 @@ class RowCache(Cache):  # type: ignore[misc]
                 layer.resize(rows, self.columns(max_length + 1), rows)
         write_columns = torch.tensor(own_lengths, dtype=torch.long, device=device)
         starts = torch.tensor([0 if run is None else run.end for run in last_runs], dtype=torch.long, device=device)
-        members: dict[SharedPrefix, list[int]] = {run: [] for run in self.runs}
+        rows_by_run: dict[SharedPrefix, list[int]] = {run: [] for run in self.runs}
         for row, run in enumerate(last_runs):
             while run is not None:
-                members[run].append(row)
+                rows_by_run[run].append(row)
                 run = run.parent
-        width = sum(len(run.tokens) for run in self.runs)
-        positions = torch.full((rows, width + max_length + 1), _UNSEEN, dtype=torch.long, device=device)
-        positions[:, width:] = starts[:, None] + torch.arange(max_length + 1, device=device)
+        n_shared_columns = sum(len(run.tokens) for run in self.runs)
+        positions = torch.full(
+            (rows, n_shared_columns + max_length + 1), _MASKED_POSITION, dtype=torch.long, device=device
+        )
+        positions[:, n_shared_columns:] = starts[:, None] + torch.arange(max_length + 1, device=device)
         shared: list[tuple[Tensor | slice, SharedPrefix]] = []
         column = 0
-        for run, members_of_run in members.items():
+        for run, rows_of_run in rows_by_run.items():
             row_indices = (
-                slice(None)
-                if len(members_of_run) == rows
-                else torch.tensor(members_of_run, dtype=torch.long, device=device)
+                slice(None) if len(rows_of_run) == rows else torch.tensor(rows_of_run, dtype=torch.long, device=device)
             )
             positions[row_indices, column : column + len(run.tokens)] = torch.arange(run.start, run.end, device=device)
             shared.append((row_indices, run))
             column += len(run.tokens)
         self.positions = positions
-        for number, layer in enumerate(self.layers):
+        for layer_index, layer in enumerate(self.layers):
             layer.write_columns, layer.width = write_columns, max_length + 1
-            layer.shared = tuple((row_indices, run.layers[number]) for row_indices, run in shared)
+            layer.shared = tuple((row_indices, run.layers[layer_index]) for row_indices, run in shared)
 
 
 def shared_attention(
@@ -449,7 +452,7 @@ def shared_attention(
         key: Keys, with fewer heads than the query if query heads share keys.
         value: Values, with as many heads as the keys.
         attention_mask: Additive mask, [rows, 1, 1, columns], shared runs first.
-        scaling: Factor of the scores.
+        scaling: Factor by which the scores are multiplied.
         dropout: Not used.
         arguments: Further arguments of transformers, none of which may change the attention.
 
@@ -463,13 +466,13 @@ def shared_attention(
         raise ValueError("capped scores and attention sinks are not computed over shared runs")
     rows, heads = len(query), key.own_states.shape[1]
     scaled_queries = (query.float() * scaling).view(rows, heads, -1, query.shape[-1])
-    group = scaled_queries.shape[2]
-    scores = attention_mask.float().expand(rows, heads, group, -1).clone()
+    group_size = scaled_queries.shape[2]
+    scores = attention_mask.float().expand(rows, heads, group_size, -1).clone()
     column = 0
     for row_indices, keys in key.shared:
-        products = scaled_queries[row_indices].transpose(0, 1).flatten(1, 2) @ keys.float().transpose(1, 2)
-        scores[row_indices, :, :, column : column + keys.shape[1]] += products.view(
-            heads, -1, group, products.shape[-1]
+        shared_products = scaled_queries[row_indices].transpose(0, 1).flatten(1, 2) @ keys.float().transpose(1, 2)
+        scores[row_indices, :, :, column : column + keys.shape[1]] += shared_products.view(
+            heads, -1, group_size, shared_products.shape[-1]
         ).transpose(0, 1)
         column += keys.shape[1]
     scores[..., column:] += scaled_queries @ key.own_states.float().transpose(2, 3)
@@ -477,9 +480,9 @@ def shared_attention(
     attended = weights[..., column:] @ value.own_states.float()
     column = 0
     for row_indices, values in value.shared:
-        products = (
+        shared_products = (
             weights[row_indices, :, :, column : column + values.shape[1]].transpose(0, 1).flatten(1, 2) @ values.float()
         )
-        attended[row_indices] += products.view(heads, -1, group, values.shape[2]).transpose(0, 1)
+        attended[row_indices] += shared_products.view(heads, -1, group_size, values.shape[2]).transpose(0, 1)
         column += values.shape[1]
     return attended.flatten(1, 2)[:, None].to(query.dtype), None

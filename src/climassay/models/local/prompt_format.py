@@ -37,7 +37,7 @@ class PromptFormat:
     Control tokens in the text of messages and prefixes (``<|im_end|>`` in a claim, a passage or an earlier answer)
     would end the turn. A space is therefore inserted after their first character, ``< |im_end|>``, so that they are
     tokenised as text. This is done before the template is applied, so that the rendered prompt, which is recorded,
-    equals the model's input. A tokenizer that ignores invisible characters still keeps a space.
+    equals the model's input. Unlike an invisible character, a space is not ignored by any tokenizer.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
@@ -51,7 +51,7 @@ class PromptFormat:
 
     @property
     def opening_token(self) -> int | None:
-        """First token of a text without context; None if the tokenizer has none."""
+        """Token before a text without context: the bos or, if there is none, the eos token; None without both."""
         tokens = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
         return next((int(token) for token in tokens if token is not None), None)
 
@@ -86,7 +86,7 @@ class PromptFormat:
         return str(self.tokenizer.decode(tokens, skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
     def _break_up_control_tokens(self, text: str) -> str:
-        """Break up all control tokens in a text, including those that breaking up creates."""
+        """Insert a space into each control token in a text, including those that the insertion creates."""
         if self._control_pattern is None:
             return text
         result, count = self._control_pattern.subn(_insert_space, text)
@@ -106,8 +106,8 @@ class PromptFormat:
             rendered = self._apply_template(turns) if self.has_template else ""
         except ModelError:
             rendered = ""
-        added = self.tokenizer.added_tokens_decoder.values()
-        marks = {token.content for token in added if token.special or re.fullmatch(_MARKUP, token.content)}
+        added_tokens = self.tokenizer.added_tokens_decoder.values()
+        marks = {token.content for token in added_tokens if token.special or re.fullmatch(_MARKUP, token.content)}
         marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, rendered))
         # The longest first: of two that begin alike the tokenizer takes the longer one, too.
         patterns = [
@@ -120,15 +120,15 @@ class PromptFormat:
     def _apply_template(self, chat: list[dict[str, str]]) -> str:
         """Apply the template; if it has no system role, prepend the system message to the first user message."""
         try:
-            return self._template_text(chat)
+            return self._render_template(chat)
         except ModelError:
             roles = [turn["role"] for turn in chat[:2]]
             if roles != ["system", "user"]:
                 raise
-            merged = {"role": "user", "content": f"{chat[0]['content']}\n\n{chat[1]['content']}"}
-            return self._template_text([merged, *chat[2:]])
+            merged_turn = {"role": "user", "content": f"{chat[0]['content']}\n\n{chat[1]['content']}"}
+            return self._render_template([merged_turn, *chat[2:]])
 
-    def _template_text(self, chat: list[dict[str, str]]) -> str:
+    def _render_template(self, chat: list[dict[str, str]]) -> str:
         from jinja2.exceptions import TemplateError
 
         # Reasoning is disabled, so that the answer or option follows the prompt immediately.

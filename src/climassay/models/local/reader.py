@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 _MAX_RUN = 4096
 _PACK_ON_CPU = 384
 _PACK_ON_GPU = 4096
-"""Number of tokens packed into one step, a compromise between load and wasted attention between branches."""
+"""Number of tokens packed into one step on a GPU. More tokens use the GPU better, but waste attention between branches.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPosition:
-    """Position in a sequence, and the row of a reading with its result."""
+    """Position in a sequence, and the row of a :class:`StepReading` that holds its result."""
 
     sequence: int
     position: int
@@ -34,7 +35,7 @@ class StepReading:
     """Results of one step."""
 
     positions: tuple[TokenPosition, ...]
-    """Positions of the logits; several share a row if their sequences are equal up to them."""
+    """Positions of the logits. Several share a row if their sequences are equal up to that position."""
     logits: Tensor
     """float32 [rows, vocabulary]: logits of the next token."""
     state_positions: tuple[TokenPosition, ...]
@@ -42,14 +43,14 @@ class StepReading:
     states: Tensor | None
     """float32 [rows, layers, width]; None if no states were requested."""
     step: ForwardStep | None
-    """ForwardStep that was computed; None without shared prefixes."""
+    """Step that was computed; None if prefixes are not shared."""
 
 
 class SequenceReader:
-    """Computes token sequences on a network.
+    """Reader of logits and hidden states of token sequences.
 
-    A model whose layers are all full or sliding attention is computed with shared prefixes, after a test that this
-    equals plain computation; other models compute one sequence at a time.
+    Common prefixes are computed once if all layers are full or sliding attention and a test gives the same results as
+    plain computation. Other models compute one sequence at a time.
     """
 
     def __init__(self, network: Network, *, pack: int | None = None) -> None:
@@ -89,7 +90,7 @@ class SequenceReader:
             states: Positions of the hidden states to read, for each sequence; None for none.
             layers: Layer numbers of the hidden states, as in transformers.
             token_budget: Maximum number of tokens per forward pass; by default chosen by device. A model that cannot
-                share prefixes computes each sequence at once.
+                share prefixes ignores it and computes each sequence in one pass.
 
         Yields:
             A reading per step, before the next step is computed; every requested position is in exactly one reading.
@@ -97,14 +98,14 @@ class SequenceReader:
         if not sequences:
             return
         if not self.shares:
-            yield from self._read_plainly(sequences, logit_positions, states, layers)
+            yield from self._read_each(sequences, logit_positions, states, layers)
             return
         first_position = min(min(positions) for positions in (*logit_positions, *(states or ())) if positions)
         tree = PrefixTree(sequences, cached=self.cache.tokens[:first_position])
         logits_by_sequence = [frozenset(positions) for positions in logit_positions]
         states_by_sequence = None if states is None else [frozenset(positions) for positions in states]
         pack, max_run = token_budget or self.pack, min(token_budget or _MAX_RUN, _MAX_RUN)
-        for step in tree.steps(pack=pack, max_run=max_run):
+        for step in tree.steps(max_pack=pack, max_run=max_run):
             indices, token_positions = _positions_in_step(step, logits_by_sequence)
             state_indices, state_token_positions = (
                 ([], []) if states_by_sequence is None else _positions_in_step(step, states_by_sequence)
@@ -112,7 +113,7 @@ class SequenceReader:
             self.cache.truncate(step.n_cached)
             state_request = StateRequest(state_indices, layers) if state_token_positions else None
             output = self.network.step(step, self.cache, indices, state_request)
-            self._count(step.size)
+            self._add_work(step.size)
             if len(step.segments) == 1:
                 self.cache.tokens += step.segments[0].tokens
             if token_positions or state_token_positions:
@@ -120,7 +121,7 @@ class SequenceReader:
                     tuple(token_positions), output.logits, tuple(state_token_positions), output.states, step
                 )
 
-    def _read_plainly(
+    def _read_each(
         self,
         sequences: Sequence[Sequence[int]],
         logit_positions: Sequence[Sequence[int]],
@@ -129,24 +130,24 @@ class SequenceReader:
     ) -> Iterator[StepReading]:
         for index, (tokens, positions) in enumerate(zip(sequences, logit_positions, strict=True)):
             state_positions = () if states is None else states[index]
-            output = self.network.compute_plainly(
+            output = self.network.compute_sequence(
                 tokens, positions, StateRequest(state_positions, layers) if state_positions else None
             )
-            self._count(len(tokens))
+            self._add_work(len(tokens))
             token_positions, state_token_positions = (
-                tuple(TokenPosition(index, position, row) for row, position in enumerate(requested))
-                for requested in (positions, state_positions)
+                tuple(TokenPosition(index, position, row) for row, position in enumerate(requested_positions))
+                for requested_positions in (positions, state_positions)
             )
             yield StepReading(token_positions, output.logits, state_token_positions, output.states, None)
 
-    def _count(self, tokens: int) -> None:
+    def _add_work(self, tokens: int) -> None:
         self.work = Work(self.work.passes + 1, self.work.tokens + tokens)
 
 
 def _positions_in_step(
     step: ForwardStep, positions_by_sequence: Sequence[frozenset[int]]
 ) -> tuple[list[int], list[TokenPosition]]:
-    """Return the packed indices to read in a step, each once, and the positions that they answer."""
+    """Return the distinct indices of packed tokens to read in a step, and the row of each requested position."""
     indices: list[int] = []
     token_positions: list[TokenPosition] = []
     offset = 0
@@ -164,7 +165,7 @@ def _positions_in_step(
 
 
 def _shared_equals_plain(network: Network) -> bool:
-    """Return whether computation with shared prefixes equals plain computation on a few short sequences."""
+    """Return whether computation with shared prefixes equals plain computation on short sequences, up to rounding."""
     ids = [(7919 * number + 13) % network.vocabulary for number in range(24)]
     sequences = [ids[:12], [*ids[:12], *ids[20:24]], [*ids[:8], *ids[14:20]], [*ids[:8], *ids[14:17], *ids[2:5]]]
     reader = SequenceReader(network, pack=8)
@@ -175,7 +176,7 @@ def _shared_equals_plain(network: Network) -> bool:
             for token_position in reading.positions:
                 shared_logits[token_position.sequence] = reading.logits[token_position.row].cpu()
         plain_logits = torch.cat(
-            [network.compute_plainly(tokens, [len(tokens) - 1]).logits.cpu() for tokens in sequences]
+            [network.compute_sequence(tokens, [len(tokens) - 1]).logits.cpu() for tokens in sequences]
         )
     except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
         return False
@@ -191,8 +192,8 @@ def same_distributions(first: Tensor, second: Tensor, dtype: torch.dtype) -> boo
 def cache_columns(step: ForwardStep, segment: Segment) -> list[int]:
     """Return the columns of the path cache that hold a segment and its ancestors after a step, in order."""
     starts = [step.n_cached]
-    for earlier in step.segments:
-        starts.append(starts[-1] + len(earlier.tokens))
+    for step_segment in step.segments:
+        starts.append(starts[-1] + len(step_segment.tokens))
     runs: list[range] = []
     index: int | None = step.segments.index(segment)
     while index is not None:

@@ -24,15 +24,16 @@ if TYPE_CHECKING:
 MAX_INTEGER_DIGITS = 15
 """Maximum number of integer digits of a number without bounds; such numbers are exact in double precision."""
 MIN_DECIMALS = 4
-"""Number of decimals that a number may have, if its bounds do not have more."""
+"""Number of decimals that a number may have; more only if its bounds have more."""
 
 _CHARACTER = r"[ !#-\[\]-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]"
 _ESCAPE = r'"\\" ["\\n]'
 _CHARACTER_BYTES = 4
 _MAX_CHAIN = 500
-"""Maximum string length with a rule per length, which gives the fastest masks but takes 6 ms each to compile."""
+"""Maximum string length for which each length has a rule. Such rules give the fastest masks, but take 6 ms each to
+compile."""
 _BLOCK = 64
-"""Number of characters of a block of longer strings."""
+"""Number of characters in a block; the rules of longer strings consist of blocks."""
 _POINT = '"."'
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions", "deprecated"}
@@ -62,7 +63,7 @@ class SchemaGrammar:
     text: str
     max_bytes: int
     """Number of bytes of the longest answer."""
-    closed: bool
+    has_end_mark: bool
     """True if the last character shows that the answer is complete (not for numbers)."""
 
 
@@ -73,7 +74,8 @@ def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = No
         schema: Schema with ``type``, ``properties``, ``required``, ``items``, ``enum``, ``const``, ``anyOf``, ``$ref``
             to ``$defs`` (not recursive), and bounds. Properties are written in the listed order, without additional
             ones. ``additionalProperties`` is ignored.
-        longest_string: Upper limit of every ``maxLength`` (but not below ``minLength``), to shorten the longest answer.
+        longest_string: Value that replaces a greater ``maxLength`` (but not below ``minLength``), to shorten the
+            longest answer.
 
     Raises:
         ModelError: A string or array has no bound, or the schema uses an unsupported keyword; the message names its
@@ -85,12 +87,12 @@ def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = No
     lines = [
         f"root ::= {root.expression}",
         *builder.rules,
-        *_up_to_rules(builder.longest),
-        *_block_rules(builder.long),
+        *_up_to_rules(builder.max_optional),
+        *_block_rules(builder.long_lengths),
         character,
     ]
-    closed = root.expression.startswith(('("{"', '("["'))
-    return SchemaGrammar("\n".join(lines) + "\n", root.size, closed)
+    has_end_mark = root.expression.startswith(('("{"', '("["'))
+    return SchemaGrammar("\n".join(lines) + "\n", root.size, has_end_mark)
 
 
 @dataclass
@@ -99,10 +101,10 @@ class _Builder:
     longest_string: int | None
     rules: list[str] = field(default_factory=list)
     open_references: list[str] = field(default_factory=list)
-    longest: int = 0
-    """Maximum number of characters of the rules ``upto``."""
-    long: set[int] = field(default_factory=set)
-    """Numbers of characters, above :data:`_MAX_CHAIN`, with a rule ``many``."""
+    max_optional: int = 0
+    """Maximum n for which a rule for up to n characters, ``upto``, is needed."""
+    long_lengths: set[int] = field(default_factory=set)
+    """Values of n, above :data:`_MAX_CHAIN`, for which a rule for up to n characters in blocks, ``many``, is needed."""
 
     def value(self, schema: Any, path: str) -> GrammarPiece:
         """Translate any schema."""
@@ -118,8 +120,8 @@ class _Builder:
         type_name = schema.get("type")
         if isinstance(type_name, Sequence) and not isinstance(type_name, str) and type_name:
             # Each of several types, with the keywords that belong to it.
-            words = frozenset[str]().union(*_KEYWORDS.values())
-            other_keywords = [words - _KEYWORDS.get(name, frozenset()) for name in type_name]
+            keywords_of_all_types = frozenset[str]().union(*_KEYWORDS.values())
+            other_keywords = [keywords_of_all_types - _KEYWORDS.get(name, frozenset()) for name in type_name]
             parts = [{key: schema[key] for key in schema if key not in excluded} for excluded in other_keywords]
             return _alternatives(
                 [self.value(part | {"type": name}, path) for part, name in zip(parts, type_name, strict=True)]
@@ -137,7 +139,7 @@ class _Builder:
             return GrammarPiece('("true" | "false")', 5)
         if type_name == "null":
             return GrammarPiece('"null"', 4)
-        return _number(schema, path, is_integer=type_name == "integer")
+        return _translate_number(schema, path, is_integer=type_name == "integer")
 
     def _check_known(self, schema: Mapping[str, Any], keywords: frozenset[str], path: str) -> None:
         unknown = sorted(set(schema) - keywords - _ANNOTATIONS)
@@ -164,7 +166,7 @@ class _Builder:
         if not values:
             raise ModelError(f"The schema at {path} has an empty enum.")
         texts = dict.fromkeys(json.dumps(value, ensure_ascii=False) for value in values)
-        return _alternatives([GrammarPiece(_quoted(text), len(text.encode())) for text in texts])
+        return _alternatives([GrammarPiece(_quote(text), len(text.encode())) for text in texts])
 
     def _string(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         low = int(schema.get("minLength", 0))
@@ -176,10 +178,10 @@ class _Builder:
         required_part = f"char{{{low}}} " if low else ""
         n_optional = high - low
         if n_optional <= _MAX_CHAIN:
-            self.longest, optional_part = max(self.longest, n_optional), f"upto{n_optional}"
+            self.max_optional, optional_part = max(self.max_optional, n_optional), f"upto{n_optional}"
         else:
-            self.long.add(n_optional)
-            self.longest, optional_part = max(self.longest, _BLOCK - 1), f"many{n_optional}"
+            self.long_lengths.add(n_optional)
+            self.max_optional, optional_part = max(self.max_optional, _BLOCK - 1), f"many{n_optional}"
         return GrammarPiece(f'("\\"" {required_part}{optional_part} "\\"")', 2 + _CHARACTER_BYTES * high)
 
     def _array(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
@@ -208,21 +210,26 @@ class _Builder:
         for name, part in properties.items():
             key = json.dumps(name, ensure_ascii=False) + ": "
             value = self.value(part, f"{path}.{name}")
-            rule = self._rule("pair", f"{_quoted(key)} {value.expression}")
+            rule = self._rule("pair", f"{_quote(key)} {value.expression}")
             pairs.append(GrammarPiece(rule, len(key.encode()) + value.size))
-        needed = [name in required for name in properties]
+        are_required = [name in required for name in properties]
         size = 2 + sum(pair.size for pair in pairs) + 2 * max(len(pairs) - 1, 0)
-        return GrammarPiece(f'("{{" {self._members(pairs, needed)} "}}")', size)
+        return GrammarPiece(f'("{{" {self._members(pairs, are_required)} "}}")', size)
 
     def _members(self, pairs: Sequence[GrammarPiece], required: Sequence[bool]) -> str:
-        """Chain the members from last to first, with rules for what may follow with and without a predecessor."""
+        """Return the expression of an object's members, built from last to first.
+
+        The members after each one have two expressions: with a comma first, if a member precedes them, or without.
+        """
         after_some, after_none = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required), strict=True):
             follows = self._rule("rest", after_some)
-            with_comma, alone = f'", " {pair.expression} {follows}', f"{pair.expression} {follows}"
-            skipped = after_none
+            with_comma, without_comma = f'", " {pair.expression} {follows}', f"{pair.expression} {follows}"
+            rest_without_comma = after_none
             after_some = with_comma if is_required else f"({with_comma} | {follows})"
-            after_none = alone if is_required else f"({alone} | {self._rule('rest', skipped)})"
+            after_none = (
+                without_comma if is_required else f"({without_comma} | {self._rule('rest', rest_without_comma)})"
+            )
         return after_none
 
     def _rule(self, kind: str, expression: str) -> str:
@@ -231,18 +238,18 @@ class _Builder:
         return name
 
 
-def _up_to_rules(longest: int) -> list[str]:
+def _up_to_rules(max_optional: int) -> list[str]:
     """Return rules for up to n characters, shared by all strings of a schema.
 
     Equivalent to ``char{0,n}``, for which xgrammar 0.2 computes each mask again: 10 ms per token for n = 60 and 480 ms
     for n = 250, as measured. Masks of these rules are computed when the grammar is compiled (3 s for n = 250) and take
     0.2 ms.
     """
-    return ['upto0 ::= ""', *(f'upto{number} ::= "" | char upto{number - 1}' for number in range(1, longest + 1))]
+    return ['upto0 ::= ""', *(f'upto{number} ::= "" | char upto{number - 1}' for number in range(1, max_optional + 1))]
 
 
 def _block_rules(numbers: Collection[int]) -> list[str]:
-    """Return rules for many characters in blocks: compiled in a second for any number, 3 ms per token."""
+    """Return rules for up to n characters in blocks, compiled in a second for any n, with masks in 3 ms per token."""
     if not numbers:
         return []
     rules = ["block1 ::= char", *(f"block{number} ::= char block{number - 1}" for number in range(2, _BLOCK + 1))]
@@ -262,7 +269,7 @@ def _alternatives(pieces: Sequence[GrammarPiece]) -> GrammarPiece:
     return GrammarPiece(f"({' | '.join(unique)})", max(piece.size for piece in pieces))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Return a text as a literal of the grammar."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
@@ -272,72 +279,81 @@ def _check_order(low: int, high: int, path: str) -> None:
         raise ModelError(f"The bounds of the schema at {path} exclude every value: {low} to {high}.")
 
 
-def _number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> GrammarPiece:
+def _translate_number(schema: Mapping[str, Any], path: str, *, is_integer: bool) -> GrammarPiece:
     """Translate a number with bounds, written without exponent and with a fixed maximum of decimals."""
     limit = Decimal(10) ** MAX_INTEGER_DIGITS
-    low, low_open = _bound(schema, "minimum", "exclusiveMinimum", -limit)
-    high, high_open = _bound(schema, "maximum", "exclusiveMaximum", limit)
-    max_decimals = 0 if is_integer else max(MIN_DECIMALS, _decimals(low), _decimals(high))
+    low, is_low_exclusive = _find_tighter_bound(schema, "minimum", "exclusiveMinimum", -limit)
+    high, is_high_exclusive = _find_tighter_bound(schema, "maximum", "exclusiveMaximum", limit)
+    max_decimals = 0 if is_integer else max(MIN_DECIMALS, _count_decimals(low), _count_decimals(high))
     patterns: list[str] = []
     size = 0
     for decimals in range(max_decimals + 1):
         scale = Decimal(10) ** decimals
         first = int((low * scale).to_integral_value(rounding="ROUND_CEILING"))
         last = int((high * scale).to_integral_value(rounding="ROUND_FLOOR"))
-        first += low_open and first == low * scale
-        last -= high_open and last == high * scale
+        first += is_low_exclusive and first == low * scale
+        last -= is_high_exclusive and last == high * scale
         if first <= last:
-            patterns += _range(max(first, 0), last, decimals) if last >= 0 else []
+            patterns += _range_patterns(max(first, 0), last, decimals) if last >= 0 else []
             if first < 0:
-                patterns += [f'"-" {pattern}' for pattern in _range(max(1, -last), -first, decimals)]
+                patterns += [f'"-" {pattern}' for pattern in _range_patterns(max(1, -last), -first, decimals)]
             size = max(size, len(str(max(abs(first), abs(last)))) + decimals + 3)
     if not patterns:
         raise ModelError(f"The bounds of the number at {path} exclude every value: {low} to {high}.")
     return GrammarPiece(f"({' | '.join(patterns)})", size)
 
 
-def _bound(schema: Mapping[str, Any], closed: str, opened: str, default: Decimal) -> tuple[Decimal, bool]:
-    """Return the tighter of an inclusive and an exclusive bound, and whether it is exclusive (default: True)."""
-    sign = 1 if closed == "minimum" else -1
-    bounds = [(Decimal(str(schema[name])), name == opened) for name in (closed, opened) if name in schema]
+def _find_tighter_bound(
+    schema: Mapping[str, Any], inclusive_name: str, exclusive_name: str, default: Decimal
+) -> tuple[Decimal, bool]:
+    """Return the tighter of two bounds of a schema, and whether it excludes its value; the default does."""
+    sign = 1 if inclusive_name == "minimum" else -1
+    bounds = [
+        (Decimal(str(schema[name])), name == exclusive_name)
+        for name in (inclusive_name, exclusive_name)
+        if name in schema
+    ]
     return max(bounds, key=lambda bound: (sign * bound[0], bound[1])) if bounds else (default, True)
 
 
-def _decimals(value: Decimal) -> int:
+def _count_decimals(value: Decimal) -> int:
     exponent = value.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _range(low: int, high: int, decimals: int) -> list[str]:
-    """Return patterns for integers from low (at least 0) to high in units of 10^-decimals, one per length."""
+def _range_patterns(low: int, high: int, decimals: int) -> list[str]:
+    """Return patterns of numbers from ``low`` (at least 0) to ``high``, one for each number of digits.
+
+    Both bounds are integers, in units of 10^-decimals.
+    """
     patterns = []
     digits = decimals + 1
     while low <= high:
         last = min(high, 10**digits - 1)
         if low <= last:
-            patterns.append(_digits(str(low).zfill(digits), str(last).zfill(digits), decimals))
+            patterns.append(_digit_pattern(str(low).zfill(digits), str(last).zfill(digits), decimals))
             low = last + 1
         digits += 1
     return patterns
 
 
-def _digits(low: str, high: str, decimals: int) -> str:
+def _digit_pattern(low: str, high: str, decimals: int) -> str:
     """Return a pattern for digit strings of one length from low to high, with a point before the decimals."""
     if not low:
         return '""'
     point = f"{_POINT} " if len(low) == decimals else ""
     n_rest = len(low) - 1
     if set(low) == {"0"} and set(high) == {"9"}:
-        before = len(low) - decimals if len(low) > decimals else 0
-        integer_part = f"[0-9]{{{before}}} {_POINT if decimals else ''}" if before else point
-        return f"{integer_part} [0-9]{{{len(low) - before}}}" if before < len(low) else integer_part
+        n_integer_digits = len(low) - decimals if len(low) > decimals else 0
+        integer_part = f"[0-9]{{{n_integer_digits}}} {_POINT if decimals else ''}" if n_integer_digits else point
+        return f"{integer_part} [0-9]{{{len(low) - n_integer_digits}}}" if n_integer_digits < len(low) else integer_part
     if low[0] == high[0]:
-        return f'{point}"{low[0]}" {_digits(low[1:], high[1:], decimals)}'
-    options = [f'"{low[0]}" {_digits(low[1:], "9" * n_rest, decimals)}']
+        return f'{point}"{low[0]}" {_digit_pattern(low[1:], high[1:], decimals)}'
+    options = [f'"{low[0]}" {_digit_pattern(low[1:], "9" * n_rest, decimals)}']
     if int(high[0]) - int(low[0]) > 1:
-        between = f"[{int(low[0]) + 1}-{int(high[0]) - 1}]"
-        options.append(f"{between} {_digits('0' * n_rest, '9' * n_rest, decimals)}")
-    options.append(f'"{high[0]}" {_digits("0" * n_rest, high[1:], decimals)}')
+        middle_digits = f"[{int(low[0]) + 1}-{int(high[0]) - 1}]"
+        options.append(f"{middle_digits} {_digit_pattern('0' * n_rest, '9' * n_rest, decimals)}")
+    options.append(f'"{high[0]}" {_digit_pattern("0" * n_rest, high[1:], decimals)}')
     return f"{point}({' | '.join(options)})"
 
 
@@ -355,12 +371,12 @@ class CompiledSchema(NamedTuple):
 
 
 class Constraint:
-    """State of one answer in its grammar."""
+    """State of one answer in its grammar, which determines the next tokens."""
 
     def __init__(self, compiled: CompiledSchema) -> None:
         import xgrammar
 
-        self._closed = compiled.grammar.closed
+        self._has_end_mark = compiled.grammar.has_end_mark
         self._matcher = xgrammar.GrammarMatcher(compiled.automaton)
 
     def fill(self, bitmask: "Tensor", row: int) -> None:
@@ -371,11 +387,11 @@ class Constraint:
         """Advance by one token; return whether the answer is complete."""
         if not self._matcher.accept_token(token):
             raise AssertionError("a token was drawn that the grammar does not allow")
-        return bool(self._matcher.is_terminated() or (self._closed and self._matcher.is_completed()))
+        return bool(self._matcher.is_terminated() or (self._has_end_mark and self._matcher.is_completed()))
 
 
 class Grammars:
-    """Compiler with a cache of schemas for one tokenizer; setup takes a second for 50,000 tokens, on first use.
+    """Compiler of schemas for one tokenizer, with a cache. Its first use takes a second for 50,000 tokens.
 
     Args:
         tokenizer: Tokenizer of the model.
@@ -400,7 +416,7 @@ class Grammars:
             ModelError: The schema has no bounds, is not supported, or needs more than ``max_tokens``.
         """
         key = json.dumps(schema)
-        compiled = self._cached(key, schema, None)
+        compiled = self._get_compiled(key, schema, None)
         if max_tokens is None or compiled.max_tokens <= max_tokens:
             return compiled
         # The greatest common bound of strings with which the longest answer fits, by bisection.
@@ -412,9 +428,9 @@ class Grammars:
         low, high = 0, max_tokens
         while low < high:
             middle = (low + high + 1) // 2
-            fits = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= max_tokens
-            low, high = (middle, high) if fits else (low, middle - 1)
-        return self._cached(key, schema, low)
+            is_short_enough = schema_grammar(schema, longest_string=middle).max_bytes + 1 <= max_tokens
+            low, high = (middle, high) if is_short_enough else (low, middle - 1)
+        return self._get_compiled(key, schema, low)
 
     def mask(self, logits: "Tensor", constraints: Sequence[Constraint | None]) -> None:
         """Set the logits of tokens that constraints exclude to minus infinity, in place.
@@ -432,15 +448,15 @@ class Grammars:
                 constraint.fill(bitmask, row)
         xgrammar.apply_token_bitmask_inplace(logits, bitmask.to(logits.device), indices=rows)
 
-    def _cached(self, key: str, schema: Mapping[str, Any], longest_string: int | None) -> CompiledSchema:
+    def _get_compiled(self, key: str, schema: Mapping[str, Any], longest_string: int | None) -> CompiledSchema:
         result = self._compiled.get((key, longest_string))
         if result is None:
             grammar = schema_grammar(schema, longest_string=longest_string)
-            result = CompiledSchema(grammar, self._automaton(grammar.text))
+            result = CompiledSchema(grammar, self._compile_automaton(grammar.text))
             self._compiled[key, longest_string] = result
         return result
 
-    def _automaton(self, text: str) -> Any:
+    def _compile_automaton(self, text: str) -> Any:
         try:
             import xgrammar
         except ImportError as error:

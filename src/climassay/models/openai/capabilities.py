@@ -28,7 +28,8 @@ log = logging.getLogger("climassay.models")
 
 Logprobs = Literal["given", "refused", "ignored"]
 SchemaSupport = Literal["strict", "loose", "refused", "ignored"]
-"""``strict``: decodes under a schema. ``loose``: returns JSON that may violate it. ``ignored``: returns prose."""
+"""``strict``: decodes under a schema. ``loose``: returns JSON that may violate it. ``refused``: rejects schemas.
+``ignored``: returns prose."""
 
 FILE_NAME = "model_capabilities.json"
 """File in the workspace with capabilities by base URL and model."""
@@ -69,24 +70,24 @@ _SCHEMA_FAULT = re.compile(
     r"too (?:complex|many|deep)",
     re.IGNORECASE,
 )
-"""Words of an error about one schema, after which other schemas may be accepted."""
+"""Pattern of an error about the content of one schema; other schemas may still be accepted."""
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 _WINDOW = re.compile(
     r"(?:maximum context length(?: is| of)?|context (?:window|size|length)(?: is| of)?:?)\D{0,20}(\d+)"
 )
 _PROMPT_TOKENS = re.compile(r"(\d+) (?:tokens )?(?:in|from|of) the (?:messages|prompt|input)|(\d+) input tokens")
 _OUTPUT_LIMIT = re.compile(r"(?:at most|less than or equal to|[<>]=?|maximum(?: value)?(?: of| is)?:?)\D{0,20}(\d+)")
-_TOO_LITTLE = re.compile(r"higher max_|output limit was reached", re.IGNORECASE)
-"""Words of an error about reasoning that has used up the token limit."""
+_LIMIT_USED_UP = re.compile(r"higher max_|output limit was reached", re.IGNORECASE)
+"""Pattern of an error which says that reasoning has used up the token limit."""
 _TEMPLATE_TOKENS = 64
 """Upper estimate of the tokens that the chat template adds to a prompt."""
 _MIN_LIMIT = 256
-"""Minimum token limit of an answer if the prompt seems to fill the window, since the server counts exactly."""
+"""Minimum token limit to send if the prompt seems to fill the window, since the server counts more exactly."""
 MAX_TOP_LOGPROBS = 20
 _MAX_REFUSED_SCHEMAS = 3
 """Number of rejected schemas after which no schema is sent, if none was accepted."""
 FIRST_REASONING_BUDGET = 8192
-"""Tokens for reasoning, added to the limit of the answer after the first answer with reasoning."""
+"""Number of tokens added to the limit of an answer as soon as the model is known to reason."""
 MAX_REASONING_BUDGET = 131_072
 CONTRADICTIONS = 3
 """Number of consecutive contradicting requests after which a known capability is changed."""
@@ -99,18 +100,20 @@ class Capabilities:
 
     logprobs: Logprobs | None = None
     logprobs_status: int | None = None
-    """HTTP status of the rejection of log-probabilities."""
+    """HTTP status with which the server rejected log-probabilities."""
     top_logprobs: int = MAX_TOP_LOGPROBS
-    """Maximum number of likely tokens listed per position."""
+    """Maximum number of likely tokens that the server lists per position."""
     continues: bool | None = None
     """True if the model continues an assistant's message that ends the chat."""
     counts_cached: bool | None = None
-    """True if cached prompt tokens are counted; known only after a suspiciously low count."""
+    """True if the server's prompt counts include cached tokens; tested only after a suspiciously low count."""
     schema_support: SchemaSupport | None = None
     refused_schemas: tuple[str, ...] = ()
     """Digests of schemas that were rejected for their content."""
     limits_items: bool = False
     """True if the model was seen to repeat the items of a list without end, and the server accepts ``maxItems``."""
+    repeats_itself: bool = False
+    """True if an answer was seen to repeat itself up to its token limit."""
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Name of the parameter that limits the answer."""
     accepted: tuple[str, ...] = ()
@@ -120,7 +123,7 @@ class Capabilities:
     is_reasoning_model: bool | None = None
     """True if the model was seen to produce reasoning tokens before the answer."""
     reasoning_budget: int = 0
-    """Tokens added to the limit of an answer for reasoning."""
+    """Number of tokens added to the limit of an answer for reasoning."""
     window: int | None = None
     """Maximum number of tokens of prompt and answer, if the server states it."""
     max_output: int | None = None
@@ -133,7 +136,7 @@ class Capabilities:
         return self.schema_support not in ("refused", "ignored") and schema_digest(schema) not in self.refused_schemas
 
 
-class LearnedCapabilities:
+class CapabilityLearner:
     """Capabilities of one model, used and extended by a client. Used from one event loop only.
 
     Args:
@@ -152,7 +155,7 @@ class LearnedCapabilities:
         self._model = model
         self._file = None if folder is None else folder / FILE_NAME
         self.capabilities = Capabilities()
-        entry: Any = None if self._file is None else self._entry(_load_stored(self._file))
+        entry: Any = None if self._file is None else self._find_entry(_load_stored(self._file))
         names = {one.name for one in fields(Capabilities)}
         # What does not fit, as a newer version may have written, is learnt again.
         with suppress(InputError, TypeError):
@@ -165,32 +168,34 @@ class LearnedCapabilities:
     def adapt(
         self,
         payload: Mapping[str, Any],
-        without: Collection[str] = (),
+        omitted_parameters: Collection[str] = (),
         *,
-        reasoning: bool = True,
+        reserves_reasoning: bool = True,
         token_limit: float = math.inf,
     ) -> dict[str, Any]:
         """Return a payload in the form that the server accepts.
 
         Args:
             payload: Request body; its ``max_tokens`` is the limit of the answer without reasoning.
-            without: Parameters to omit as a trial.
-            reasoning: Add the reasoning budget to the limit.
-            token_limit: Maximum limit of this payload.
+            omitted_parameters: Parameters to omit as a trial.
+            reserves_reasoning: Whether to add the reasoning budget to the limit.
+            token_limit: Maximum token limit to send.
         """
         capabilities = self.capabilities
-        omitted = {*capabilities.dropped, *without, "max_tokens"}
+        omitted = {*capabilities.dropped, *omitted_parameters, "max_tokens"}
         if capabilities.is_reasoning_model:
             omitted.add("stop")  # Servers stop thoughts, too; answers are cut here.
         if "stream" in omitted:
             omitted.add("stream_options")
         adapted = {name: value for name, value in payload.items() if name not in omitted}
-        is_renamed = capabilities.token_limit == "max_completion_tokens" or "max_tokens" in without
+        is_renamed = capabilities.token_limit == "max_completion_tokens" or "max_tokens" in omitted_parameters
         name = "max_completion_tokens" if is_renamed else "max_tokens"
-        if name not in without:
+        if name not in omitted_parameters:
             # Only models that think refuse the old name, so there is room for thoughts from the first answer on.
             reasoning_budget = (
-                (capabilities.reasoning_budget or (FIRST_REASONING_BUDGET if is_renamed else 0)) if reasoning else 0
+                (capabilities.reasoning_budget or (FIRST_REASONING_BUDGET if is_renamed else 0))
+                if reserves_reasoning
+                else 0
             )
             limits = [
                 payload["max_tokens"] + reasoning_budget,
@@ -205,73 +210,76 @@ class LearnedCapabilities:
             adapted["top_logprobs"] = capabilities.top_logprobs
         return adapted
 
-    def note_refusal(self, sent: Mapping[str, Any], refusal: ErrorReply, tried: set[str]) -> bool:
+    def note_refusal(self, payload: Mapping[str, Any], refusal: ErrorReply, omitted_parameters: set[str]) -> bool:
         """Adapt to the rejection of a request.
 
         Args:
-            sent: Rejected payload.
+            payload: Rejected payload.
             refusal: Error reply of the server.
-            tried: Parameters omitted from this request so far; rejected ones are added. They are stored as rejected
-                only after the request was answered without them.
+            omitted_parameters: Parameters omitted from this request so far; rejected ones are added. They are stored
+                as rejected only after the request was answered without them.
 
         Returns:
             True if the request would now be sent differently.
         """
-        names = rejected_parameters(sent, refusal)
-        limit_name = next((name for name in _LIMITS if name in sent), None)
+        names = rejected_parameters(payload, refusal)
+        limit_name = next((name for name in _LIMITS if name in payload), None)
         if "top_logprobs" in names:
             numbers = [int(number) for number in re.findall(r"\d+", refusal.message)]
-            if candidates := [number for number in numbers if 0 < number < sent["top_logprobs"]]:
+            if candidates := [number for number in numbers if 0 < number < payload["top_logprobs"]]:
                 self._update(top_logprobs=max(candidates))
                 return True
         if limit_name is not None and names & _LIMITS:
             numbers = [int(number) for number in _OUTPUT_LIMIT.findall(refusal.message)]
-            if candidates := [number for number in numbers if 0 < number < sent[limit_name]]:
+            if candidates := [number for number in numbers if 0 < number < payload[limit_name]]:
                 self._update(max_output=max(candidates))
                 return True
-            if limit_name == "max_completion_tokens" and "max_tokens" not in tried:
+            if limit_name == "max_completion_tokens" and "max_tokens" not in omitted_parameters:
                 self._update(token_limit="max_tokens")
-        if limit_name is not None and _TOO_LITTLE.search(refusal.message):
+        if limit_name is not None and _LIMIT_USED_UP.search(refusal.message):
             reasoning_budget = min(
                 MAX_REASONING_BUDGET, max(FIRST_REASONING_BUDGET, 4 * self.capabilities.reasoning_budget)
             )
-            if sent[limit_name] < reasoning_budget:
+            if payload[limit_name] < reasoning_budget:
                 self._update(reasoning_budget=reasoning_budget)
                 return True
-        new = (names & {*_DROPPABLE, limit_name} & sent.keys()) - tried
-        if not new.isdisjoint(_TURN_FLAGS):
-            new |= sent.keys() & set(_TURN_FLAGS)  # neither makes sense without the other
-        tried |= new
-        return bool(new)
+        new_omissions = (names & {*_DROPPABLE, limit_name} & payload.keys()) - omitted_parameters
+        if not new_omissions.isdisjoint(_TURN_FLAGS):
+            new_omissions |= payload.keys() & set(_TURN_FLAGS)  # neither makes sense without the other
+        omitted_parameters |= new_omissions
+        return bool(new_omissions)
 
-    def parse_room(self, sent: Mapping[str, Any], refusal: ErrorReply) -> int | None:
-        """Return the token count left for an answer, from an error about the context window; None for other errors."""
+    def parse_room(self, payload: Mapping[str, Any], refusal: ErrorReply) -> int | None:
+        """Return the number of tokens left for an answer, from an error about the context window; else None."""
         window, prompt = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
         if window is None:
             return None
         self.note_window(int(window[1]))
         if prompt is None:
             return None
-        room = int(window[1]) - int(prompt[1] or prompt[2])
-        limit = next((sent[name] for name in _LIMITS if name in sent), 0)
-        return room if 0 < room < limit else None
+        n_available = int(window[1]) - int(prompt[1] or prompt[2])
+        limit = next((payload[name] for name in _LIMITS if name in payload), 0)
+        return n_available if 0 < n_available < limit else None
 
-    def note_answer(self, sent: Mapping[str, Any], reply: Reply, tried: Collection[str]) -> None:
-        """Learn from an answer: accepted parameters, rejected ones that were omitted, and reasoning."""
+    def note_answer(self, payload: Mapping[str, Any], reply: Reply, omitted_parameters: Collection[str]) -> None:
+        """Learn from an answer which parameters are accepted, which must be omitted, and whether the model reasons."""
         capabilities = self.capabilities
         changes: dict[str, Any] = {}
-        for name in sent:
+        for name in payload:
             self._contradictions.pop(name, None)
-        omitted = set(tried) & set(_DROPPABLE) - set(capabilities.dropped)
-        if dropped := {name for name in omitted if self._confirm(name, name in capabilities.accepted)}:
-            for name in sorted(dropped - set(_TURN_FLAGS)):
+        candidates = set(omitted_parameters) & set(_DROPPABLE) - set(capabilities.dropped)
+        if rejected_names := {name for name in candidates if self._confirm_change(name, name in capabilities.accepted)}:
+            for name in sorted(rejected_names - set(_TURN_FLAGS)):
                 self.fallbacks[name] += 1
                 log.warning("The server does not accept the parameter %s; it is left out from now on.", name)
-            changes["dropped"] = tuple(sorted({*capabilities.dropped, *dropped}))
-        accepted = {*capabilities.accepted, *(name for name in (*_DROPPABLE, *_LIMITS) if name in sent)} - dropped
-        if accepted != set(capabilities.accepted):
-            changes["accepted"] = tuple(sorted(accepted))
-        limit_name = next((name for name in _LIMITS if name in sent), capabilities.token_limit)
+            changes["dropped"] = tuple(sorted({*capabilities.dropped, *rejected_names}))
+        accepted_names = {
+            *capabilities.accepted,
+            *(name for name in (*_DROPPABLE, *_LIMITS) if name in payload),
+        } - rejected_names
+        if accepted_names != set(capabilities.accepted):
+            changes["accepted"] = tuple(sorted(accepted_names))
+        limit_name = next((name for name in _LIMITS if name in payload), capabilities.token_limit)
         if limit_name != capabilities.token_limit:
             changes["token_limit"] = limit_name
         if reply.reasoning_tokens and not capabilities.is_reasoning_model:
@@ -293,12 +301,12 @@ class LearnedCapabilities:
             log.warning("The server does not count the tokens of a streamed answer; answers come whole from now on.")
             self._update(dropped=tuple(sorted({*self.capabilities.dropped, "stream"})))
 
-    def raise_reasoning_budget(self, sent: Mapping[str, Any], answer_limit: int | None, reply: Reply) -> bool:
+    def raise_reasoning_budget(self, payload: Mapping[str, Any], answer_limit: int | None, reply: Reply) -> bool:
         """Raise the reasoning budget after reasoning has truncated an answer; return whether to send the request again.
 
         ``answer_limit`` is the limit of the answer without reasoning, or None.
         """
-        limit = next((sent[name] for name in _LIMITS if name in sent), None)
+        limit = next((payload[name] for name in _LIMITS if name in payload), None)
         if limit is None or answer_limit is None or reply.finish_reason != "length":
             return False
         if reply.text and reply.completion_tokens - reply.reasoning_tokens >= answer_limit:
@@ -316,10 +324,13 @@ class LearnedCapabilities:
         return True
 
     def note_logprobs(self, status: Logprobs, http_status: int | None = None) -> None:
-        """Store how log-probabilities were handled; revoking ``given`` takes :data:`CONTRADICTIONS` requests."""
+        """Store how a request for log-probabilities was handled.
+
+        The status ``given`` is revoked only after :data:`CONTRADICTIONS` consecutive requests.
+        """
         if status == "given":
             self._contradictions.pop("logprobs", None)
-        elif not self._confirm("logprobs", self.capabilities.logprobs == "given"):
+        elif not self._confirm_change("logprobs", self.capabilities.logprobs == "given"):
             return
         if (self.capabilities.logprobs, self.capabilities.logprobs_status) != (status, http_status):
             self._update(logprobs=status, logprobs_status=http_status)
@@ -328,7 +339,7 @@ class LearnedCapabilities:
         """Store whether the model continues an assistant's message; a change needs :data:`CONTRADICTIONS` requests."""
         if continues == self.capabilities.continues:
             self._contradictions.pop("continues", None)
-        elif self._confirm("continues", self.capabilities.continues is not None):
+        elif self._confirm_change("continues", self.capabilities.continues is not None):
             self._update(continues=continues)
 
     def note_cached_count(self, counts_cached: bool) -> None:
@@ -344,7 +355,7 @@ class LearnedCapabilities:
         if known_status is not None and order.index(status) <= order.index(known_status):
             self._contradictions.pop("response_format", None)
             self._contradictions.pop(schema_digest(schema), None)
-        elif self._confirm("response_format", known_status is not None):
+        elif self._confirm_change("response_format", known_status is not None):
             self._update(schema_support=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
@@ -355,15 +366,20 @@ class LearnedCapabilities:
         is_general = not is_content_fault and _mentions("response_format", refusal)
         if is_general or (self.capabilities.schema_support is None and len(digests) >= _MAX_REFUSED_SCHEMAS):
             self.note_schema("refused", schema)
-        elif digests != self.capabilities.refused_schemas and self._confirm(
+        elif digests != self.capabilities.refused_schemas and self._confirm_change(
             digest, self.capabilities.schema_support and not is_content_fault
         ):
             self._update(refused_schemas=digests)
 
     def note_item_limits(self, are_accepted: bool) -> None:
-        """Store whether schemas are sent with the maximum number of items of their lists."""
+        """Store whether the server accepts schemas with ``maxItems``."""
         if are_accepted != self.capabilities.limits_items:
             self._update(limits_items=are_accepted)
+
+    def note_loop(self) -> None:
+        """Store that the model repeats itself up to its token limit."""
+        if not self.capabilities.repeats_itself:
+            self._update(repeats_itself=True)
 
     def note_window(self, window: int | None) -> None:
         """Store the context window that the server states."""
@@ -375,14 +391,17 @@ class LearnedCapabilities:
         self.capabilities = Capabilities()
         self._store(None)
 
-    def _entry(self, stored: Mapping[str, dict[str, Any]]) -> Any:
+    def _find_entry(self, stored: Mapping[str, dict[str, Any]]) -> Any:
         """Return the stored entry of the model, or None."""
         return stored.get(self._server, {}).get(self._model)
 
-    def _confirm(self, name: str, contrary: object) -> bool:
-        """Count a contradiction; return True if nothing contrary was known, or if it was the last one needed."""
+    def _confirm_change(self, name: str, has_contrary: object) -> bool:
+        """Count a contradiction of a capability; return whether to change the capability.
+
+        Without ``has_contrary`` knowledge it is changed at once, otherwise after :data:`CONTRADICTIONS` contradictions.
+        """
         self._contradictions[name] += 1
-        return not contrary or self._contradictions[name] >= CONTRADICTIONS
+        return not has_contrary or self._contradictions[name] >= CONTRADICTIONS
 
     def _update(self, **changes: Any) -> None:
         changes["learned_on"] = datetime.now(UTC).date().isoformat()
@@ -398,7 +417,7 @@ class LearnedCapabilities:
         # What cannot be kept, for example in a workspace that may only be read, is learnt again.
         with suppress(OSError, Timeout), FileLock(f"{self._file}.lock", timeout=_LOCK_SECONDS):
             stored = _load_stored(self._file)
-            entry = self._entry(stored)
+            entry = self._find_entry(stored)
             models = stored.setdefault(self._server, {})
             models[self._model] = {} if changes is None else {**(entry if isinstance(entry, dict) else {}), **changes}
             if not models[self._model]:
@@ -407,23 +426,27 @@ class LearnedCapabilities:
             write_file(self._file, json.dumps(stored, indent=1, sort_keys=True, ensure_ascii=False).encode())
 
 
-def rejected_parameters(sent: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:
+def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:
     """Return the parameters of a request that an error reply is about.
 
     Args:
-        sent: Request body.
+        payload: Request body.
         refusal: Error reply: either it names the parameter, or its text names parameters and contains a word of
             rejection.
 
     Returns:
         Names of :data:`SPELLINGS`; empty if the error is about something else, such as the key or the prompt.
     """
-    candidates = [name for name in SPELLINGS if name in sent]
+    candidates = [name for name in SPELLINGS if name in payload]
     if refusal.parameter:
-        head = re.split(r"[.\[]", refusal.parameter.removeprefix("body.").removeprefix("generation_config."))[0]
-        named = {name for name in candidates if head.lower() in {each.lower() for each in SPELLINGS[name]}}
-        if named:
-            return frozenset(named)
+        parameter_name = re.split(r"[.\[]", refusal.parameter.removeprefix("body.").removeprefix("generation_config."))[
+            0
+        ]
+        named_parameters = {
+            name for name in candidates if parameter_name.lower() in {spelling.lower() for spelling in SPELLINGS[name]}
+        }
+        if named_parameters:
+            return frozenset(named_parameters)
     text = f"{refusal.message} {refusal.code.replace('invalid', '')}"  # which is the kind of nearly every error
     if not _REFUSAL.search(text) and not _OUTPUT_LIMIT.search(refusal.message):
         return frozenset()

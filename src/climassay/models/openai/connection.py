@@ -44,34 +44,36 @@ NO_CREDIT_CODES = frozenset(
     | {"payment_required", "spend_limit_exceeded"}
 )
 """Error codes and types of an account without credit or over its spend limit, which are not retried."""
-RESUME = "What has been answered is stored: once the account has credit, the same command asks for the rest."
+RESUME_ADVICE = "What has been answered is stored: once the account has credit, the same command asks for the rest."
 FATAL_STATUS_ADVICE = {
     401: "{key_note}",
     403: "{key_note} The model may not be open to it.",
     404: "Check the model's name and the base URL {base_url}, which usually ends in /v1.",
 }
-"""Advice for a wrong key, address or model; fatal for all requests unless one has been answered."""
+"""Advice for a wrong key, address or model by HTTP status. The statuses are fatal for all requests unless a request has
+been answered."""
 NOT_IMPLEMENTED = 501
 """The only 5xx status that is never retried."""
 NO_SUCH_MODEL = re.compile(
     r"model[\W_]+not[\W_]*found|deployment[\W_]*not[\W_]*found|model.{0,80}(?:not exist|not found)", re.I
 )
-KEY_REPEATED = "The server's answer repeats the API key, so it is not kept."
+REPEATED_KEY_ERROR = "The server's answer repeats the API key, so it is not kept."
 MAX_REFUSED_CONNECTIONS = 3
 MAX_UNUSABLE_ANSWERS = 5
 """Number of invalid or incomplete answers under status 200 after which a request fails."""
 LONG_WAIT = 1.0
-"""Minimum pause in seconds, requested by an overloaded server, after which an attempt does not count as failed."""
+"""Minimum pause, in seconds, that an overloaded server must request for the attempt not to count as failed."""
 CANCEL_SECONDS = 10.0
 READ_SECONDS = 5.0
 WAKE_SECONDS = 0.5
 GATHER_SECONDS = 0.005
-"""Interval at which results are passed to the calling thread, since waking it for each costs more than the result."""
+"""Seconds in which results are gathered before they are passed to the calling thread together, since waking it is slow.
+"""
 
 I = TypeVar("I")  # noqa: E741
 O = TypeVar("O")  # noqa: E741
 ShowText = Callable[[str], None]
-"""Receives the partial text of an answer; each text replaces the previous one."""
+"""Function that is called with the partial text of an answer; each text replaces the previous one."""
 STREAMING = ("stream", "stream_options")
 """Parameters that request a stream."""
 
@@ -82,7 +84,7 @@ class _ResultBundle(Generic[O]):
 
     results: list[tuple[int, O]]
     texts: dict[int, str]
-    """Previews by index, of items that may have results by now."""
+    """Partial texts by item index; an item may have its result by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,8 @@ class Attempt:
     reply: Reply | None = None
     error: str = ""
     status: int | None = None
-    retryable: bool = False
-    overloaded: bool = False
+    is_retryable: bool = False
+    is_overloaded: bool = False
     retry_after: float | None = None
     """Time in seconds that the server asks to wait."""
     has_no_credit: bool = False
@@ -145,7 +147,7 @@ class Connection:
         on_result: Callable[[int, O], None] | None,
         on_text: Callable[[int, str], None] | None = None,
     ) -> list[O]:
-        """Run asynchronous work on items, up to the ceiling concurrently, and return the results in order.
+        """Run asynchronous work on items, up to the maximum number concurrently, and return the results in order.
 
         Ctrl-C or an error of ``on_result`` cancels the running work; results that were complete by then are still
         passed to ``on_result``.
@@ -159,37 +161,37 @@ class Connection:
         """
         results: dict[int, O] = {}
 
-        def keep(index: int, result: O) -> None:
+        def store(index: int, result: O) -> None:
             results[index] = result
             if on_result is not None:
                 on_result(index, result)
 
         result_queue: queue.SimpleQueue[_ResultBundle[O] | BaseException | None] = queue.SimpleQueue()
-        working = self._work_all(work, items, result_queue, preview=on_text is not None)
-        future = asyncio.run_coroutine_threadsafe(working, self._running_loop())
+        mapped_work = self._work_all(work, items, result_queue, has_previews=on_text is not None)
+        future = asyncio.run_coroutine_threadsafe(mapped_work, self._running_loop())
         self._futures[threading.get_ident()] = future
         pending_results: deque[tuple[int, O]] = deque()
         try:
-            while isinstance(bundle := _next_bundle(result_queue, future), _ResultBundle):
-                pending_results.extend(bundle.results)
-                for index, text in bundle.texts.items():
+            while isinstance(queue_item := _next_bundle(result_queue, future), _ResultBundle):
+                pending_results.extend(queue_item.results)
+                for index, text in queue_item.texts.items():
                     if on_text is not None:
                         on_text(index, text)
                 while pending_results:
-                    keep(*pending_results.popleft())
+                    store(*pending_results.popleft())
         except KeyboardInterrupt:
             future.cancel()
             with suppress(queue.Empty):
-                while isinstance(bundle := result_queue.get(timeout=CANCEL_SECONDS), _ResultBundle):
-                    pending_results.extend(bundle.results)
+                while isinstance(queue_item := result_queue.get(timeout=CANCEL_SECONDS), _ResultBundle):
+                    pending_results.extend(queue_item.results)
             while pending_results:
-                keep(*pending_results.popleft())
+                store(*pending_results.popleft())
             raise
         finally:
             del self._futures[threading.get_ident()]
             future.cancel()
-        if bundle is not None:
-            raise bundle
+        if queue_item is not None:
+            raise queue_item
         return [results[index] for index in range(len(items))]
 
     def cancel(self, threads: Collection[int]) -> None:
@@ -198,19 +200,19 @@ class Connection:
             if (future := self._futures.get(thread)) is not None:
                 future.cancel()
 
-    async def ask(self, payload: dict[str, Any], show: ShowText | None = None) -> RequestOutcome:
+    async def ask(self, payload: dict[str, Any], show_text: ShowText | None = None) -> RequestOutcome:
         """Send one request until it is answered, rejected, out of attempts or past the deadline.
 
         Args:
             payload: Request body. After a broken stream, further attempts request whole answers, since some proxies
                 break all streams.
-            show: Receives the partial text of a stream, and an empty text if its attempt fails.
+            show_text: Receives the partial text of a stream, and an empty text if its attempt fails.
         """
         body = json.dumps(payload).encode()
-        show = show if "stream" in payload else None
+        show_text = show_text if "stream" in payload else None
         policy, clock = self._policy, self._clock
         started: float | None = None
-        attempts = failures = unusable = 0
+        attempts = n_failures = n_unusable = 0
         error = ""
         while True:
             slot = await self.limit.acquire(self._seconds_left(started))
@@ -224,40 +226,42 @@ class Connection:
             started = clock.now() if started is None else started
             seconds_left = self._seconds_left(started)
             if seconds_left <= 0:
-                self.limit.release(slot, succeeded=False, overloaded=False)
+                self.limit.release(slot, has_succeeded=False, is_overloaded=False)
                 message = (
                     f"No answer within {policy.deadline:g} s and {_count_attempts(attempts)}; the last one: {error}"
                 )
                 return RequestOutcome(attempts, error=message if attempts > 1 else error)
             attempt = Attempt(error="cancelled")
             try:
-                attempt = await self._attempt(body, min(seconds_left, policy.attempt_timeout or seconds_left), show)
+                attempt = await self._attempt(
+                    body, min(seconds_left, policy.attempt_timeout or seconds_left), show_text
+                )
             finally:
-                self.limit.release(slot, succeeded=attempt.reply is not None, overloaded=attempt.overloaded)
+                self.limit.release(slot, has_succeeded=attempt.reply is not None, is_overloaded=attempt.is_overloaded)
             attempts += 1
             if attempt.reply is not None:
                 self._has_answered = True
                 return RequestOutcome(attempts, attempt.reply)
-            if attempt.is_broken_stream and show is not None:
-                show("")
+            if attempt.is_broken_stream and show_text is not None:
+                show_text("")
                 payload = {name: value for name, value in payload.items() if name not in STREAMING}
-                body, show = json.dumps(payload).encode(), None
+                body, show_text = json.dumps(payload).encode(), None
             error = attempt.error
             self._raise_if_fatal(attempt, attempts, payload)
-            if not attempt.retryable:
+            if not attempt.is_retryable:
                 refusal = attempt.refusal if attempt.status in REFUSAL_STATUSES else None
                 return RequestOutcome(attempts, error=error, status=attempt.status, refusal=refusal)
-            wait = attempt.retry_after or 0.0
+            requested_wait = attempt.retry_after or 0.0
             # A rate limit that says when it ends may have to be waited for again and again, until the deadline.
-            failures += int(not attempt.overloaded or wait < LONG_WAIT)
-            unusable += int(attempt.is_unusable)
-            if failures >= policy.max_attempts or unusable >= MAX_UNUSABLE_ANSWERS:
+            n_failures += int(not attempt.is_overloaded or requested_wait < LONG_WAIT)
+            n_unusable += int(attempt.is_unusable)
+            if n_failures >= policy.max_attempts or n_unusable >= MAX_UNUSABLE_ANSWERS:
                 return RequestOutcome(
                     attempts, error=f"No answer after {_count_attempts(attempts)}; the last one: {error}"
                 )
-            backoff = policy.backoff(failures, clock)
-            if wait:
-                self.limit.pause(max(wait, backoff) if wait < LONG_WAIT else wait)
+            backoff = policy.backoff(n_failures, clock)
+            if requested_wait:
+                self.limit.pause(max(requested_wait, backoff) if requested_wait < LONG_WAIT else requested_wait)
             else:
                 await clock.sleep(backoff)
 
@@ -266,7 +270,7 @@ class Connection:
         import httpx2
         from openai import OpenAIError
 
-        client = self._ready_client()
+        client = self._get_client()
         with suppress(TimeoutError, OpenAIError, httpx2.HTTPError, OSError):
             async with asyncio.timeout(READ_SECONDS):
                 response = await client.get(address, cast_to=httpx2.Response, options=self._options)
@@ -279,14 +283,14 @@ class Connection:
         if loop is None:
             return
 
-        async def hang_up() -> None:
+        async def close_client() -> None:
             client, self._client = self._client, None
             if client is not None:
                 await client.close()
             await loop.shutdown_default_executor()
 
         with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(hang_up(), loop).result(timeout=CANCEL_SECONDS)
+            asyncio.run_coroutine_threadsafe(close_client(), loop).result(timeout=CANCEL_SECONDS)
         loop.call_soon_threadsafe(loop.stop)
         self._thread.join(timeout=CANCEL_SECONDS)
         if not self._thread.is_alive():
@@ -302,11 +306,11 @@ class Connection:
 
     async def _work_all(
         self,
-        work: Callable[..., Awaitable[O]],
+        process_item: Callable[..., Awaitable[O]],
         items: Sequence[I],
         results: "queue.SimpleQueue[_ResultBundle[O] | BaseException | None]",
         *,
-        preview: bool,
+        has_previews: bool,
     ) -> None:
         loop = asyncio.get_running_loop()
         item_iterator = iter(enumerate(items))
@@ -314,7 +318,7 @@ class Connection:
         texts: dict[int, str] = {}
         is_scheduled = False
 
-        def hand_over() -> None:
+        def flush() -> None:
             nonlocal is_scheduled
             is_scheduled = False
             if bundle or texts:
@@ -326,7 +330,7 @@ class Connection:
             nonlocal is_scheduled
             if not is_scheduled:
                 is_scheduled = True
-                loop.call_later(GATHER_SECONDS, hand_over)
+                loop.call_later(GATHER_SECONDS, flush)
 
         async def worker() -> None:
             for index, item in item_iterator:
@@ -335,34 +339,34 @@ class Connection:
                     texts[index] = text
                     gather()
 
-                result = await (work(item, show) if preview else work(item))
+                result = await (process_item(item, show) if has_previews else process_item(item))
                 bundle.append((index, result))
                 gather()
 
-        failure: BaseException | None = None
+        error: BaseException | None = None
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.limit.ceiling, len(items))):
+                for _ in range(min(self.limit.maximum, len(items))):
                     group.create_task(worker())
         except ExceptionGroup as failures:
-            failure = failures.exceptions[0]
+            error = failures.exceptions[0]
         except asyncio.CancelledError:
-            failure = KeyboardInterrupt()
+            error = KeyboardInterrupt()
             raise
         finally:
-            hand_over()
-            results.put(failure)
+            flush()
+            results.put(error)
 
     def _seconds_left(self, started: float | None) -> float:
-        """Return the seconds until the deadline of a request, from the time of its first attempt."""
+        """Return the seconds until a request's deadline; ``started`` is the time of its first attempt, if any."""
         return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
 
-    async def _attempt(self, body: bytes, timeout: float, show: ShowText | None) -> Attempt:
+    async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:
         import httpx2
         from aiohttp import ClientConnectorError
         from openai import APIConnectionError, APIStatusError
 
-        client = self._ready_client()
+        client = self._get_client()
         stream: StreamedReply | None = None
         try:
             async with asyncio.timeout(timeout):
@@ -372,20 +376,20 @@ class Connection:
                     cast_to=httpx2.Response,
                     content=body,
                     options=self._options,
-                    stream=show is not None,
+                    stream=show_text is not None,
                 )
-                if show is None:
+                if show_text is None:
                     content = response.content
                 elif not response.headers.get("content-type", "").startswith("text/event-stream"):
                     content = await response.aread()
                 else:
                     stream = StreamedReply()
-                    content = await self._read_stream(response, stream, show)
-            redacted = without_key(content, self._server.key)
-            reply = parse_reply(redacted) if stream is None else stream.to_reply()
+                    content = await self._read_stream(response, stream, show_text)
+            redacted_content = without_key(content, self._server.key)
+            reply = parse_reply(redacted_content) if stream is None else stream.to_reply()
         except TimeoutError:
             error = f"The server did not answer within {round(timeout, 1):g} s."
-            return Attempt(error=error, retryable=True, overloaded=True, is_broken_stream=stream is not None)
+            return Attempt(error=error, is_retryable=True, is_overloaded=True, is_broken_stream=stream is not None)
         except APIStatusError as failure:
             return self._status_attempt(failure.response)
         except (APIConnectionError, httpx2.HTTPError, OSError) as failure:
@@ -393,43 +397,43 @@ class Connection:
             is_refused = any(isinstance(cause, ClientConnectorError) for cause in causes)
             reason = " ".join(str(causes[-1]).split()).rstrip(".") or type(causes[-1]).__name__
             error = self._server.without_key(f"The connection to {self._server.base_url} failed: {reason}.")
-            return Attempt(error=error, retryable=True, is_refused=is_refused, is_broken_stream=stream is not None)
+            return Attempt(error=error, is_retryable=True, is_refused=is_refused, is_broken_stream=stream is not None)
         except BadReplyError as problem:
             error, refusal = self._server.without_key(str(problem)), problem.refusal
             if refusal is None:
-                return Attempt(error=error, retryable=True, is_unusable=True, is_broken_stream=stream is not None)
+                return Attempt(error=error, is_retryable=True, is_unusable=True, is_broken_stream=stream is not None)
             return Attempt(
                 error=error,
-                retryable=True,
+                is_retryable=True,
                 is_unusable=refusal.status not in OVERLOADED,
-                overloaded=refusal.status in OVERLOADED,
+                is_overloaded=refusal.status in OVERLOADED,
                 retry_after=refusal.wait,
                 has_no_credit=_has_no_credit(refusal.status, refusal),
                 is_broken_stream=stream is not None,
             )
         # A server may also spread it over the parts of its answer.
-        repeats_key = redacted != content or self._server.without_key(reply.text) != reply.text
-        return Attempt(error=KEY_REPEATED, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
+        repeats_key = redacted_content != content or self._server.without_key(reply.text) != reply.text
+        return Attempt(error=REPEATED_KEY_ERROR, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
 
-    async def _read_stream(self, response: "httpx2.Response", stream: StreamedReply, show: ShowText) -> bytes:
-        """Read a stream to its end, showing its growing text without the key or a beginning of it.
+    async def _read_stream(self, response: "httpx2.Response", stream: StreamedReply, show_text: ShowText) -> bytes:
+        """Read a stream to its end, and show its text as it grows, without the key or the first characters of it.
 
         Returns:
             All bytes received.
         """
         received = bytearray()
-        key, before = self._server.key or "", ""
+        key, previous_text = self._server.key or "", ""
         try:
             async for part in response.aiter_bytes():
                 received += part
                 stream.add(part)
                 text = stream.text
-                if text != before and self._server.without_key(text) == text:
+                if text != previous_text and self._server.without_key(text) == text:
                     key_prefix_length = next(
                         (n for n in range(min(len(key), len(text)), 0, -1) if text.endswith(key[:n])), 0
                     )
-                    show(text[: len(text) - key_prefix_length])
-                    before = text
+                    show_text(text[: len(text) - key_prefix_length])
+                    previous_text = text
                 if stream.done:
                     break
         finally:
@@ -443,14 +447,14 @@ class Connection:
             message = f"it sends requests on to {headers['location']}, which is not followed: name that address"
         error = self._server.without_key(f"The server answered {status}: {message}")
         error += "" if error.endswith((".", "!", "?")) else "."
-        refusal, overloaded = parse_error_reply(response.content), status in OVERLOADED
+        refusal, is_overloaded = parse_error_reply(response.content), status in OVERLOADED
         has_no_credit = _has_no_credit(status, refusal)
         should_retry = headers.get("x-should-retry")
-        retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not has_no_credit
-        retryable = should_retry == "true" if should_retry in ("true", "false") else retryable
-        after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
-        after = (refusal.wait if after is None else after) if retryable else None
-        return Attempt(None, error, status, retryable, overloaded, after, has_no_credit, refusal=refusal)
+        is_retryable = (status in RETRYABLE or (status >= 500 and status != NOT_IMPLEMENTED)) and not has_no_credit
+        is_retryable = should_retry == "true" if should_retry in ("true", "false") else is_retryable
+        retry_after = parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), self._clock.wall())
+        retry_after = (refusal.wait if retry_after is None else retry_after) if is_retryable else None
+        return Attempt(None, error, status, is_retryable, is_overloaded, retry_after, has_no_credit, refusal=refusal)
 
     def _raise_if_fatal(self, attempt: Attempt, attempts: int, payload: Mapping[str, Any]) -> None:
         """Raise an error if no request can succeed, instead of failing each one.
@@ -458,7 +462,7 @@ class Connection:
         A rejected parameter is not fatal, since the request can be sent without it.
         """
         if attempt.has_no_credit:
-            raise ModelError(f"{attempt.error} {RESUME}")
+            raise ModelError(f"{attempt.error} {RESUME_ADVICE}")
         if self._has_answered:
             return
         if attempt.status in FATAL_STATUS_ADVICE and attempt.refusal is not None:
@@ -474,29 +478,29 @@ class Connection:
         if attempt.is_refused and attempts >= MAX_REFUSED_CONNECTIONS:
             raise ModelError(f"{attempt.error} Start the server, or correct --base-url.")
 
-    def _ready_client(self) -> Any:
+    def _get_client(self) -> Any:
         if self._client is not None:
             return self._client
         import httpx2
         from openai import AsyncOpenAI, DefaultAioHttpClient, Omit
 
-        async def keep_needed(request: httpx2.Request) -> None:
-            self._server.keep_needed(request.headers)
+        async def filter_headers(request: httpx2.Request) -> None:
+            self._server.filter_headers(request.headers)
 
         # The client insists on a key; a server without keys is to see none.
         self._options = {} if self._server.key else {"headers": {"Authorization": Omit()}}
-        connections = self.limit.ceiling
+        max_connections = self.limit.maximum
         self._client = AsyncOpenAI(
             base_url=self._server.base_url,
             api_key=self._server.key or "none",
             max_retries=0,
             timeout=httpx2.Timeout(None, connect=30.0),
             http_client=DefaultAioHttpClient(
-                limits=httpx2.Limits(max_connections=connections, max_keepalive_connections=connections),
+                limits=httpx2.Limits(max_connections=max_connections, max_keepalive_connections=max_connections),
                 timeout=httpx2.Timeout(None, connect=30.0),
                 # Neither the key nor a prompt goes to another server than the one that was named.
                 follow_redirects=False,
-                event_hooks={"request": [keep_needed]},
+                event_hooks={"request": [filter_headers]},
             ),
         )
         return self._client

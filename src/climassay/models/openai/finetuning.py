@@ -14,7 +14,7 @@ from typing import Any
 
 from climassay.errors import InputError, ModelError
 from climassay.io import parse_json, read_text, write_file
-from climassay.models.openai.connection import KEY_REPEATED, RETRYABLE
+from climassay.models.openai.connection import REPEATED_KEY_ERROR, RETRYABLE
 from climassay.models.openai.pacing import RetryPolicy, parse_retry_after
 from climassay.models.openai.replies import parse_error_reply
 from climassay.models.servers import OPENAI, Server, find_server
@@ -23,8 +23,8 @@ FORMAT = "climassay-finetuning"
 VERSION = 1
 POLL_SECONDS = 30.0
 """Interval between status requests, unless the server asks for another."""
-FAILED = ("failed", "cancelled")
-"""States of a job that ended without a model."""
+FAILED_STATUSES = ("failed", "cancelled")
+"""Final statuses of a job without a model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FineTuningState:
 
     base_url: str
     base_model: str
-    """Name at the server, without ``openai:``."""
+    """Name of the model to fine-tune, without ``openai:``."""
     data_sha256: str
     """Hash of training data, validation data and settings."""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class FineTuningState:
     error: str | None = None
     """Error message of a failed job."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """Additional data of the caller, for example a threshold."""
+    """Additional data that the caller stores with the job, for example a threshold."""
 
     @property
     def model_name(self) -> str:
@@ -141,7 +141,7 @@ def fine_tune(
                 f"{state} holds a fine-tuning job for {current.base_model} with other data or settings: name "
                 "another file."
             )
-        if current.status in FAILED:
+        if current.status in FAILED_STATUSES:
             raise ModelError(
                 f"The fine-tuning job {current.job_id} is {current.status}: {current.error or 'no reason given'} "
                 f"Remove {state} to start another."
@@ -175,7 +175,7 @@ class _FineTuningJob:
         self._client: Any = None
 
     def upload(self, training: bytes, validation: bytes | None) -> None:
-        """Upload the data, each file once."""
+        """Upload the files that have not been uploaded, unless there is a job already."""
         self._store(self.state)
         if self.state.job_id is not None:
             return
@@ -206,13 +206,17 @@ class _FineTuningJob:
         self._update(job)
 
     def wait(self, poll_seconds: float) -> FineTuningState:
-        """Poll the job until it has ended."""
+        """Poll the job until it has ended, and return its final state.
+
+        Raises:
+            ModelError: The job has failed, or the server rejects the request.
+        """
         while True:
             job, requested_wait = self._request(lambda jobs: jobs.retrieve(self.state.job_id), "jobs")
             self._update(job)
             if self.state.model is not None:
                 return self.state
-            if self.state.status in FAILED:
+            if self.state.status in FAILED_STATUSES:
                 reason = self.state.error or "The server gives no reason."
                 raise ModelError(f"The fine-tuning job {self.state.job_id} is {self.state.status}: {reason}")
             if self.state.status == "succeeded":
@@ -225,15 +229,17 @@ class _FineTuningJob:
             self._client.close()
 
     def _find_lost_job(self) -> Any | None:
-        """Return a job with our uploaded file, or None."""
+        """Return a job at the server for our training file; None if there is none."""
         try:
             result, _ = self._request(lambda jobs: jobs.list(limit=100), "jobs")
         except ModelError:
             # A server may not list jobs; then there is nothing to adopt.
             return None
         jobs = result.get("data") if isinstance(result, dict) else None
-        ours = [job for job in jobs or () if isinstance(job, dict) and job.get("training_file") == self.state.file_id]
-        return ours[0] if ours else None
+        own_jobs = [
+            job for job in jobs or () if isinstance(job, dict) and job.get("training_file") == self.state.file_id
+        ]
+        return own_jobs[0] if own_jobs else None
 
     def _update(self, job: Any) -> None:
         status = str(job.get("status") or "unknown") if isinstance(job, dict) else "unknown"
@@ -253,27 +259,27 @@ class _FineTuningJob:
             if self._on_status is not None:
                 self._on_status(state)
 
-    def _request(self, send: Callable[[Any], Any], resource: str) -> tuple[Any, float | None]:
-        """Return the reply and the requested wait, retrying as the policy allows."""
+    def _request(self, call: Callable[[Any], Any], resource: str) -> tuple[Any, float | None]:
+        """Send a request, retrying as the policy allows; return the reply, and the seconds to wait that it states."""
         from openai import APIConnectionError, APIStatusError, OpenAIError
 
         policy, error = self._policy, ""
         for attempt in range(1, policy.max_attempts + 1):
             wait: float | None = None
             try:
-                response = send(self._route(resource))
+                response = call(self._get_resource(resource))
                 result = json.loads(response.http_response.content)
                 # Only what the server says about an error may repeat the key, since only that is blanked.
                 serialised = json.dumps({**result, "error": None} if isinstance(result, dict) else result)
                 if self._server.without_key(serialised) != serialised:
-                    raise ModelError(KEY_REPEATED)
-                return result, _retry_after(response.headers)
+                    raise ModelError(REPEATED_KEY_ERROR)
+                return result, _parse_headers_wait(response.headers)
             except APIStatusError as failure:
                 status = failure.response.status_code
                 message = parse_error_reply(failure.response.content).message or failure.response.reason_phrase
                 error = self._server.without_key(f"The server answered {status}: {message}")
                 error += "" if error.endswith((".", "!", "?")) else "."
-                wait = _retry_after(failure.response.headers)
+                wait = _parse_headers_wait(failure.response.headers)
                 if status < 500 and status not in RETRYABLE:
                     advice = self._server.withheld if status in (401, 403) else ""
                     advice = advice or f"Check the model, the base URL {self._server.base_url} and the key."
@@ -290,12 +296,12 @@ class _FineTuningJob:
             f"No answer after {policy.max_attempts} attempts; the last one: {error} Run the command again."
         )
 
-    def _route(self, resource: str) -> Any:
+    def _get_resource(self, resource: str) -> Any:
         import httpx2
         from openai import DefaultHttpxClient, OpenAI
 
-        def keep_needed(request: httpx2.Request) -> None:
-            self._server.keep_needed(request.headers)
+        def filter_headers(request: httpx2.Request) -> None:
+            self._server.filter_headers(request.headers)
 
         if self._client is None:
             self._client = OpenAI(
@@ -303,7 +309,7 @@ class _FineTuningJob:
                 api_key=self._server.key or "none",
                 max_retries=0,
                 timeout=self._policy.attempt_timeout,
-                http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [keep_needed]}),
+                http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [filter_headers]}),
             )
         raw = self._client.with_raw_response
         return raw.files if resource == "files" else raw.fine_tuning.jobs
@@ -316,5 +322,5 @@ def _required_field(reply: Any, name: str) -> str:
     return value
 
 
-def _retry_after(headers: Any) -> float | None:
+def _parse_headers_wait(headers: Any) -> float | None:
     return parse_retry_after(headers.get("retry-after"), headers.get("retry-after-ms"), time.time())

@@ -14,20 +14,20 @@ from climassay.models.contract import MIN_OPTION_MASS
 from climassay.models.openai.replies import Position, TopLogprob
 from climassay.questions import TYPES
 
-BEFORE = " \t\r\n\"'`*_([{<#\u0120\u2581"
+LEADING_CHARACTERS = " \t\r\n\"'`*_([{<#\u0120\u2581"
 """Spaces, quotes, brackets and markup that may precede an answer, with the space signs of raw tokens."""
-AFTER = " \t\r\n\"'`*_)]}>.,:;!"
+TRAILING_CHARACTERS = " \t\r\n\"'`*_)]}>.,:;!"
 """Characters that may follow an answer."""
 GENERATED_LOGPROB = -100.0
 """Score of the options that were not generated, if there are no log-probabilities."""
-NEGLIGIBLE = 0.01
+NEGLIGIBLE_PROBABILITY = 0.01
 """Probability below which a token that could begin several options is ignored."""
 MAX_TOKENS = 16
 """Maximum number of tokens generated to distinguish options with the same beginning."""
 
 
 class Prefix(NamedTuple):
-    """Generated tokens so far."""
+    """Generated tokens up to a position, and the options that they may begin."""
 
     text: str
     logprob: float
@@ -59,32 +59,34 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         Listed are "b" 0.5, " b" 0.2, "a" 0.2, "The" 0.05. Options a, b, c get log 0.2, log 0.7 and log 0.05: the
         remaining probability is 0.05, and so is that of the least likely listed token.
     """
-    shares: dict[int, list[float]] = {index: [] for index in range(len(options))}
+    logprobs_by_option: dict[int, list[float]] = {index: [] for index in range(len(options))}
     upper_bounds: dict[int, float] = {}
     prefix = Prefix("", 0.0, tuple(range(len(options))))
     for position in positions:
-        shares_at_position = _option_logprobs_at(position, options, prefix)
-        if shares_at_position is None:
+        scored_tokens = _score_listed_tokens(position, options, prefix)
+        if scored_tokens is None:
             return None
-        for index, logprob in shares_at_position:
-            shares[index].append(logprob)
-        following = prefix.text + position.chosen.token
-        candidates = _options_begun_by(following, options, prefix.candidates)
-        decided = set(prefix.candidates) - set(candidates) if len(candidates) > 1 else set(prefix.candidates)
+        for index, logprob in scored_tokens:
+            logprobs_by_option[index].append(logprob)
+        text = prefix.text + position.chosen.token
+        candidates = _find_options_begun_by(text, options, prefix.candidates)
+        decided_options = set(prefix.candidates) - set(candidates) if len(candidates) > 1 else set(prefix.candidates)
         # An upper bound of the log-probability of every token that is not listed.
-        listed = [likely.logprob for likely in _listed_tokens(position)]
-        upper_bound = min(min(listed), math.log(max(1.0 - math.fsum(map(math.exp, listed)), 1e-12)))
-        upper_bounds |= dict.fromkeys(decided, prefix.logprob + upper_bound)
+        listed_logprobs = [likely.logprob for likely in _listed_tokens(position)]
+        upper_bound = min(min(listed_logprobs), math.log(max(1.0 - math.fsum(map(math.exp, listed_logprobs)), 1e-12)))
+        upper_bounds |= dict.fromkeys(decided_options, prefix.logprob + upper_bound)
         if len(candidates) < 2:
             break
-        prefix = Prefix(following, prefix.logprob + position.chosen.logprob, candidates)
-    mass = math.fsum(math.exp(logprob) for listed in shares.values() for logprob in listed)
+        prefix = Prefix(text, prefix.logprob + position.chosen.logprob, candidates)
+    mass = math.fsum(
+        math.exp(logprob) for listed_logprobs in logprobs_by_option.values() for logprob in listed_logprobs
+    )
     if len(upper_bounds) < len(options) or mass < MIN_OPTION_MASS:
         return None
     logprobs = []
     for index in range(len(options)):
-        max_logprob = max(shares[index], default=0.0)
-        total = math.fsum(math.exp(logprob - max_logprob) for logprob in shares[index])
+        max_logprob = max(logprobs_by_option[index], default=0.0)
+        total = math.fsum(math.exp(logprob - max_logprob) for logprob in logprobs_by_option[index])
         logprobs.append(min(0.0, max_logprob + math.log(total)) if total else upper_bounds[index])
     return tuple(logprobs)
 
@@ -97,52 +99,59 @@ def named_option(text: str, options: Sequence[str], prefix: str = "") -> int | N
     "answer: ..." or the ``prefix`` ("Score:"); exactly one option occurs in the text as whole words (single characters
     only as labels, "(1)" or "**1**").
     """
-    labels = tuple(_bare(option).casefold() for option in options)
+    labels = tuple(_strip_marks(option).casefold() for option in options)
     for kind in TYPES.values():
         if kind.has_options and labels == tuple(map(str.casefold, kind.labels(options))):
             return kind.parse_choice(text, len(options))
-    exact = [index for index, label in enumerate(labels) if _bare(text).casefold() == label]
-    if len(exact) == 1:
-        return exact[0]
+    exact_matches = [index for index, label in enumerate(labels) if _strip_marks(text).casefold() == label]
+    if len(exact_matches) == 1:
+        return exact_matches[0]
     # Like "yes or no".
     start = re.match(r"\W*(\w+)\W+(?:and|or)\W+(\w+)\b", text)
     if start and {start[1].casefold(), start[2].casefold()} <= set(labels):
         return None
-    lead = "|".join(["answer", "option", "choice", *filter(None, [re.escape(prefix.strip(" :\n"))])])
-    for before in (r"\A", rf"\b(?:{lead})(?:\s+is)?\s*[:=]?\s*"):
-        pattern = [re.compile(rf"{before}[\s\"'`*_(\[]*{re.escape(label)}(?!\w)", re.IGNORECASE) for label in labels]
-        chosen = _only_option({index for index in range(len(options)) if pattern[index].search(text)}, options)
-        if chosen is not None:
-            return chosen
-    return _only_option({i for i, option in enumerate(options) if re.search(_isolated_pattern(option), text)}, options)
+    lead_words = "|".join(["answer", "option", "choice", *filter(None, [re.escape(prefix.strip(" :\n"))])])
+    for lead_in in (r"\A", rf"\b(?:{lead_words})(?:\s+is)?\s*[:=]?\s*"):
+        patterns = [re.compile(rf"{lead_in}[\s\"'`*_(\[]*{re.escape(label)}(?!\w)", re.IGNORECASE) for label in labels]
+        option_index = _find_only_option(
+            {index for index in range(len(options)) if patterns[index].search(text)}, options
+        )
+        if option_index is not None:
+            return option_index
+    return _find_only_option(
+        {i for i, option in enumerate(options) if re.search(_isolated_pattern(option), text)}, options
+    )
 
 
-def generated_logprobs(chosen: int, options: Sequence[str]) -> tuple[float, ...]:
+def generated_logprobs(option_index: int, options: Sequence[str]) -> tuple[float, ...]:
     """Return substitutes for log-probabilities: 0 for the generated option, -100 for the others."""
-    return tuple(0.0 if index == chosen else GENERATED_LOGPROB for index in range(len(options)))
+    return tuple(0.0 if index == option_index else GENERATED_LOGPROB for index in range(len(options)))
 
 
 def tokens_to_distinguish(options: Sequence[str]) -> int:
     """Return the maximum number of tokens until options with the same beginning differ."""
-    bare = sorted(_bare(option).casefold() for option in options)
+    bare_options = sorted(_strip_marks(option).casefold() for option in options)
     shared_characters = (
         takewhile(lambda characters: characters[0] == characters[1], zip(*pair, strict=False))
-        for pair in pairwise(bare)
+        for pair in pairwise(bare_options)
     )
     max_shared = max((sum(1 for _ in characters) for characters in shared_characters), default=0)
     return min(MAX_TOKENS, max_shared + 1)
 
 
-def _option_logprobs_at(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
-    """Return (option index, log-probability) of the listed tokens; None if too much probability is ambiguous."""
+def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
+    """Return (option index, log-probability) of each listed token that begins exactly one option.
+
+    Return None if another token with at least :data:`NEGLIGIBLE_PROBABILITY` probability begins several.
+    """
     results = []
     for token, logprob in _listed_tokens(position):
-        if not _bare(prefix.text + token):
+        if not _strip_marks(prefix.text + token):
             continue  # a space or bracket before the answer speaks for no option
-        begun = _options_begun_by(prefix.text + token, options, prefix.candidates)
-        if len(begun) == 1:
-            results.append((begun[0], prefix.logprob + logprob))
-        elif len(begun) > 1 and token != position.chosen.token and math.exp(logprob) > NEGLIGIBLE:
+        begun_options = _find_options_begun_by(prefix.text + token, options, prefix.candidates)
+        if len(begun_options) == 1:
+            results.append((begun_options[0], prefix.logprob + logprob))
+        elif len(begun_options) > 1 and token != position.chosen.token and math.exp(logprob) > NEGLIGIBLE_PROBABILITY:
             return None
     return results
 
@@ -154,34 +163,41 @@ def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
     return (*position.listed, position.chosen)
 
 
-def _options_begun_by(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
-    """Return the indices of options that a text equals or begins; whole words take precedence."""
-    stripped = _bare(text)
-    if not stripped:
+def _find_options_begun_by(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
+    """Return the indices of options that begin with a text; if some continue with another word, only of these."""
+    bare_text = _strip_marks(text)
+    if not bare_text:
         return tuple(candidates)
-    bare = {index: _bare(options[index]) for index in candidates}
-    if len({option.casefold() for option in bare.values()}) == len(bare):
-        stripped, bare = stripped.casefold(), {index: option.casefold() for index, option in bare.items()}
-    starts = [index for index in candidates if bare[index].startswith(stripped)]
-    whole_words = [i for i in starts if len(bare[i]) == len(stripped) or not bare[i][len(stripped)].isalnum()]
-    return tuple(whole_words or starts)
+    bare_options = {index: _strip_marks(options[index]) for index in candidates}
+    if len({option.casefold() for option in bare_options.values()}) == len(bare_options):
+        bare_text, bare_options = (
+            bare_text.casefold(),
+            {index: option.casefold() for index, option in bare_options.items()},
+        )
+    begun_options = [index for index in candidates if bare_options[index].startswith(bare_text)]
+    ended_options = [
+        i
+        for i in begun_options
+        if len(bare_options[i]) == len(bare_text) or not bare_options[i][len(bare_text)].isalnum()
+    ]
+    return tuple(ended_options or begun_options)
 
 
-def _bare(text: str) -> str:
-    return text.lstrip(BEFORE).rstrip(AFTER)
+def _strip_marks(text: str) -> str:
+    return text.lstrip(LEADING_CHARACTERS).rstrip(TRAILING_CHARACTERS)
 
 
 def _isolated_pattern(option: str) -> str:
-    bare = re.escape(_bare(option))
-    if len(_bare(option)) == 1:
-        return rf"(?i:\({bare}\)|\*\*\(?{bare}\)?\.?\*\*|(?<!\w){bare}\))"
-    return rf"(?i:(?<!\w){bare}(?!\w))"
+    bare_option = re.escape(_strip_marks(option))
+    if len(_strip_marks(option)) == 1:
+        return rf"(?i:\({bare_option}\)|\*\*\(?{bare_option}\)?\.?\*\*|(?<!\w){bare_option}\))"
+    return rf"(?i:(?<!\w){bare_option}(?!\w))"
 
 
-def _only_option(named: Collection[int], options: Sequence[str]) -> int | None:
-    """Return the index of the only option named; other named options must be parts of it."""
-    if not named:
+def _find_only_option(named_options: Collection[int], options: Sequence[str]) -> int | None:
+    """Return the index of the longest named option if it contains all other named options, otherwise None."""
+    if not named_options:
         return None
-    longest = max(named, key=lambda index: len(options[index]))
-    parts = [rf"(?<!\w){re.escape(_bare(options[index]))}(?!\w)" for index in named]
-    return longest if all(re.search(part, options[longest], re.IGNORECASE) for part in parts) else None
+    longest_option = max(named_options, key=lambda index: len(options[index]))
+    patterns = [rf"(?<!\w){re.escape(_strip_marks(options[index]))}(?!\w)" for index in named_options]
+    return longest_option if all(re.search(part, options[longest_option], re.IGNORECASE) for part in patterns) else None

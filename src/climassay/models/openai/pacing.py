@@ -19,12 +19,12 @@ class Clock:
     """Time source and random numbers of a client; replaced in tests."""
 
     now: Callable[[], float] = time.monotonic
-    """Monotonic time in seconds."""
+    """Function that returns monotonic time in seconds."""
     wall: Callable[[], float] = time.time
     """Function that returns the seconds since 1970-01-01 UTC."""
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     draw: Callable[[], float] = random.random
-    """Uniform random number in [0, 1), for jitter."""
+    """Function that returns a uniform random number in [0, 1), for jitter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class RetryPolicy:
     deadline: float = 1200.0
     """Maximum time from the first attempt until the request fails, including pauses."""
     attempt_timeout: float | None = None
-    """Maximum time of one attempt; None waits until the deadline, so that slow answers are not discarded and paid
+    """Maximum time of one attempt; None waits until the deadline, so that slow answers are not discarded and paid for
     twice."""
     max_attempts: int = 12
     base: float = 0.5
@@ -81,7 +81,7 @@ def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float
         return None
 
 
-START = 32
+INITIAL_LIMIT = 32
 """Number of concurrent requests to an unknown server."""
 
 
@@ -96,9 +96,9 @@ class Slot:
 class AdaptiveLimit:
     """Limit of concurrent requests with additive increase and multiplicative decrease.
 
-    The limit starts at 32 (or the ceiling) and grows by one with every success (slow start: it doubles each round
-    trip) until the first overload; then it grows by one per round trip. Overload (429, 503, 529, a time-out) halves it,
-    once for all requests in flight at that time. A ``Retry-After`` pauses all requests.
+    The limit starts at 32 (or the maximum) and grows by one with every success (slow start: it doubles each round trip)
+    until the first overload; then it grows by one per round trip. Overload (429, 503, 529, a time-out) halves it, once
+    for all requests in flight at that time. A ``Retry-After`` pauses all requests.
 
     Used from one event loop only.
 
@@ -107,9 +107,9 @@ class AdaptiveLimit:
         networks", Computer Networks and ISDN Systems 17 (1989).
     """
 
-    def __init__(self, ceiling: int, clock: Clock) -> None:
-        self.ceiling = ceiling
-        self.limit = float(min(START, ceiling))
+    def __init__(self, maximum: int, clock: Clock) -> None:
+        self.maximum = maximum
+        self.limit = float(min(INITIAL_LIMIT, maximum))
         self.in_flight = 0
         self.paused_until = 0.0
         self._clock = clock
@@ -137,15 +137,15 @@ class AdaptiveLimit:
                         self._wake(1)
                     raise
 
-    def release(self, slot: Slot, *, succeeded: bool, overloaded: bool) -> None:
+    def release(self, slot: Slot, *, has_succeeded: bool, is_overloaded: bool) -> None:
         """Release a slot and adapt the limit to the result."""
         self.in_flight -= 1
-        if overloaded and slot.generation == self._generation:
+        if is_overloaded and slot.generation == self._generation:
             self._generation += 1
             self.limit = max(1.0, self.limit / 2)
-        elif succeeded:
+        elif has_succeeded:
             step = 1.0 if self._generation == 0 else 1.0 / self.limit
-            self.limit = min(float(self.ceiling), self.limit + step)
+            self.limit = min(float(self.maximum), self.limit + step)
         self._wake(int(self.limit) - self.in_flight)
 
     def pause(self, seconds: float) -> None:

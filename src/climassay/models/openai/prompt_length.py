@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from climassay.models.openai.replies import Reply
 
 MIN_COUNTED = 2000
-"""Minimum estimated tokens for a conclusion; the smallest default window of a server is 2,048 tokens."""
+"""Minimum estimated number of tokens of a prompt to be checked; the smallest default window of a server is 2,048
+tokens."""
 MAX_SHARE_READ = 0.75
-"""Share of the estimated tokens below which a prompt was truncated. The estimate is low: English text has 1.2 to 1.5
-tokens per word, or 0.9 for vocabularies with multi-word tokens."""
+"""Fraction of the estimated tokens below which the reported count shows that a prompt was truncated. The estimate is
+low: English text has 1.2 to 1.5 tokens per word, or 0.9 for vocabularies with multi-word tokens."""
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -45,7 +46,7 @@ def is_shortened(messages: Sequence[Mapping[str, str]], read_tokens: int) -> boo
 
 
 def shortened_error(messages: Sequence[Mapping[str, str]], reply: Reply) -> str:
-    """Return the error message for a truncated prompt, with advice."""
+    """Return the error message, with advice, for a prompt that the server has truncated."""
     characters = sum(len(message["content"]) for message in messages)
     return (
         f"The server read only {reply.read_tokens:,} tokens of a prompt of {characters:,} characters: it shortens "

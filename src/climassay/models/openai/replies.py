@@ -77,7 +77,7 @@ class Reply:
     positions: tuple[Position, ...] = ()
     """Generated tokens with log-probabilities; empty without log-probabilities."""
     withheld: str | None = None
-    """Reason for a missing text (content filter, refusal), otherwise None."""
+    """Reason why the server withheld the text (content filter, refusal); None if it did not."""
     thoughts: str = ""
     """Reasoning before the answer, as far as the server sends it."""
     read_tokens: int = 0
@@ -115,8 +115,8 @@ def parse_reply(body: bytes) -> Reply:
         data = json.loads(body)
     except (ValueError, RecursionError):
         if page := _web_page_title(body.decode("utf-8", "replace")):
-            why = f'The server\'s answer is a web page ("{page}"): check the base URL, which usually ends in /v1.'
-            raise BadReplyError(why) from None
+            message = f'The server\'s answer is a web page ("{page}"): check the base URL, which usually ends in /v1.'
+            raise BadReplyError(message) from None
         raise BadReplyError("The server's answer is not JSON (cut off or malformed).") from None
     return _read_reply(data)
 
@@ -185,8 +185,8 @@ class StreamedReply:
             raise _malformed_error(event) from None
         if event.get("error"):
             raise _malformed_error(event)
-        parts["content"], thoughts = _texts_of(parts["content"])
-        parts[REASONING_FIELDS[0]] = f"{_flat_text(parts[REASONING_FIELDS[0]])}{thoughts}"
+        parts["content"], thoughts = _split_content(parts["content"])
+        parts[REASONING_FIELDS[0]] = f"{_flatten_text(parts[REASONING_FIELDS[0]])}{thoughts}"
         for name, part in parts.items():
             if isinstance(part, str):
                 self._message[name] = self._message.get(name, "") + part
@@ -198,48 +198,52 @@ class StreamedReply:
 def _read_reply(data: Any) -> Reply:
     try:
         choice = data["choices"][0]
-        finish = _finish_word(choice)
+        finish_reason = _parse_finish_reason(choice)
         # A choice that thoughts have used up, or that a filter has withheld, may come without a message.
-        message = (choice.get("message") or {}) if finish in TRUNCATED_REASONS | WITHHELD_REASONS else choice["message"]
+        message = (
+            (choice.get("message") or {})
+            if finish_reason in TRUNCATED_REASONS | WITHHELD_REASONS
+            else choice["message"]
+        )
         content = message.get("content")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise _malformed_error(data) from None
-    answer, hidden_thoughts = _texts_of(content)
-    text, thoughts = separate_thoughts(_whole_characters(answer))
-    fields = (_flat_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
-    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden_thoughts, thoughts) if part)
+    answer, hidden_reasoning = _split_content(content)
+    text, thoughts = separate_thoughts(_join_half_characters(answer))
+    fields = (_flatten_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
+    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden_reasoning, thoughts) if part)
     thoughts = join_surrogates(thoughts)
     usage = data.get("usage")
-    prompt, completion, reasoning = _token_counts(usage, text, thoughts)
+    prompt, completion, reasoning = _parse_token_counts(usage, text, thoughts)
     refusal, withheld = message.get("refusal"), None
-    if finish in WITHHELD_REASONS:
+    if finish_reason in WITHHELD_REASONS:
         withheld = "The server's content filter withheld the answer."
     elif isinstance(refusal, str) and refusal and not content:
         withheld = f"The model refused: {refusal}"
-    elif finish not in COMPLETE_REASONS | TRUNCATED_REASONS:
-        raise _unfinished_error(finish, choice.get("error"))
+    elif finish_reason not in COMPLETE_REASONS | TRUNCATED_REASONS:
+        raise _unfinished_error(finish_reason, choice.get("error"))
     return Reply(
         text,
-        "length" if finish in TRUNCATED_REASONS else "stop",
+        "length" if finish_reason in TRUNCATED_REASONS else "stop",
         prompt,
         completion,
         reasoning,
-        _positions(choice.get("logprobs")),
+        _parse_positions(choice.get("logprobs")),
         withheld,
         thoughts,
-        _read_tokens(usage),
+        _count_read_tokens(usage),
     )
 
 
-def _whole_characters(answer: str) -> str:
-    """Return an answer without halves of characters, with a warning if the other half of one is missing."""
+def _join_half_characters(answer: str) -> str:
+    """Join the halves of characters (surrogates) in an answer; warn about a half without its other half."""
     joined = join_surrogates(answer)
     if joined.count("\ufffd") > answer.count("\ufffd"):
         warnings.warn("A server sent half a character in an answer: it is kept as U+FFFD.", stacklevel=2)
     return joined
 
 
-def _finish_word(choice: Any) -> str:
+def _parse_finish_reason(choice: Any) -> str:
     """Return the finish reason in lower case, without details; ``stop`` if the server states none."""
     reason = choice.get("finish_reason", None if choice.get("error") else "stop")
     reason = reason.get("type") if isinstance(reason, dict) else reason  # SGLang
@@ -250,8 +254,8 @@ def _unfinished_error(finish: str, error: Any) -> BadReplyError:
     """Build the error for an unknown finish reason."""
     refusal = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
     reason = "without a finish reason" if finish == "none" else f"with the finish reason {finish[:60]!r}"
-    why = f"The server's answer is not complete: it ended {reason}"
-    return BadReplyError(f"{why}, {refusal.message}" if refusal else f"{why}.", refusal)
+    message = f"The server's answer is not complete: it ended {reason}"
+    return BadReplyError(f"{message}, {refusal.message}" if refusal else f"{message}.", refusal)
 
 
 def parse_error_reply(body: bytes) -> ErrorReply:
@@ -260,7 +264,7 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         data = json.loads(body)
     except (ValueError, RecursionError):
         text = body.decode("utf-8", "replace")
-        message = _one_line(_web_page_title(text) or text)
+        message = _truncate_to_line(_web_page_title(text) or text)
         return ErrorReply(message, wait=parse_wait(message))
     codes: list[str] = []
     parameter, status, wait = "", None, None
@@ -282,7 +286,7 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         codes += [data[name] for name in ("code", "type", "status", "reason") if isinstance(data.get(name), str)]
         numbers = [int(data[name]) for name in ("code", "status") if re.fullmatch("[45]\\d\\d", str(data.get(name)))]
         status = status or next(iter(numbers), None)
-        wait = _field_wait(data) if wait is None else wait
+        wait = _parse_field_wait(data) if wait is None else wait
         if isinstance(data.get("param"), str):
             parameter = data["param"]
         inner = next((data[key] for key in ("error", "message", "detail", "msg") if data.get(key)), None)
@@ -291,7 +295,7 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         if isinstance(inner, str) and isinstance(data.get("message"), str):
             inner = data["message"]  # "error" is then a short name of the kind
         data = inner
-    message = _one_line(data if isinstance(data, str) else json.dumps(data))
+    message = _truncate_to_line(data if isinstance(data, str) else json.dumps(data))
     return ErrorReply(message, parameter, " ".join(codes), status, parse_wait(message) if wait is None else wait)
 
 
@@ -316,8 +320,8 @@ def parse_wait(text: str) -> float | None:
     Returns:
         Seconds; None if the text states no time with a unit.
     """
-    stated = _WAIT.search(text)
-    return None if stated is None else parse_duration(stated[1])
+    match = _WAIT.search(text)
+    return None if match is None else parse_duration(match[1])
 
 
 def parse_duration(text: str) -> float | None:
@@ -330,7 +334,7 @@ def parse_duration(text: str) -> float | None:
     return math.fsum(float(number) * scale for (number, _), scale in zip(parts, scales, strict=True))
 
 
-def _field_wait(data: dict[str, Any]) -> float | None:
+def _parse_field_wait(data: dict[str, Any]) -> float | None:
     """Return the seconds to wait from error fields: Google's RetryInfo, and fields named like Retry-After."""
     details = data.get("details")
     metadata = data.get("metadata")
@@ -375,30 +379,30 @@ def _web_page_title(text: str) -> str:
     """Return the title or first words of an HTML page; empty for other text."""
     if not re.match(r"\s*<(!doctype html|html)", text, re.IGNORECASE):
         return ""
-    titled = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
-    words = titled[1] if titled else re.sub(r"<[^>]*>", " ", text)
+    match = re.search(r"<title[^>]*>(.*?)</title>", text, re.IGNORECASE | re.DOTALL)
+    words = match[1] if match else re.sub(r"<[^>]*>", " ", text)
     return " ".join(words.split())[:200] or "without words"
 
 
-def _one_line(text: str) -> str:
+def _truncate_to_line(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 500 else text[:500] + "…"
 
 
-def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
+def _parse_token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
     """Return the numbers of prompt tokens, completion tokens including reasoning, and reasoning tokens.
 
     Most providers count reasoning as part of the completion; some only in the total, some separately.
     """
-    prompt, completion = _token_count(usage, "prompt_tokens"), _token_count(usage, "completion_tokens")
-    total = _token_count(usage, "total_tokens")
+    prompt, completion = _parse_token_count(usage, "prompt_tokens"), _parse_token_count(usage, "completion_tokens")
+    total = _parse_token_count(usage, "total_tokens")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    reasoning = _token_count(details, "reasoning_tokens") or _token_count(usage, "reasoning_tokens")
-    uncounted = total - prompt - completion
-    if prompt and completion and uncounted > 0:
-        return prompt, completion + uncounted, reasoning or uncounted
+    reasoning = _parse_token_count(details, "reasoning_tokens") or _parse_token_count(usage, "reasoning_tokens")
+    n_uncounted = total - prompt - completion
+    if prompt and completion and n_uncounted > 0:
+        return prompt, completion + n_uncounted, reasoning or n_uncounted
     if prompt and not completion:
-        completion = max(0, uncounted)  # counted in the total alone
+        completion = max(0, n_uncounted)  # counted in the total alone
     if reasoning > completion:
         return prompt, completion + reasoning, reasoning
     if not reasoning and thoughts:
@@ -409,16 +413,18 @@ def _token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int, int]:
     return prompt, completion, reasoning
 
 
-def _read_tokens(usage: Any) -> int:
+def _count_read_tokens(usage: Any) -> int:
     """Return the prompt tokens reported, plus cached tokens that may be reported separately.
 
     OpenAI and vLLM include cached tokens in those of the prompt; Anthropic and gateways to it do not.
     """
-    prompt = _token_count(usage, "prompt_tokens")
+    prompt = _parse_token_count(usage, "prompt_tokens")
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
-    cached = max(_token_count(details, "cached_tokens"), _token_count(usage, "cache_read_input_tokens"))
-    written = max(_token_count(details, "cache_write_tokens"), _token_count(usage, "cache_creation_input_tokens"))
-    return prompt + cached + written if prompt else 0
+    n_cached = max(_parse_token_count(details, "cached_tokens"), _parse_token_count(usage, "cache_read_input_tokens"))
+    n_cache_written = max(
+        _parse_token_count(details, "cache_write_tokens"), _parse_token_count(usage, "cache_creation_input_tokens")
+    )
+    return prompt + n_cached + n_cache_written if prompt else 0
 
 
 def _malformed_error(data: Any) -> BadReplyError:
@@ -438,8 +444,8 @@ class _ContentTexts(NamedTuple):
     thoughts: str
 
 
-def _texts_of(content: Any) -> _ContentTexts:
-    """Join the texts of a content, separating reasoning parts (Mistral, Anthropic, Gemini)."""
+def _split_content(content: Any) -> _ContentTexts:
+    """Return text and reasoning of a message's content, which Mistral, Anthropic and Gemini divide into parts."""
     if content is None:
         return _ContentTexts("", "")
     if isinstance(content, str):
@@ -447,47 +453,49 @@ def _texts_of(content: Any) -> _ContentTexts:
     if not isinstance(content, list):
         raise BadReplyError("The server's answer has a message whose content is not a text.")
     parts = [part for part in content if isinstance(part, dict)]
-    thinking = [bool(re.search("think|thought|reason", str(part.get("type")))) or part.get("thought") for part in parts]
-    answer = [part.get("text") for part, thought in zip(parts, thinking, strict=True) if not thought]
-    thoughts = [_flat_text(part) for part, thought in zip(parts, thinking, strict=True) if thought]
+    reasoning_flags = [
+        bool(re.search("think|thought|reason", str(part.get("type")))) or part.get("thought") for part in parts
+    ]
+    answer = [part.get("text") for part, is_reasoning in zip(parts, reasoning_flags, strict=True) if not is_reasoning]
+    thoughts = [_flatten_text(part) for part, is_reasoning in zip(parts, reasoning_flags, strict=True) if is_reasoning]
     return _ContentTexts("".join(text for text in answer if isinstance(text, str)), "\n".join(thoughts))
 
 
-def _flat_text(value: Any) -> str:
+def _flatten_text(value: Any) -> str:
     """Join the texts nested in a reasoning field, without types, ids and signatures."""
-    return "".join(_texts_inside(value, _MAX_DEPTH))
+    return "".join(_iterate_texts(value, _MAX_DEPTH))
 
 
-def _texts_inside(value: Any, levels: int) -> Iterator[str]:
+def _iterate_texts(value: Any, max_depth: int) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif levels and isinstance(value, list):
+    elif max_depth and isinstance(value, list):
         for part in value:
-            yield from _texts_inside(part, levels - 1)
-    elif levels and isinstance(value, dict):
+            yield from _iterate_texts(part, max_depth - 1)
+    elif max_depth and isinstance(value, dict):
         for name in ("text", "thinking", "reasoning", "summary", "content"):
-            yield from _texts_inside(value.get(name), levels - 1)
+            yield from _iterate_texts(value.get(name), max_depth - 1)
 
 
-def _token_count(usage: Any, name: str) -> int:
+def _parse_token_count(usage: Any, name: str) -> int:
     value = usage.get(name) if isinstance(usage, dict) else None
     return value if isinstance(value, int) and 0 < value < MAX_TOKENS else 0
 
 
-def _positions(logprobs: Any) -> tuple[Position, ...]:
+def _parse_positions(logprobs: Any) -> tuple[Position, ...]:
     content = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(content, list):
         return ()
     try:
         return tuple(
-            Position(_parse_likely_token(entry), tuple(map(_parse_likely_token, _likely_tokens(entry))))
+            Position(_parse_likely_token(entry), tuple(map(_parse_likely_token, _list_likely_tokens(entry))))
             for entry in content
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise BadReplyError("The server's answer has log-probabilities that cannot be read.") from None
 
 
-def _likely_tokens(entry: Any) -> list[Any]:
+def _list_likely_tokens(entry: Any) -> list[Any]:
     """Return the likely tokens of a position as a list; older servers map tokens to log-probabilities."""
     top = entry.get("top_logprobs") or []
     return [{"token": token, "logprob": logprob} for token, logprob in top.items()] if isinstance(top, dict) else top

@@ -22,8 +22,12 @@ def response_format(schema: Mapping[str, Any], *, limits_items: bool = False) ->
         schema: Schema of the answer.
         limits_items: Whether to keep ``maxItems``, which some servers refuse.
     """
-    sent = {"name": "answer", "strict": True, "schema": strict_schema(_rooted(schema), limits_items=limits_items)}
-    return {"type": "json_schema", "json_schema": sent}
+    named_schema = {
+        "name": "answer",
+        "strict": True,
+        "schema": strict_schema(_wrap_in_object(schema), limits_items=limits_items),
+    }
+    return {"type": "json_schema", "json_schema": named_schema}
 
 
 def strict_schema(schema: Mapping[str, Any], *, limits_items: bool = False) -> dict[str, Any]:
@@ -42,73 +46,73 @@ def strict_schema(schema: Mapping[str, Any], *, limits_items: bool = False) -> d
         ``{"enum": ["yes", "no"]}`` becomes ``{"type": "string", "enum": ["yes", "no"]}``.
     """
     values = [schema["const"]] if "const" in schema else schema.get("enum")
-    strict: dict[str, Any] = {}
+    result: dict[str, Any] = {}
 
-    def part_of(part: Mapping[str, Any]) -> dict[str, Any]:
+    def translate_part(part: Mapping[str, Any]) -> dict[str, Any]:
         return strict_schema(part, limits_items=limits_items)
 
-    kind = schema.get("type") or implied_type(schema, values)
-    if kind is not None:
-        strict["type"] = kind
+    json_type = schema.get("type") or implied_type(schema, values)
+    if json_type is not None:
+        result["type"] = json_type
     if values is not None:
-        strict["enum"] = list(values)
+        result["enum"] = list(values)
     bounds = ", ".join(
         (
-            *_range(schema, "minLength", "maxLength", "character"),
-            *_range(schema, "minItems", "maxItems", "item"),
-            *_range(schema, "minimum", "maximum", ""),
+            *_describe_range(schema, "minLength", "maxLength", "character"),
+            *_describe_range(schema, "minItems", "maxItems", "item"),
+            *_describe_range(schema, "minimum", "maximum", ""),
         )
     )
     descriptions = [schema.get("description", ""), bounds and f"{bounds[0].upper()}{bounds[1:]}."]
     if any(descriptions):
-        strict["description"] = " ".join(word for word in descriptions if word)
+        result["description"] = " ".join(word for word in descriptions if word)
     if "$ref" in schema:
-        strict["$ref"] = schema["$ref"]
+        result["$ref"] = schema["$ref"]
     for name in ("anyOf", "oneOf"):
         if name in schema:
-            strict["anyOf"] = [part_of(alternative) for alternative in schema[name]]
+            result["anyOf"] = [translate_part(alternative) for alternative in schema[name]]
     for name in ("$defs", "definitions"):
         if name in schema:
-            strict[name] = {key: part_of(part) for key, part in schema[name].items()}
+            result[name] = {key: translate_part(part) for key, part in schema[name].items()}
     if "items" in schema:
-        strict["items"] = part_of(schema["items"])
+        result["items"] = translate_part(schema["items"])
         if limits_items and "maxItems" in schema:
-            strict["maxItems"] = schema["maxItems"]
-    if kind == "object":
+            result["maxItems"] = schema["maxItems"]
+    if json_type == "object":
         properties = schema.get("properties", {})
-        strict["properties"] = {name: part_of(part) for name, part in properties.items()}
-        strict |= {"required": list(properties), "additionalProperties": False}
-    return strict
+        result["properties"] = {name: translate_part(part) for name, part in properties.items()}
+        result |= {"required": list(properties), "additionalProperties": False}
+    return result
 
 
 def schema_instruction(schema: Mapping[str, Any], problem: str | None) -> str:
-    """Return instructions with a schema for the prompt, including the fault of the last answer."""
-    shape = json.dumps(strict_schema(_rooted(schema)), ensure_ascii=False)
+    """Return instructions for the prompt to answer under a schema; ``problem`` is the fault of the last answer."""
+    schema_text = json.dumps(strict_schema(_wrap_in_object(schema)), ensure_ascii=False)
     text = (
         "Answer with one JSON object and nothing else: no words before or after it and no code block. "
-        f"It must satisfy this JSON schema: {shape}"
+        f"It must satisfy this JSON schema: {schema_text}"
     )
     return text if problem is None else f"{text}\n\nYour last answer could not be used: {problem} Answer again."
 
 
-def _rooted(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _wrap_in_object(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     if (schema.get("type") or implied_type(schema, None)) == "object":
         return schema
     return {"type": "object", "properties": {ROOT: schema}, "required": [ROOT]}
 
 
-def _range(schema: Mapping[str, Any], low: str, high: str, unit: str) -> Iterator[str]:
+def _describe_range(schema: Mapping[str, Any], low: str, high: str, unit: str) -> Iterator[str]:
     minimum, maximum = schema.get(low), schema.get(high)
     if unit and minimum in (0, 1) and maximum is None:
         minimum = None
     if minimum is not None and minimum == maximum:
-        yield f"exactly {minimum}{_units(minimum, unit)}"
+        yield f"exactly {minimum}{_plural_unit(minimum, unit)}"
         return
     if minimum is not None and not (unit and minimum <= 1):
-        yield f"at least {minimum}{_units(minimum, unit)}"
+        yield f"at least {minimum}{_plural_unit(minimum, unit)}"
     if maximum is not None:
-        yield f"at most {maximum}{_units(maximum, unit)}"
+        yield f"at most {maximum}{_plural_unit(maximum, unit)}"
 
 
-def _units(count: float, unit: str) -> str:
+def _plural_unit(count: float, unit: str) -> str:
     return f" {unit}{'' if count == 1 else 's'}" if unit else ""

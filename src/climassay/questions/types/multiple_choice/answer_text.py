@@ -53,6 +53,11 @@ _ANSWER_KEYS = re.compile(
     r"(?:final|correct|chosen|selected|my|the|best)?[_\s-]*(?:answer|choice|option|letter|response)(?:_letter)?s?\Z",
     re.IGNORECASE,
 )
+_LABELLED_LINE = re.compile(r"[\s>*_\-•(\[|]*(?:option\s+)?([A-Za-z])[)\].:|*_\s\-–—]+(.*)", re.IGNORECASE)
+_MARKS = r"[✓✔✅☑✗✘❌✖☒]|correct|incorrect|right|wrong|true|false"
+_MARK_AT_END = re.compile(rf"(?:\A|[\s(\[:—–-])({_MARKS})[\s)\].*_|]*\Z", re.IGNORECASE)
+_MARK_AT_START = re.compile(rf"[\s(\[*_|]*({_MARKS})(?:[\s)\].:,;*_|—–-]|\Z)", re.IGNORECASE)
+_CORRECT = re.compile("[✓✔✅☑]|correct|right|true", re.IGNORECASE)
 
 
 def normalise_answer(text: str) -> str:
@@ -162,6 +167,45 @@ def repeated_option(text: str, texts: Sequence[str]) -> int | None:
     if len(matching) != 1:
         matching = [index for index in matching if bare_text(texts[index], fold=False) == bare_text(text, fold=False)]
     return matching[0] if len(matching) == 1 else None
+
+
+def label_options(text: str, texts: Sequence[str]) -> str:
+    """Replace the texts of options in an answer by their labels ("I would go with methane" by "I would go with (b)").
+
+    Longer texts are replaced first. The answer is returned unchanged if two options differ only in case.
+    """
+    labels = {bare_text(unicodedata.normalize("NFKC", option)): f"({chr(97 + i)})" for i, option in enumerate(texts)}
+    wordings = sorted(filter(None, labels), key=len, reverse=True)
+    if len(wordings) < len(texts):
+        return text
+    pattern = "|".join(re.escape(wording).replace(r"\ ", r"\s+") for wording in wordings)
+    return re.sub(
+        rf"(?<![\w-])(?:{pattern})(?![\w-])",
+        lambda m: labels[" ".join(m[0].split()).casefold()],
+        text,
+        flags=re.IGNORECASE,
+    )
+
+
+def option_marked_correct(text: str, options: int) -> tuple[int | None, str]:
+    """Return the only option that a list marks as correct ("B) ... ✓"), and the text without the list.
+
+    The option is None if the text has no list of two or more options that are all marked, or if not exactly one of them
+    is marked as correct.
+    """
+    rest, marks = [], {}
+    for line in text.split("\n"):
+        label = _LABELLED_LINE.match(line)
+        index = ord(label[1].casefold()) - 97 if label else options
+        mark = _MARK_AT_END.search(label[2]) or _MARK_AT_START.match(label[2]) if label and index < options else None
+        if mark is None:
+            rest.append(line)
+        else:
+            marks[index] = bool(_CORRECT.fullmatch(mark[1]))
+    correct = [index for index, is_correct in marks.items() if is_correct]
+    if len(marks) < 2 or len(correct) != 1:
+        return None, text
+    return correct[0], "\n".join(rest)
 
 
 def bare_text(text: str, fold: bool = True) -> str:

@@ -15,7 +15,9 @@ from typing import NamedTuple
 from climassay.questions.types.multiple_choice.answer_text import (
     bare_text,
     is_variable,
+    label_options,
     normalise_answer,
+    option_marked_correct,
     repeated_option,
     replace_boxes,
     replace_json,
@@ -97,10 +99,18 @@ def chosen_option(text: str, options: int, texts: Sequence[str] = ()) -> int | N
 def _read(text: str, options: int, texts: Sequence[str], depth: int) -> int | None:
     text = normalise_answer(replace_json(text))
     text = replace_boxes(text, lambda content: _read(content, options, (), depth - 1) if depth else None)
+    marked, text = option_marked_correct(text, options)
     reader = _Reader(text, options, texts)
     chosen = reader.choice()
+    if marked is not None:
+        return marked if chosen in (marked, None) else None
+    if chosen is None and texts and not reader.mentions:
+        repeated = repeated_option(text, texts)
+        if repeated is not None:
+            return repeated
+        return _Reader(label_options(text, texts), options).choice(accepts_only_label=False)
     if chosen is None:
-        return repeated_option(text, texts) if texts and not reader.mentions else None
+        return None
     return None if reader.contradicted(chosen, texts) else chosen
 
 
@@ -115,11 +125,14 @@ class _Reader:
         self.rejected: list[tuple[int, int]] = []
         """Letters with the positions of their tokens."""
 
-    def choice(self) -> int | None:
-        """Return the letter of the last statement, unless it is taken back or contradicted."""
+    def choice(self, accepts_only_label: bool = True) -> int | None:
+        """Return the letter of the last statement, unless it is taken back or contradicted.
+
+        An answer without a statement chooses the only letter that it writes as a label, if this is accepted.
+        """
         statements = [statement for mention in self.mentions if (statement := self._statement(mention))]
         if not statements:
-            return self._only_label()
+            return self._only_label() if accepts_only_label else None
         last = statements[-1]
         explicit = [statement for statement in statements if statement.explicit]
         if not last.explicit and explicit and explicit[-1].letter != last.letter:
@@ -138,7 +151,10 @@ class _Reader:
         if any(letter == last.letter and position > last.position for letter, position in self.rejected):
             return None
         rest = self.tokens[last.end + 1 :]
-        return None if any(token.classes & W.RETRACT for token in rest) or self._unsaid(rest) else last.letter
+        retracted = any(token.classes & W.RETRACT for token in rest) or any(
+            self._answers_no(position) for position in range(last.end + 1, len(self.tokens))
+        )
+        return None if retracted or self._unsaid(rest) else last.letter
 
     def contradicted(self, letter: int, texts: Sequence[str]) -> bool | None:
         """Return whether another option's text follows the letter's last mention; None if no option's text does."""
