@@ -20,19 +20,19 @@ _LOOKALIKES = str.maketrans(
 _DOUBLE_QUOTE = re.compile(r'(?<!\d)"|"(?=\w)')
 _SINGLE_QUOTE = re.compile(r"(?<!\w)'+|(?<!\d)'+(?!\w)")
 _QUOTED_NUMBER = re.compile(r"""(?<!\w)(["'])((?:(?!\1).)*\d)\1(?!\w)""")
-"""Quotation marks around a text that ends with a digit; other marks after a digit mean feet or inches."""
+"""Quoted text that ends with a digit; a quotation mark after a digit otherwise means feet or inches."""
 _CASED_UNIT = re.compile(r"(?<![^\W\d_])[mp](?=(?:wh?|g|j|pa|hz|t)\b)|(?<=\d)[ -]?[gkmt](?!\w)", re.IGNORECASE)
-"""Letters whose case distinguishes units: milli or mega, pico or peta; after a number also k or K, m or M."""
+"""Letters whose case distinguishes units: m and p before a unit (milli or mega), and after a number also g, k, m, t."""
 
 
 def claim_key(text: str) -> str:
-    """Return a normal form that all spellings of a claim share.
+    """Return the normal form of a claim, which is the same for all its spellings.
 
-    Spaces, quotation marks and case are normalised. Apostrophes within a word, marks of feet and inches, and the case
-    of units that have another meaning in the other case (5 mW, 5 MW) are preserved.
+    Spaces, quotation marks and case are normalised. Apostrophes within words, the signs of feet and inches, and the
+    case of letters that distinguishes units (5 mW, 5 MW) are preserved.
 
     Examples:
-        ``CO₂  isn’t “the” cause`` and ``co2 isn't the cause`` have one key; ``+0.5 K`` and ``-0.5 K`` have two.
+        ``CO₂  isn’t “the” cause`` and ``co2 isn't the cause`` have the same key; ``+0.5 K`` and ``-0.5 K`` do not.
     """
     plain = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
     plain = " ".join("".join(char for char in plain if unicodedata.category(char) != "Cf").split())
@@ -43,7 +43,7 @@ def claim_key(text: str) -> str:
 
 
 def folded_case(text: str) -> str:
-    """Return a text in lower case, except letters whose case distinguishes units (5 mW, 5 MW)."""
+    """Return a text in lower case, except for letters whose case distinguishes units (5 mW, 5 MW)."""
     folded, position = [], 0
     for unit in _CASED_UNIT.finditer(text):
         folded += [text[position : unit.start()].casefold(), unit[0]]
@@ -52,21 +52,21 @@ def folded_case(text: str) -> str:
 
 
 def claim_id(text: str) -> str:
-    """Return a hash of the claim's :func:`claim_key`, 12 hexadecimal digits."""
+    """Return the id of a claim: a hash of its :func:`claim_key`, 12 hexadecimal digits."""
     return _hash(claim_key(text))
 
 
 def words_id(text: str) -> str:
     """Return a hash of the text's words in lower case without punctuation, 12 hexadecimal digits.
 
-    Opposite claims may have the same hash, so that it must not be used to look up claims. It keeps near-duplicates on
-    one side of a split and identifies the training texts of a model.
+    Opposite claims, such as +0.5 K and -0.5 K, may have the same hash: never use it to look up claims. It serves to
+    keep near-duplicates together in a split, and to identify the training texts of a model.
     """
     return _hash(bare_words(text))
 
 
 def bare_words(text: str) -> str:
-    """Return a text's words in lower case, separated by spaces, without punctuation, signs and comparators."""
+    """Return the words and numbers of a text in lower case, separated by spaces, without punctuation and signs."""
     return " ".join(re.findall(r"\w+", text.casefold()))
 
 

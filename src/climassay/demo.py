@@ -40,39 +40,39 @@ CLAIM = "Carbon dioxide makes up only 0.04 per cent of the air, so it cannot cha
 PASSAGE_SIZE = 1000
 PASSAGE_OVERLAP = 100
 PASSAGES = 2
-"""Number of passages per prompt: passages are fewer and smaller than by default, to keep prompts short."""
+"""Number of passages per prompt; they are fewer and smaller than by default, so that prompts are short."""
 SHORT_DEBATE = ProfileSettings(passages=PASSAGES, excerpt_words=60, text_tokens=30)
-"""Settings with which one round of debate takes less than half a minute on a laptop."""
+"""Settings of the prompts with which a round of debate takes less than half a minute on a laptop."""
 LABELS = 26
 """Number of labelled statements on which the judge is trained."""
 QUALITY = "states something about the climate that evidence could confirm or refute"
 KINDS = ("not checkable", "checkable")
-"""Labels, from low to high."""
+"""Names of the statements' labels, from low to high."""
 SERVED = "--model openai:NAME --base-url URL"
-_SAME = "The same with yours"
+_COMMAND_LABEL = "The same with yours"
 
 Say = Callable[[str], None]
-"""Callback for every line of output."""
+"""Callback that receives each line of output."""
 
 
 @dataclass(frozen=True, slots=True)
 class DemoStep:
-    """Step of the demo, with its result in three forms."""
+    """Step of the demo, with its result as lines, blocks and data."""
 
     title: str
     lines: tuple[str, ...]
-    """Lines of the result for a terminal."""
+    """Result as lines for a terminal."""
     blocks: tuple[Block, ...]
-    """Blocks of the result for the report."""
+    """Result as blocks for the report."""
     data: dict[str, Any]
-    """Data of the result, as JSON-serialisable values."""
+    """Result as JSON-serialisable values."""
     command: str
-    """Command for the user's own model or documents; NAME and URL are placeholders."""
+    """Command that does the same with the user's own model or documents; NAME and URL are placeholders."""
 
 
 @dataclass(frozen=True)
 class _Demo:
-    """Workspace, model and output of the steps."""
+    """State that the steps of the demo share: workspace, model and output."""
 
     workspace: Workspace
     output: Path
@@ -81,39 +81,44 @@ class _Demo:
 
     @cached_property
     def session(self) -> Session:
-        """Session in the workspace."""
+        """Session in the demo's workspace."""
         return Session(self.workspace, progress=self.progress)
 
     @property
     def model(self) -> "Generator":
-        """Model, loaded by the first step that uses it, so that the first output appears at once."""
+        """Model of the demo, which the first step that needs it loads, so that the first output appears at once."""
         return self.session.model(self.model_name)
 
     def word(self, name: str = "") -> str:
-        """Return the quoted path of the workspace or of a file in it, relative to the current folder if inside it."""
-        path, here = self.workspace.root / name, Path.cwd()
-        return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
+        """Return the path of a file in the workspace, or of the workspace, quoted for a shell.
+
+        The path is relative to the current folder if it lies in it.
+        """
+        path, current_folder = self.workspace.root / name, Path.cwd()
+        return shlex.quote(str(path.relative_to(current_folder) if path.is_relative_to(current_folder) else path))
 
 
 def run_demo(
     workspace: Workspace, output: Path, *, model: str = DEFAULT_MODEL, say: Say, progress: Progress
 ) -> tuple[DemoStep, ...]:
-    """Run all steps, print their results and write the report.
+    """Run all steps of the demo, print their results with ``say``, and write the report to ``output``.
 
     Raises:
         InputError: The report cannot be written.
         ModelError: The model cannot be loaded.
     """
     demo = _Demo(workspace, output, model, progress)
-    lines = []
+    steps = []
     with demo.session:
-        for number, (title, work) in enumerate(_STEPS, start=1):
-            say(f"\n{number}/{len(_STEPS)}  {title}")
-            step = work(demo, title)
-            for line in (*step.lines, f"{_SAME}: {step.command}"):
+        for index, (title, run_step) in enumerate(_STEPS, start=1):
+            say(f"\n{index}/{len(_STEPS)}  {title}")
+            step = run_step(demo, title)
+            for line in (*step.lines, f"{_COMMAND_LABEL}: {step.command}"):
                 say(f"  {line}")
-            lines.append(step)
-        sections = tuple(Section(step.title, (*step.blocks, Prose(f"{_SAME}:", step.command))) for step in lines)
+            steps.append(step)
+        sections = tuple(
+            Section(step.title, (*step.blocks, Prose(f"{_COMMAND_LABEL}:", step.command))) for step in steps
+        )
         report = Report(
             title="climassay: can I trust what this model says about climate?",
             lead=f"What climassay does, shown with {demo.model.name}, which runs on any laptop. It knows next to "
@@ -123,11 +128,11 @@ def run_demo(
             facts=(("Model fingerprint", demo.model.fingerprint), ("Number format", number_format(demo.model))),
         )
         report.write(output)
-    return tuple(lines)
+    return tuple(steps)
 
 
 def _confidence(_demo: _Demo, title: str) -> DemoStep:
-    """Find statements with a level of confidence, and words outside the IPCC's vocabulary, in two books by rules."""
+    """Find statements with a level of confidence, and words outside the IPCC's calibrated vocabulary, in two books."""
     from climassay.confidence.extraction import extract
     from climassay.confidence.linting import check, read_draft
     from climassay.confidence.linting.presentation import format_findings
@@ -136,8 +141,8 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     books = [primer.book_path(name) for name in primer.SOURCE_BOOKS]
     statements = extract([document for book in books for document in read(book).documents])
     drafts = [replace(read_draft(book), name=book.name) for book in books]
-    checked = [check(draft) for draft in drafts]
-    findings = [line for draft in checked for line in format_findings(draft)]
+    checked_drafts = [check(draft) for draft in drafts]
+    findings = [line for draft in checked_drafts for line in format_findings(draft)]
     results = [
         f"{statement.tag} confidence: {statement.sentence} [{statement.document}, {statement.headings[-1]}]"
         for statement in statements
@@ -161,7 +166,7 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
                 ("file", "paragraph", "what to change"),
                 [
                     (draft.draft.name, str(finding.location.paragraph), finding.message)
-                    for draft in checked
+                    for draft in checked_drafts
                     for finding in draft.findings
                 ],
                 left=3,
@@ -176,7 +181,7 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
 
 
 def _answers(demo: _Demo, title: str) -> DemoStep:
-    """Ask a question that the books answer and one that they do not."""
+    """Ask a question that the books answer, and one that they do not answer."""
     documents = passages = 0
     for name, books in ((COLLECTION, primer.SOURCE_BOOKS), (CONTRARIAN, primer.CONTRARIAN_BOOKS)):
         files = [f"primer:{book}" for book in books]
@@ -217,25 +222,25 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
 
 
 def term_questions() -> list[dict[str, Any]]:
-    """Return the primer's 30 cloze statements as multiple-choice rows of a question file, with four words each.
+    """Convert the primer's 30 cloze statements to multiple-choice rows of a question file, with four options each.
 
-    The wrong words are the missing words of the next three statements of the same book, which wrap around at its end.
-    The correct letter cycles through a, b, c and d, so that a constant answer is correct for at most 8 of 30.
+    The wrong options are the missing words of the next three statements of the same book, cyclically. The correct
+    letter cycles through a, b, c and d, so that always giving the same letter is correct at most 8 times.
     """
     cloze = primer.gold_questions().of_kind("cloze")
     rows = []
-    for number, question in enumerate(cloze):
+    for question_index, question in enumerate(cloze):
         book = [other.answer for other in cloze if other.document == question.document]
         index = book.index(question.answer)
         options = [book[(index + step) % len(book)] for step in (1, 2, 3)]
-        options.insert(number % 4, question.answer)
+        options.insert(question_index % 4, question.answer)
         rows.append(
             {
                 "id": question.id,
                 "kind": "mcq",
                 "question": f"Which word is missing? {question.question.replace(GAP, '____')}",
                 "options": options,
-                "answer": option_letter(number % 4),
+                "answer": option_letter(question_index % 4),
                 "passage": question.context,
                 "document": question.document,
                 "section": question.section,
@@ -245,13 +250,13 @@ def term_questions() -> list[dict[str, Any]]:
 
 
 def _retrieval(demo: _Demo, title: str) -> DemoStep:
-    """Evaluate the choice of words without the books, and with the passage that contains the correct word."""
+    """Evaluate multiple-choice answers without and with the passage that contains the correct word."""
     from climassay.evaluation import mcq_report_sections
     from climassay.evaluation.scores import OVERALL
 
     file, names = _write_rows(demo, "terms.jsonl", term_questions()), ("default", "context")
-    done = evaluate_choices(str(file), models=demo.model, settings=names, scorings=["text"], workspace=demo.session)
-    scores = done.data["scores"]
+    result = evaluate_choices(str(file), models=demo.model, settings=names, scorings=["text"], workspace=demo.session)
+    scores = result.data["scores"]
     rows = [row for row in scores.accuracy if row.level == OVERALL]
     lines = [
         f"{row.setting}: {_percent(row.accuracy.value)} right, 95% interval {_percent(row.accuracy.interval.low)} to "
@@ -277,26 +282,26 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
 
 
 def labelled_statements() -> list[dict[str, Any]]:
-    """Return the primer's uncheckable climate texts, each followed by a checkable text of as many words.
+    """Return the primer's climate texts that are not checkable, each followed by a checkable text of the same length.
 
-    Final punctuation is removed. Thus neither length nor punctuation predicts the label.
+    Lengths are in words, and final punctuation is removed, so that neither length nor punctuation predicts the label.
     """
     from climassay.factcheck.claims import load_examples
 
     texts = [example for example in load_examples() if example.topic == "climate"]
-    left = [text for text in texts if text.kind == "checkable"]
+    available_texts = [text for text in texts if text.kind == "checkable"]
     rows = []
     for text in texts:
-        words = len(text.text.split())
-        partner = next((text for text in left if len(text.text.split()) == words), None)
+        n_words = len(text.text.split())
+        partner = next((text for text in available_texts if len(text.text.split()) == n_words), None)
         if text.kind == "not checkable" and partner is not None:
-            left.remove(partner)
+            available_texts.remove(partner)
             rows += [{**asdict(example), "text": example.text.rstrip(".?!")} for example in (text, partner)]
     return rows
 
 
 def _judge(demo: _Demo, title: str) -> DemoStep:
-    """Cross-validate a probe on the model's hidden states of each statement, and compare it with two baselines."""
+    """Cross-validate a probe on the model's hidden states for statements, and compare it with two baselines."""
     from climassay.judging import (
         BenchmarkSettings,
         ItemColumns,
@@ -314,9 +319,9 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     tasks = [JudgeTask(quality("own", sentence=QUALITY), items)]
     # One layer, two thirds up, to take seconds; the command chooses among four layers by cross-validation.
     settings = BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2]))
-    done = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
-    scores = done.done.results[0].scores
-    right, longer = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
+    benchmark = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
+    scores = benchmark.done.results[0].scores
+    accuracy, baseline = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
     sentences = (
         f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
         "three folds. The texts that do are as long as those that do not. Do not expect so few labels to teach a model "
@@ -325,13 +330,13 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     return DemoStep(
         title,
         (
-            f"the judge: {_percent(right.value)} right, 95% interval {_percent(right.low)} to {_percent(right.high)}, "
-            f"n = {right.n} pairs of {scores.n_items} texts",
-            f'"the longer text": {_percent(longer.value)}; a constant answer: 50.0%',
+            f"the judge: {_percent(accuracy.value)} right, 95% interval {_percent(accuracy.low)} to "
+            f"{_percent(accuracy.high)}, n = {accuracy.n} pairs of {scores.n_items} texts",
+            f'"the longer text": {_percent(baseline.value)}; a constant answer: 50.0%',
             sentences,
         ),
-        (Prose(sentences), done.tables()[0]),
-        {"judge": {"accuracy": right, "longer": longer, "labels": LABELS}},
+        (Prose(sentences), benchmark.tables()[0]),
+        {"judge": {"accuracy": accuracy, "longer": baseline, "labels": LABELS}},
         f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
         f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '
         "--model local:FOLDER_OR_HUB_ID",
@@ -339,7 +344,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
 
 
 def _write_rows(demo: _Demo, name: str, rows: list[dict[str, Any]]) -> Path:
-    """Write rows as JSON lines into the workspace, where the commands shown find them."""
+    """Write rows as JSON lines to a file in the workspace, which the displayed commands use; return its path."""
     file = demo.workspace.root / name
     write_file(file, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return file

@@ -41,39 +41,39 @@ if TYPE_CHECKING:
 
 
 Level = Literal["ok", "warning", "missing", "broken"]
-"""Status of a checked item: ``ok``, ``warning`` (works with limits), ``missing`` or ``broken`` (unusable)."""
+"""Status of an item: ``ok``, ``warning`` (usable with limitations), ``missing`` or ``broken`` (unusable)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Result of one check."""
+    """Result of checking one item of the installation."""
 
     area: str
-    """Area of the check, for example ``installation``."""
+    """Area to which the item belongs, for example ``installation``."""
     name: str
     level: Level
     message: str
-    """Description of the state."""
+    """Description of the item's state."""
     advice: str = ""
-    """Advice; empty if nothing needs to be done."""
+    """Advice on what to do; empty if nothing is necessary."""
     is_required: bool = False
-    """Whether documents, answers, evaluation and fact-checks need the item."""
+    """Whether the main functions (documents, answers, evaluation, fact-checks) need the item."""
 
     @property
     def is_blocking(self) -> bool:
-        """Whether a required item is missing or broken."""
+        """Whether the item is required but missing or broken."""
         return self.is_required and self.level in ("missing", "broken")
 
 
 def examine(workspace: Path | None = None, *, online: bool = False) -> Iterator[Diagnosis]:
-    """Run all checks.
+    """Check the machine, the installation, the workspace and the servers.
 
     Args:
         workspace: Folder of the workspace; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay``.
-        online: Send a request to the server of ``openai:`` models; otherwise the network is not used.
+        online: Whether to send a request to the server of ``openai:`` models; otherwise the network is not used.
 
     Yields:
-        Results for machine, installation, workspace and servers.
+        Results of the checks, area by area.
     """
     yield from examine_machine()
     yield from examine_installation()
@@ -82,14 +82,14 @@ def examine(workspace: Path | None = None, *, online: bool = False) -> Iterator[
 
 
 def is_healthy(findings: list[Diagnosis]) -> bool:
-    """Return whether no required item is missing or broken."""
+    """Return whether all required items are usable."""
     return not any(finding.is_blocking for finding in findings)
 
 
 LOW_MEMORY = 3 << 30
-"""Memory in bytes below which the bundled models and an encoder may not fit."""
+"""Memory, in bytes, that may be too small for the bundled model and encoder."""
 LOW_SPACE = 2 << 30
-"""Free disk space in bytes below which the cache of models and activations may soon be full."""
+"""Free disk space, in bytes, that cached models and hidden states may soon use up."""
 MIN_SPACE = 50 << 20
 
 _machine, _installation, _workspace, _server = (
@@ -98,7 +98,7 @@ _machine, _installation, _workspace, _server = (
 
 
 def examine_machine() -> Iterator[Diagnosis]:
-    """Check memory, cores, GPU and cache folder; torch is imported only if there is a GPU."""
+    """Check memory, cores, GPU and cache folder; torch is imported only if the machine has a GPU."""
     from climassay.workspace import CACHE_VARIABLE, cache_folder
 
     try:
@@ -111,7 +111,7 @@ def examine_machine() -> Iterator[Diagnosis]:
         yield _machine("memory", "warning" if is_low else "ok", f"{size / (1 << 30):.0f} GB", advice)
     threads = os.environ.get("CLIMASSAY_THREADS")
     yield _machine("cores", "ok", f"{usable_cores()}" + (f"; CLIMASSAY_THREADS={threads}" if threads else ""))
-    yield _gpu()
+    yield _check_gpu()
     advice = f"Name another folder in {CACHE_VARIABLE}."
     try:
         yield check_folder("machine", "cache", cache_folder(), advice)
@@ -122,7 +122,7 @@ def examine_machine() -> Iterator[Diagnosis]:
     )
 
 
-def _gpu() -> Diagnosis:
+def _check_gpu() -> Diagnosis:
     try:
         version = metadata.version("torch")
     except metadata.PackageNotFoundError:
@@ -141,7 +141,7 @@ def _gpu() -> Diagnosis:
 
 
 def check_folder(area: str, name: str, folder: Path, advice: str) -> Diagnosis:
-    """Check that an existing folder is writable and that its disk has free space."""
+    """Check that an existing folder is writable, and that its disk has free space."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"climassay")
@@ -159,18 +159,18 @@ REQUIRED_EXTRA = "local"
 
 
 def examine_installation() -> Iterator[Diagnosis]:
-    """Check Python, packages, extras and bundled models, without importing them."""
+    """Check Python, required packages, extras and bundled models; packages are not imported."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] >= MIN_PYTHON:
         yield _installation("Python", "ok", f"{version}, climassay {__version__}", is_required=True)
     else:
         advice = f"Install Python {'.'.join(map(str, MIN_PYTHON))} or newer."
         yield _installation("Python", "broken", f"{version} is too old", advice, is_required=True)
-    yield from _packages()
-    yield from _bundled()
+    yield from _check_packages()
+    yield from _check_bundled_models()
 
 
-def _packages() -> Iterator[Diagnosis]:
+def _check_packages() -> Iterator[Diagnosis]:
     required = requirements()
     if required is None:
         message = "climassay runs from a folder that pip does not know, so its packages cannot be told"
@@ -193,22 +193,22 @@ def _packages() -> Iterator[Diagnosis]:
 
 
 def _missing_requirements(required: Sequence[Requirement]) -> list[str]:
-    """Return the names of packages that are not installed or too old."""
-    results = []
+    """Return the names of required packages that are not installed or too old."""
+    missing_names = []
     for name, versions in required:
-        oldest = re.search(r">=\s*([\d.]+)", versions)
+        min_version = re.search(r">=\s*([\d.]+)", versions)
         try:
             installed = metadata.version(name)
         except metadata.PackageNotFoundError:
-            results.append(name)
+            missing_names.append(name)
         else:
-            if oldest is not None and _numbers(installed) < _numbers(oldest.group(1)):
-                results.append(name)
-    return results
+            if min_version is not None and _release_numbers(installed) < _release_numbers(min_version.group(1)):
+                missing_names.append(name)
+    return missing_names
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    """Return the release of a version without trailing zeros: 2.6.0+cpu gives (2, 6)."""
+def _release_numbers(version: str) -> tuple[int, ...]:
+    """Return the release number of a version without trailing zeros, for example (2, 6) for 2.6.0+cpu."""
     release = re.match(r"\d+(?:\.\d+)*", version)
     parts = [int(part) for part in release.group().split(".")] if release else [0]
     while len(parts) > 1 and not parts[-1]:
@@ -216,7 +216,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def _bundled() -> Iterator[Diagnosis]:
+def _check_bundled_models() -> Iterator[Diagnosis]:
     from climassay.models.bundled import BUNDLED, bundled_status
 
     for name, model in BUNDLED.items():
@@ -235,28 +235,30 @@ def _bundled() -> Iterator[Diagnosis]:
             yield _installation(label, "broken", message, advice, is_required=True)
         else:
             size = f"{(status.size or 0) / 1e6:.0f} MB"
-            later = "" if status.converted else "; converted at first use, about half a minute"
-            yield _installation(label, "ok", f"{model.title}, {size}, SHA-256 as published{later}", is_required=True)
+            conversion_note = "" if status.converted else "; converted at first use, about half a minute"
+            yield _installation(
+                label, "ok", f"{model.title}, {size}, SHA-256 as published{conversion_note}", is_required=True
+            )
 
 
 INTEGRITY_SECONDS = 1.0
-"""Time limit of SQLite's integrity check in seconds; large databases are checked partly."""
+"""Time limit of SQLite's integrity check in seconds; a large database is checked only in part."""
 MAX_CHECKED_PASSAGES = 300_000
-"""Maximum number of passages of a collection that is checked for incomplete documents."""
+"""Maximum number of passages in a collection for it to be checked for incomplete documents."""
 CONNECT_SECONDS = "2"
 _MAX_HEADER_BYTES = 100 << 20
 
 
 def examine_workspace(folder: Path | None) -> Iterator[Diagnosis]:
-    """Check the workspace folder, database, collections and trained files, without changing anything."""
+    """Check the folder, records, collections and trained models of a workspace, without changing anything."""
     root = Path(folder or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
     advice = "Name another folder with --workspace."
     if not root.exists():
-        above = next(parent for parent in root.parents if parent.exists())
-        if os.access(above, os.W_OK):
+        parent_folder = next(parent for parent in root.parents if parent.exists())
+        if os.access(parent_folder, os.W_OK):
             yield _workspace("folder", "ok", f"{root} is not there yet; the first command makes it")
         else:
-            message = f"{root} cannot be made: {above} is read-only"
+            message = f"{root} cannot be made: {parent_folder} is read-only"
             yield _workspace("folder", "broken", message, advice, is_required=True)
     elif not root.is_dir():
         yield _workspace("folder", "broken", f"{root} is a file", advice, is_required=True)
@@ -265,9 +267,9 @@ def examine_workspace(folder: Path | None) -> Iterator[Diagnosis]:
         yield check_folder("workspace", "folder", root, "Change its owner or permissions, or name another --workspace.")
     workspace_data = Workspace(root)
     if os.environ.get(DATABASE_VARIABLE) or workspace_data.has_records:
-        yield _records(workspace_data)
-    yield from _collections(workspace_data)
-    yield from _trained(root)
+        yield _check_records(workspace_data)
+    yield from _check_collections(workspace_data)
+    yield from _check_trained_models(root)
     try:
         price_table(root)
     except ClimassayError as error:
@@ -280,10 +282,10 @@ def examine_workspace(folder: Path | None) -> Iterator[Diagnosis]:
         yield _workspace("left over", "warning", message, advice)
 
 
-def _records(workspace_data: Workspace) -> Diagnosis:
-    """Check that the records database is intact, reachable and of the right schema version."""
+def _check_records(workspace_data: Workspace) -> Diagnosis:
+    """Check that the records database is intact, can be opened and has a supported schema version."""
     if not os.environ.get(DATABASE_VARIABLE):
-        damage = _damage(workspace_data.root / "records.sqlite")
+        damage = _find_damage(workspace_data.root / "records.sqlite")
         if damage:
             advice = (
                 "Restore a backup with climassay records restore FILE, or move it away with its files -wal and -shm."
@@ -305,7 +307,7 @@ def _records(workspace_data: Workspace) -> Diagnosis:
 
 
 def _with_timeout(url: str) -> str:
-    """Return a PostgreSQL URL with a connection timeout; other URLs unchanged."""
+    """Return a PostgreSQL URL with a connection timeout added; return other URLs unchanged."""
     import sqlalchemy as sa
 
     try:
@@ -318,8 +320,8 @@ def _with_timeout(url: str) -> str:
     return limited.render_as_string(hide_password=False)
 
 
-def _damage(file: Path) -> str:
-    """Return the damage that SQLite finds in a file within a second; empty if there is none."""
+def _find_damage(file: Path) -> str:
+    """Return a description of the damage that SQLite finds in a file within a second; empty if it finds none."""
     deadline = time.monotonic() + INTEGRITY_SECONDS
     connection = sqlite3.connect(f"file:{file.as_posix()}?mode=ro", uri=True)
     try:
@@ -334,7 +336,7 @@ def _damage(file: Path) -> str:
     return "" if result is None or result[0] == "ok" else f"{file.name} is damaged ({result[0]})"
 
 
-def _collections(workspace_data: Workspace) -> Iterator[Diagnosis]:
+def _check_collections(workspace_data: Workspace) -> Iterator[Diagnosis]:
     if not workspace_data.collections.is_dir() or not any(workspace_data.collections.glob("*.lance")):
         yield _workspace("collections", "ok", "none yet; climassay corpus add NAME FILES makes one")
         return
@@ -352,7 +354,7 @@ def _collections(workspace_data: Workspace) -> Iterator[Diagnosis]:
         label = f"collection {name}"
         try:
             collection = Collection.open(workspace_data, name)
-            yield _collection(label, collection)
+            yield _check_collection(label, collection)
         except ClimassayError as error:
             yield _workspace(label, "broken", str(error), f"climassay corpus remove {name}, and add it again.")
         except (OSError, RuntimeError, ValueError) as error:
@@ -361,13 +363,13 @@ def _collections(workspace_data: Workspace) -> Iterator[Diagnosis]:
             yield _workspace(label, "broken", f"it cannot be read ({first_line})", advice)
 
 
-def _collection(label: str, collection: "Collection") -> Diagnosis:
-    made_with, count = collection.settings, len(collection)
-    message = f"{counted(count, 'passage')}, {made_with.encoder}"
-    here = _fingerprint_here(made_with.encoder)
-    if here is None:
+def _check_collection(label: str, collection: "Collection") -> Diagnosis:
+    settings, count = collection.settings, len(collection)
+    message = f"{counted(count, 'passage')}, {settings.encoder}"
+    current_fingerprint = _fingerprint_here(settings.encoder)
+    if current_fingerprint is None:
         return _workspace(label, "ok", f"{message} (not looked at: it comes from a hub, or is not here)")
-    if here != made_with.encoder_fingerprint:
+    if current_fingerprint != settings.encoder_fingerprint:
         message += " whose weights or settings have changed since"
         advice = "Remove the collection and add its documents again, or install the encoder it was made with."
         return _workspace(label, "broken", message, advice)
@@ -378,7 +380,7 @@ def _collection(label: str, collection: "Collection") -> Diagnosis:
 
 
 def _fingerprint_here(encoder: str) -> str | None:
-    """Return the fingerprint of an encoder on this machine; None if it would need the network."""
+    """Return the fingerprint of an encoder that is stored on this machine; None if the network would be needed."""
     from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
     folder = Path(encoder.removeprefix("local:")).expanduser()
@@ -390,8 +392,8 @@ def _fingerprint_here(encoder: str) -> str | None:
         return None
 
 
-def _trained(root: Path) -> Iterator[Diagnosis]:
-    """Check the headers of trained validators, classifiers and probes."""
+def _check_trained_models(root: Path) -> Iterator[Diagnosis]:
+    """Check the headers of the workspace's trained models (validators, classifiers and probes)."""
     files = sorted(root.glob("*.safetensors")) + sorted(root.glob("validators/*.safetensors"))
     broken = [(file, reason) for file in files if (reason := header_fault(file))]
     for file, reason in broken:
@@ -402,7 +404,7 @@ def _trained(root: Path) -> Iterator[Diagnosis]:
 
 
 def header_fault(file: Path) -> str:
-    """Return the fault in header or length of a safetensors file; empty if there is none."""
+    """Return a description of the fault in a safetensors file's header or length; empty if there is none."""
     try:
         size = file.stat().st_size
         with file.open("rb") as opened:
@@ -420,11 +422,11 @@ def header_fault(file: Path) -> str:
 
 
 TIMEOUT_SECONDS = 5
-"""Timeout of a request to a server."""
+"""Timeout of a request to a server, in seconds."""
 
 
 def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
-    """Check API keys, without printing them, and with ``online`` whether the server accepts them."""
+    """Check API keys without printing them; if ``online`` is set, also check that the servers accept them."""
     variable = next((name for name in KEY_VARIABLES if os.environ.get(name)), None)
     message = "no key is set; only openai: models on a server that wants one need it"
     yield _server("API key", "ok", f"{variable} is set (it is not shown)" if variable else message)
@@ -451,7 +453,7 @@ def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
 
 
 def _ask_server(provider: str, name: str, address: str, setting: str, key_variable: str) -> Diagnosis:
-    """Check that a server lists its models."""
+    """Check that a server answers a request for the list of its models."""
     redacted_url, key = _without_secrets(address), None
     if urlsplit(address).scheme not in ("http", "https"):
         return _server(name, "broken", f"{redacted_url} is not a web address", f"Set {setting} again.")
@@ -484,6 +486,6 @@ def _ask_server(provider: str, name: str, address: str, setting: str, key_variab
 
 
 def _without_secrets(address: str) -> str:
-    """Return a URL without user, password and query."""
+    """Return a URL without user name, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -6,25 +6,25 @@ without a traceback and exits with ``exit_code``.
 
 
 class ClimassayError(Exception):
-    """Base class of all errors that climassay raises deliberately."""
+    """Base class of the errors that climassay raises; their messages are written for users."""
 
     exit_code = 2
 
 
 class InputError(ClimassayError):
-    """Error for a file, option or argument that cannot be used."""
+    """Error for a file, an option or an argument that cannot be used."""
 
 
 class DocumentError(InputError):
-    """Error for an unreadable document: encrypted, truncated, without text, empty or of another format."""
+    """Error for a document that cannot be read: encrypted, truncated, empty, without text or of an unknown format."""
 
 
 class ModelError(ClimassayError):
-    """Error for a model that cannot be found, verified or loaded, or lacks an ability."""
+    """Error for a model that cannot be found, verified or loaded, or that lacks a required ability."""
 
 
 class NoAnswerError(ModelError):
-    """Error if all requests to models failed; they are recorded and sent again by the next run."""
+    """Error if all requests to models failed. The requests are recorded, and the next run sends them again."""
 
     exit_code = 1
 
@@ -38,4 +38,4 @@ class RecordsError(ClimassayError):
 
 
 class LostDatabaseError(RecordsError):
-    """Error for a records database to which the connection was lost and could not be opened again in time."""
+    """Error for a records database whose connection was lost and could not be re-established in time."""

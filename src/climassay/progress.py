@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from rich.progress import Task as RichTask
 
 _REDRAW_SECONDS = 0.2
-"""Minimum interval between updates in a notebook."""
+"""Minimum interval between updates of the display in a notebook, in seconds."""
 FIRST_LINE_SECONDS, LINE_SECONDS = 10.0, 60.0
-"""Seconds until the first line on a task's pace in a log file, and minimum interval between two of them."""
+"""Seconds until the first line on a task's progress in a log file, and minimum seconds between such lines."""
 _PACE_SAMPLES = 50
-"""Number of latest advances over which the seconds per unit are averaged."""
+"""Number of the most recent updates over which the seconds per unit are averaged."""
 
 
 class Task:
-    """Task whose progress is not displayed; base class of displayed tasks."""
+    """Task whose progress is not displayed; base class of tasks with a display."""
 
     def advance(self, count: int = 1) -> None:
-        """Add completed units."""
+        """Add completed units to the progress."""
 
     def update(
         self, *, description: str | None = None, completed: float | None = None, total: float | None = None
     ) -> None:
-        """Change the displayed values that are not None."""
+        """Change those displayed values that are not None."""
 
 
 class Progress:
-    """Progress that displays nothing; base class of displays."""
+    """Progress display that shows nothing; base class of other displays."""
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:  # noqa: ARG002
-        """Display a task until the end of the block.
+        """Yield a task whose progress is displayed until the end of the block.
 
         Args:
             description: Description of the task.
@@ -53,7 +53,7 @@ class Progress:
 
     @contextmanager
     def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Yield a function that displays the current text, or None if there is no display."""
+        """Yield a function that displays a preview of a text, or None if previews are not displayed."""
         yield None
 
     def say(self, words: str) -> None:
@@ -61,9 +61,9 @@ class Progress:
 
 
 class Bars(Progress):
-    """Progress bars with count, seconds per unit and remaining time, by default on standard error.
+    """Progress display with bars that show counts, seconds per unit and remaining time, by default on stderr.
 
-    A console that is not a terminal, such as a log file, gets a line a minute instead.
+    A console that is not a terminal, such as a log file, gets a line per minute instead.
     """
 
     def __init__(self, console: "Console | None" = None) -> None:
@@ -74,7 +74,7 @@ class Bars(Progress):
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
-        """Display a bar until the end of the block; nested tasks share the display."""
+        """Yield a task with a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
             yield from _Bar(self._display, description, total).running()
             return
@@ -87,7 +87,7 @@ class Bars(Progress):
 
     @contextmanager
     def status(self, message: str) -> Iterator[None]:
-        """Display a spinner with a message."""
+        """Display a spinner with a message until the end of the block."""
         from rich.text import Text
 
         if self._display is not None:
@@ -98,7 +98,7 @@ class Bars(Progress):
 
     @contextmanager
     def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Yield a function that replaces the displayed text."""
+        """Yield a function that displays a preview in place of the previous one."""
         from rich.live import Live
         from rich.text import Text
 
@@ -114,7 +114,7 @@ class Bars(Progress):
 
 
 class NotebookBars(Bars):
-    """Progress bars below the cell of a notebook, in any front end and without widgets."""
+    """Progress display with bars below a notebook's cell, for any front end and without widgets."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -124,7 +124,7 @@ class NotebookBars(Bars):
 
     @contextmanager
     def task(self, description: str, total: float | None = None) -> Iterator[Task]:
-        """Display a bar until the end of the block; nested tasks share the display."""
+        """Yield a task with a bar until the end of the block; nested tasks share the display."""
         if self._display is not None:
             yield from _Bar(self._display, description, total, self._show).running()
             return
@@ -147,7 +147,7 @@ class NotebookBars(Bars):
 
     @contextmanager
     def preview(self) -> Iterator[Callable[[str], None] | None]:
-        """Yield a function that replaces the displayed text."""
+        """Yield a function that displays a preview in place of the previous one."""
         from rich.text import Text
 
         with _below_the_cell() as show:
@@ -160,9 +160,9 @@ class NotebookBars(Bars):
 
 @contextmanager
 def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
-    """Yield a function that replaces the displayed object, at most five times a second.
+    """Yield a function that displays an object below a notebook's cell in place of the previous one.
 
-    The last object stays at the end of the block if ``keep`` is set.
+    The display is updated at most five times per second. If ``keep`` is set, the last object remains after the block.
     """
     from IPython.display import HTML, display
 
@@ -189,12 +189,12 @@ def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
 def _bars(console: "Console") -> "RichProgress":
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    words, pace = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[pace]}", markup=False)
-    return Progress(words, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), pace, console=console)
+    description, pace = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[pace]}", markup=False)
+    return Progress(description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), pace, console=console)
 
 
 def format_duration(seconds: float) -> str:
-    """Format a duration like ``0.4 s``, ``41 s``, ``12 min`` or ``3.4 h``."""
+    """Format a duration, for example as ``0.4 s``, ``41 s``, ``12 min`` or ``3.4 h``."""
     if seconds < 90:
         return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -228,17 +228,17 @@ class _Bar(Task):
         self._show(self._display)
 
     def _update_pace(self) -> None:
-        """Show the seconds per unit and the remaining time; print them too if a log file has had no line for long."""
+        """Show seconds per unit and remaining time; in a log file, print a line if the last one is old enough."""
         task, now = self._task, monotonic()
         if task.completed > self._samples[-1][1]:
             self._samples.append((now, task.completed))
-        (start, before), (end, completed) = self._samples[0], self._samples[-1]
-        if completed <= before:
+        (start, first_completed), (end, completed) = self._samples[0], self._samples[-1]
+        if completed <= first_completed:
             return
-        seconds = (end - start) / (completed - before)
+        seconds = (end - start) / (completed - first_completed)
         remaining = 0 if task.total is None else task.total - task.completed
-        left = f", {format_duration(seconds * remaining)} left" if remaining > 0 else ""
-        self._display.update(self._id, pace=f"{format_duration(seconds)} each{left}")
+        remaining_note = f", {format_duration(seconds * remaining)} left" if remaining > 0 else ""
+        self._display.update(self._id, pace=f"{format_duration(seconds)} each{remaining_note}")
         console = self._display.console
         if remaining > 0 and now >= self._next_line and not (console.is_terminal or console.quiet):
             self._next_line = now + LINE_SECONDS
@@ -250,7 +250,7 @@ class _Bar(Task):
         return next(task for task in self._display.tasks if task.id == self._id)
 
     def running(self) -> Iterator[Task]:
-        """Yield the bar; afterwards remove it if it counted nothing, or set an unknown total."""
+        """Yield the bar. Afterwards remove it if it counted nothing and has no total, or set an unknown total."""
         yield self
         task = self._task
         if task.total is None and not task.completed:
@@ -261,7 +261,7 @@ class _Bar(Task):
 
 
 def default_progress() -> Progress:
-    """Return progress bars in a notebook, and a progress that displays nothing elsewhere."""
+    """Return a display with progress bars in a notebook, and one that shows nothing elsewhere."""
     shell = sys.modules.get("IPython")
     kind = type(shell.get_ipython()).__name__ if shell is not None else ""
     return NotebookBars() if kind == "ZMQInteractiveShell" else Progress()

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import cache
 
 SECRET_VARIABLES = ("CLIMASSAY_API_KEY", "OPENAI_API_KEY")
-"""Environment variables whose values are redacted."""
+"""Names of the environment variables whose values are redacted."""
 MIN_SECRET_LENGTH = 8
-"""Minimum length of a secret; shorter keys are placeholders ("none", "EMPTY") that occur in ordinary text."""
+"""Minimum length of a secret; shorter keys are placeholders ("none", "EMPTY"), which may occur in ordinary text."""
 MAX_WORD_LENGTH = 20
-"""Maximum number of consecutive letters of one case, or digits, that count as a word or number."""
+"""Maximum length of a sequence of letters of the same case, or of digits, that counts as a word or number."""
 BLANK = "***"
 
 _registered_secrets: set[str] = set()
@@ -21,19 +21,18 @@ _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|_URL\b|_PAT\b|AUTH
 
 
 class TrustedUrl(str):
-    """Address of a server that the user named on the command line or in a program, so that it may receive the API key.
+    """URL of a server that may receive the API key, because the user named it on the command line or in a program.
 
-    A plain ``str`` may come from a file of somebody else.
+    A plain ``str``, in contrast, may come from somebody else's file.
     """
 
     __slots__ = ()
 
 
 def is_secret(key: str) -> bool:
-    """Return whether a key is a secret and not a placeholder.
+    """Return whether a key is a secret, not a placeholder such as ``none``, ``ollama`` or ``not-needed``.
 
-    Keys that are shorter than 8 characters or consist of words and numbers are placeholders: ``none``, ``ollama``,
-    ``not-needed``.
+    Keys that have fewer than 8 characters, or consist of words and numbers only, are placeholders.
 
     Example:
         >>> is_secret("sk-no-key-required"), is_secret("12345678"), is_secret("sk-6d3f0c27b1")
@@ -44,12 +43,12 @@ def is_secret(key: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """Redact API keys, and user names with passwords in URLs, in an error, log or report.
+    """Redact API keys and the user names and passwords in URLs, for example for error messages, logs and reports.
 
-    Answers of models, requests and stored results are not redacted.
+    Do not use it for requests, answers of models and stored results, which must stay unchanged.
 
     Args:
-        text: Text; ``https://user:word@host/v1`` becomes ``https://***@host/v1``.
+        text: Text to redact; ``https://user:word@host/v1`` becomes ``https://***@host/v1``.
     """
     values = (os.environ.get(variable, "").strip() for variable in SECRET_VARIABLES)
     for secret in sorted(filter(is_secret, (*values, *_registered_secrets)), key=len, reverse=True):
@@ -58,7 +57,7 @@ def without_secrets(text: str) -> str:
 
 
 def note_secret(key: str) -> None:
-    """Register a key that is not in :data:`SECRET_VARIABLES` for redaction."""
+    """Register a key for redaction that comes from elsewhere than :data:`SECRET_VARIABLES`."""
     if is_secret(key):
         _registered_secrets.add(key)
 
@@ -67,8 +66,8 @@ def without_key(body: bytes, key: str | None) -> bytes:
     r"""Redact a key in the body of an error response, including JSON escapes such as ``\u0041`` or ``\/``.
 
     Args:
-        body: Body of the response, which may echo the request.
-        key: ASCII key, or None. Placeholders are not redacted; see :func:`is_secret`.
+        body: Body of the response, which may repeat the request.
+        key: ASCII key, or None. A placeholder is not redacted (:func:`is_secret`).
     """
     if key is None or not is_secret(key):
         return body
@@ -77,7 +76,7 @@ def without_key(body: bytes, key: str | None) -> bytes:
 
 
 def environment_without_secrets() -> Mapping[str, str]:
-    """Return the environment variables without keys and passwords, for subprocesses such as document readers."""
+    """Return the environment variables that contain no key or password, for subprocesses such as document readers."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -87,9 +86,10 @@ def environment_without_secrets() -> Mapping[str, str]:
 
 @cache
 def _key_pattern(key: str) -> re.Pattern[bytes]:
-    r"""Return a pattern for all spellings of a key in JSON.
+    r"""Return a pattern that matches all spellings of a key in JSON, including nested JSON.
 
-    Nested JSON doubles backslashes: three levels have seven. The limit avoids quadratic time for bodies of backslashes.
+    Each level of nesting doubles the backslashes of an escape, so that up to seven cover three levels. The limit avoids
+    quadratic time for bodies that consist of backslashes.
     """
     characters = []
     for character in key:

@@ -23,7 +23,7 @@ EXTRAS: Mapping[str, str] = MappingProxyType(
         "lm-eval": "the tasks for lm-evaluation-harness",
     }
 )
-"""Purpose of each extra that users install; the extras of developers are not listed."""
+"""Purpose of each extra that users may install; extras for developers are not listed."""
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^]]*])?\s*([^;]*)(?:;(.*))?")
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
@@ -33,21 +33,21 @@ _MODULE_NAMES = {
     "python-multipart": "multipart",
     "umap-learn": "umap",
 }
-"""Module names of distributions whose module is not called like the distribution."""
+"""Module name of each distribution whose module has another name than the distribution."""
 _INDIRECT_REQUIREMENTS = {"local": ("huggingface-hub",), "web": ("starlette",)}
-"""Distributions that climassay imports and that are requirements of an extra's own requirements."""
+"""Distributions by extra that climassay imports, although they are only indirect requirements of the extra."""
 
 
 class Requirement(NamedTuple):
-    """A required distribution."""
+    """Requirement: a distribution with the versions that are accepted."""
 
     name: str
     versions: str
-    """Version specifier such as ``>=2.6``; empty if any version will do."""
+    """Version specifier such as ``>=2.6``; empty if any version is accepted."""
 
 
 def requirements() -> dict[str, list[Requirement]] | None:
-    """Return the requirements by extra, under ``""`` those without an extra.
+    """Return climassay's requirements by extra; those that need no extra have the key ``""``.
 
     Returns:
         None if climassay is not an installed distribution.
@@ -68,8 +68,8 @@ def requirements() -> dict[str, list[Requirement]] | None:
     return by_extra
 
 
-def extra_with(module: str) -> str | None:
-    """Return the extra that installs a module, for example ``local`` for ``torch.nn``; None if no extra does."""
+def find_extra(module: str) -> str | None:
+    """Return the name of the extra that installs a module, such as ``local`` for ``torch.nn``; None if none does."""
     package = module.partition(".")[0]
     by_extra = requirements() or {}
     for extra in EXTRAS:
@@ -81,8 +81,8 @@ def extra_with(module: str) -> str | None:
 
 
 def missing_extra_message(error: ModuleNotFoundError) -> str | None:
-    """Return the sentence that names the extra to install for a missing module; None if no extra installs it."""
-    extra = extra_with(error.name or "")
+    """Return a sentence that names the extra to install for a missing module; None if no extra installs the module."""
+    extra = find_extra(error.name or "")
     if extra is None:
         return None
     return f"This needs {(error.name or '').partition('.')[0]} ({EXTRAS[extra]}): pip install 'climassay[{extra}]'."
@@ -92,19 +92,19 @@ T = TypeVar("T")
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """Entries by name: climassay's own first, then those that installed packages add.
+    """Registry of entries by name: first climassay's own entries, then those of other installed packages.
 
-    The modules of climassay are imported at the first lookup. Entry points of other packages are loaded only for a name
-    that climassay does not have itself, or when all names are listed. Another package adds entries by an entry point of
-    the registry's group; it names a module, which adds the entries when it is imported::
+    Climassay's own modules are imported at the first lookup. Entry points of other packages are loaded only if all
+    names are listed, or if a name is looked up that climassay itself does not have. To add entries, another package
+    declares an entry point in the registry's group. It names a module, which adds the entries when it is imported::
 
         [project.entry-points."climassay.metrics"]
         mine = "my_package.metrics"
 
     Args:
-        noun: Word for one entry in messages.
-        group: Name of the group of entry points; empty if other packages cannot add entries.
-        modules: Modules of climassay that add its own entries, in the order in which these are listed.
+        noun: Noun for an entry, for error messages.
+        group: Group of entry points; empty if other packages cannot add entries.
+        modules: Names of the modules of climassay that add its own entries, in the order in which entries are listed.
     """
 
     def __init__(self, noun: str, group: str = "", modules: Sequence[str] = ()) -> None:
@@ -123,10 +123,10 @@ class Registry(Mapping[str, T], Generic[T]):
         Args:
             name: Name to look the entry up by.
             entry: The entry.
-            module: Module of climassay that adds the entry; entries are listed in the order of ``modules``.
+            module: Name of the module that adds the entry, which determines its place in the list of entries.
 
         Raises:
-            InputError: Another entry has that name.
+            InputError: There is already an entry with that name.
         """
         if name in self._entries:
             raise InputError(f"There is a {self.noun} {name!r} already: give this one another name.")
@@ -134,10 +134,10 @@ class Registry(Mapping[str, T], Generic[T]):
         self._origins[name] = module
 
     def find(self, name: str) -> T:
-        """Return the entry with a name.
+        """Return the entry with the given name.
 
         Raises:
-            InputError: No entry has that name; the message lists all names.
+            InputError: There is no such entry; the message lists all names.
         """
         try:
             return self[name]

@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 
 MIN_ITEMS_FOR_PROGRESS = 50
-"""Minimum number of quick items for which a progress bar is shown."""
+"""Minimum number of items for which a progress bar is shown if each item takes little time."""
 
 
 class Session:
-    """Workspace with the records, models, collections and encoders opened in it.
+    """Session in a workspace: keeps the records, models, collections and encoders that were opened.
 
     Args:
         workspace: Workspace of the collections and records, or its folder, which is created at first use; None for the
             workspace of the command line.
         options: Options for loading and calling models.
-        progress: Display of long work; by default progress bars in a notebook, nothing elsewhere.
-        pool: Workers of a cluster that run models and encoders.
-        records_url: Address of the records database; by default the workspace's.
+        progress: Progress display for long-running work; by default progress bars in a notebook, nothing elsewhere.
+        pool: Worker pool of a cluster that runs models and encoders; by default they run in this process.
+        records_url: URL of the records database; by default that of the workspace.
     """
 
     def __init__(
@@ -78,14 +78,14 @@ class Session:
         pool: "WorkerPool | None" = None,
         records_url: str | None = None,
     ) -> Iterator["Session"]:
-        """Yield a new session and close it at the end; yield an open session unchanged and leave it open.
+        """Yield a new session and close it afterwards; if ``workspace`` is a session, yield it and leave it open.
 
         Args:
             workspace: A session, a workspace, its folder, or None for the workspace of the command line.
             options: Options for loading and calling models.
-            progress: Display of long work; by default progress bars in a notebook, nothing elsewhere.
-            pool: Workers of a cluster that run models and encoders.
-            records_url: Address of the records database; by default the workspace's.
+            progress: Progress display for long-running work; by default progress bars in a notebook, nothing elsewhere.
+            pool: Worker pool of a cluster that runs models and encoders; by default they run in this process.
+            records_url: URL of the records database; by default that of the workspace.
         """
         if isinstance(workspace, Session):
             yield workspace
@@ -102,7 +102,7 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Close the records and models, and forget the encoders."""
+        """Close the records and the models, and release the encoders."""
         self._models.clear()
         self._encoders.clear()
         self.__dict__.pop("records", None)
@@ -124,14 +124,14 @@ class Session:
 
     @cached_property
     def records(self) -> "Records":
-        """Store of requests, answers and runs, opened at first use."""
+        """Records of requests, answers and runs; the database is opened at first use."""
         from climassay.records import Records
 
         return self._stack.enter_context(Records(self.records_url))
 
     @property
     def records_of_runs(self) -> "Records | None":
-        """Records of this session, or None if no run was started in them."""
+        """Records of this session; None if no run was started in this session."""
         records: Records | None = self.__dict__.get("records")
         return records if records is not None and records.latest_runs else None
 
@@ -139,21 +139,21 @@ class Session:
     def run(
         self, command: str, config: Mapping[str, object], seeds: Mapping[str, int] | None = None
     ) -> Iterator["Run"]:
-        """Start a run in the records and yield it.
+        """Start a run in the records, yield it, and end it after the block.
 
         Args:
-            command: Name of the command.
-            config: Settings and inputs that determine the results.
+            command: Name of the command, for the records.
+            config: Settings and inputs on which the results depend.
             seeds: Random seeds by purpose.
         """
         with self.records.run(command=command, config=dict(config), seeds=dict(seeds or {})) as run:
             yield run
 
     def model(self, model: "Generator | str", options: ModelOptions | None = None) -> "Generator":
-        """Return the model of a name, loading it once per session; return a loaded model unchanged.
+        """Return the model with the given name, loading it only once per session; return a loaded model unchanged.
 
         Args:
-            model: A model or its name.
+            model: Name of a model, or a loaded model.
             options: Options for loading; by default the session's.
 
         Raises:
@@ -172,11 +172,11 @@ class Session:
         return self._models[key]
 
     def load(self, name: str, defaults: ModelOptions = ModelOptions()) -> "Generator":
-        """Return the model of a name, with the session's options that apply to it.
+        """Load a model with those of the session's options that apply to it.
 
         Args:
             name: Name of the model.
-            defaults: Values of options that the session leaves open.
+            defaults: Values for options that the session does not set.
 
         Raises:
             InputError: The name is invalid, or an option does not apply to the model.
@@ -185,17 +185,17 @@ class Session:
         return self.model(name, self.options.with_defaults(defaults).fitting(name))
 
     def progress_of(self, count: int) -> Progress:
-        """Return the progress display for ``count`` items; it shows nothing if they are few."""
+        """Return the session's progress display, or one that shows nothing if there are only a few items."""
         return self.progress if count >= MIN_ITEMS_FOR_PROGRESS else Progress()
 
     def recorded(self, model: "Generator", run: "Run") -> "RecordedModel":
-        """Return the model wrapped so that answers are stored in the records and reused from them."""
+        """Wrap a model so that its answers are stored in the records, and reused if they are stored already."""
         from climassay.records import RecordedModel
 
         return RecordedModel(model, self.records, run, use_cache=not self.options.no_cache)
 
     def encoder(self, name: str | None = None) -> "Encoder":
-        """Return an encoder, loading it once per session; the bundled encoder if ``name`` is None."""
+        """Return the encoder with a name, loading it only once per session; by default the bundled encoder."""
         from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
         encoder_name = name or BUNDLED_ENCODER
@@ -204,10 +204,10 @@ class Session:
         return self._encoders[encoder_name]
 
     def collections(self, names: str | Sequence[str]) -> "CollectionGroup":
-        """Open collections by name as one group; encoders are loaded once per session.
+        """Open collections by name as one group; their encoders are loaded only once per session.
 
         Raises:
-            InputError: No name is given, a name is repeated, or a collection does not exist.
+            InputError: There is no name, a name is repeated, or a collection does not exist.
         """
         from climassay.corpus import Collection
         from climassay.grounding import open_collections
@@ -223,7 +223,7 @@ class Session:
 
     @cached_property
     def activations(self) -> "ActivationStore":
-        """Store of cached hidden states; a temporary store if the cache is turned off."""
+        """Store of cached hidden states; if the cache is disabled, a store that is deleted with the session."""
         from tempfile import TemporaryDirectory
 
         from climassay.learning import ActivationStore
@@ -233,11 +233,11 @@ class Session:
         return ActivationStore(cache_folder() / "activations")
 
     def debate(self, settings: "DebateSettings", model: "Generator | None" = None) -> "DebateResources":
-        """Load the models, collections, prices and encoder of a debate.
+        """Load the models, collections, prices and encoder that a debate needs.
 
         Args:
-            settings: Advocates, models and rules of the debate.
-            model: Model for every role; by default each model that the settings name is loaded.
+            settings: Settings of the debate, which name its advocates, collections and models.
+            model: Model of all participants; by default the models that the settings name are loaded.
 
         Raises:
             InputError: A collection does not exist, or an option applies to none of the models.
@@ -270,9 +270,9 @@ class Session:
 
 NameOrPath = TypeVar("NameOrPath", bound=str | Path)
 Place = Session | Workspace | Path | str | None
-"""A session, a workspace, its folder, or None for the workspace of the command line."""
+"""Where work is done: a session, a workspace, its folder, or None for the workspace of the command line."""
 
 
 def one_or_several(names: NameOrPath | Iterable[NameOrPath]) -> tuple[NameOrPath, ...]:
-    """Return a tuple of names or paths, from a single one or an iterable."""
+    """Return one or several names or paths as a tuple."""
     return (names,) if isinstance(names, (str, Path)) else tuple(names)

@@ -38,7 +38,7 @@ from climassay.io import read_file, reason
 
 T = TypeVar("T")
 COMMENT_COLUMN = 40
-"""Column at which the comments of a commented file begin."""
+"""Column at which comments begin in a commented file."""
 LINE_WIDTH = 120
 _CONFIG = ConfigDict(
     extra="forbid",
@@ -51,14 +51,14 @@ _OUT_OF_BOUNDS = ("greater_than_equal", "greater_than", "less_than_equal", "less
 
 
 class _SettingsError(InputError):
-    """Error for a field that is missing or invalid."""
+    """Error for a field of settings that is missing or invalid."""
 
     def __init__(self, subject: str, name: str, value: object, expected: str, bounds: str) -> None:
         self.name, self.value, self.expected, self.bounds = name, value, expected, bounds
         super().__init__(f"{subject}: {self.sentence()}")
 
     def sentence(self, table: str = "") -> str:
-        """Return a sentence about the field in a table, for example ``[mediator]``."""
+        """Return a sentence on the error, which mentions the table, for example ``[mediator]``."""
         if not self.expected:
             return f"{table} needs an entry {self.name!r}." if table else f"{self.name} is missing."
         if self.bounds:
@@ -70,15 +70,15 @@ class _SettingsError(InputError):
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, Field))
 def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject: str = "The settings") -> Any:
-    """Make a class a frozen pydantic dataclass whose instances are validated.
+    """Decorate a class as a frozen pydantic dataclass whose instances are validated.
 
     Args:
-        kind: The class.
+        kind: Class to decorate.
         kw_only: Whether all fields are keyword-only.
-        subject: Noun phrase that begins the message about a field that does not fit.
+        subject: Noun phrase with which messages on invalid fields begin.
 
     Raises:
-        InputError: By the class, if a field does not fit; the sentence names the field.
+        InputError: Raised by the constructor of the class for an invalid field, which the message names.
     """
 
     def decorate(cls: type[T]) -> type[T]:
@@ -100,23 +100,23 @@ def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject
 
 
 def setting_fields(kind: type) -> dict[str, FieldInfo]:
-    """Return the fields of a class of settings by name, its own before those that it inherits."""
+    """Return the fields of a class of settings by name; its own fields precede those that it inherits."""
     if not hasattr(kind, "__pydantic_fields__"):  # a plain dataclass with annotations of pydantic
         return {
             name: FieldInfo.from_annotation(hint) for name, hint in get_type_hints(kind, include_extras=True).items()
         }
-    own = get_annotations(kind)
-    results: dict[str, FieldInfo] = {}
-    for name in sorted((entry.name for entry in fields(kind)), key=lambda name: name not in own):
+    own_annotations = get_annotations(kind)
+    field_infos: dict[str, FieldInfo] = {}
+    for name in sorted((entry.name for entry in fields(kind)), key=lambda name: name not in own_annotations):
         # Pydantic has the docstring of an inherited field in the class that defines the field.
         infos = [base.__dict__.get("__pydantic_fields__", {}).get(name) for base in kind.__mro__]
-        known = [info for info in infos if info is not None]
-        results[name] = next((info for info in known if info.description), known[0])
-    return results
+        infos_found = [info for info in infos if info is not None]
+        field_infos[name] = next((info for info in infos_found if info.description), infos_found[0])
+    return field_infos
 
 
 def with_changes(instance: T, **changes: Any) -> T:
-    """Return a copy of settings with the changes that are not None."""
+    """Return a copy of settings with those changes that are not None."""
     return replace(instance, **{name: value for name, value in changes.items() if value is not None})  # type: ignore[type-var]
 
 
@@ -128,14 +128,14 @@ def commented_table(
     exclude: Collection[str] = (),
     disabled: bool = False,
 ) -> str:
-    """Return a table of a TOML file with a comment for every field; fields without a value are commented out.
+    """Return a TOML table in which a comment explains each field; fields without a value are commented out.
 
     Args:
         kind: Class of settings.
-        header: First line of the table, for example ``[writer]``; a comment may follow.
-        values: Values that are written instead of the defaults.
-        exclude: Fields that are left out.
-        disabled: Comment out the whole table.
+        header: First line of the table, for example ``[writer]``; it may include a comment.
+        values: Values by field that are written instead of the defaults.
+        exclude: Names of fields that are left out.
+        disabled: Whether the whole table is commented out.
     """
     lines = [header] if header else []
     for name, info in setting_fields(kind).items():
@@ -162,9 +162,9 @@ def _toml(value: Any) -> str:
 
 
 _MAX_BYTES = 4 * 2**20
-"""Maximum size of a file of settings."""
+"""Maximum size of a settings file in bytes."""
 _MAX_KEY_PARTS = 16
-"""Maximum number of parts of a dotted key, ``a.b.c``; the memory of a table grows with the square of it."""
+"""Maximum number of parts of a dotted key such as ``a.b.c``; memory grows with the square of their number."""
 _MAX_KEYS = 20_000
 _STRING_OR_COMMENT = re.compile(
     r""""{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL
@@ -173,16 +173,16 @@ _LONG_KEY = re.compile(rf"(?:[\w-]+[ \t]*\.[ \t]*){{{_MAX_KEY_PARTS}}}")
 
 
 def _check_size(text: str) -> None:
-    """Raise a ValueError if parsing a TOML text could take memory out of proportion to its length."""
-    bare = _STRING_OR_COMMENT.sub("_", text)
-    if _LONG_KEY.search(bare):
+    """Raise ValueError if parsing a TOML text could need much more memory than its length suggests."""
+    text_without_strings = _STRING_OR_COMMENT.sub("_", text)
+    if _LONG_KEY.search(text_without_strings):
         raise ValueError(f"a key has more than {_MAX_KEY_PARTS} parts")
-    if bare.count("=") > _MAX_KEYS:
+    if text_without_strings.count("=") > _MAX_KEYS:
         raise ValueError(f"it has more than {_MAX_KEYS:,} keys")
 
 
 def load_toml(path: Path) -> dict[str, Any]:
-    """Load the tables of a TOML file.
+    """Load a TOML file.
 
     Raises:
         InputError: The file is missing, unreadable, too large or not TOML.
@@ -208,17 +208,17 @@ def load_toml(path: Path) -> dict[str, Any]:
 def parse_table(
     kind: type[T], data: object, source: str, header: str, *, file_names: Mapping[str, str] | None = None
 ) -> T:
-    """Parse a table into an instance of a class of settings; lists become tuples.
+    """Parse a TOML table into an instance of a class of settings; lists become tuples.
 
     Args:
         kind: Class of settings.
-        data: Values by field name.
-        source: File, for messages.
-        header: Table, for messages, for example ``[mediator]``.
-        file_names: Names of fields in the file, if they differ.
+        data: Values by name of the field.
+        source: Name of the file, for error messages.
+        header: Header of the table, for error messages, for example ``[mediator]``.
+        file_names: Names of the fields in the file, for those fields whose name differs.
 
     Raises:
-        InputError: ``data`` is not a table, or an entry is unknown, missing, or does not fit its field.
+        InputError: ``data`` is not a table, or an entry is unknown, missing or invalid.
     """
     if not isinstance(data, Mapping):
         raise InputError(f"{source}: {header.strip('[]')} is a table that begins with {header}.")
@@ -235,7 +235,7 @@ def parse_table(
 
 
 def _settings_error(kind: type, error: ValidationError, subject: str) -> InputError:
-    """Return the error for the first field of a class of settings that is missing or does not fit."""
+    """Return the error for the first missing or invalid field of a class of settings."""
     infos = setting_fields(kind)
     for fault in error.errors(include_url=False, include_context=False):
         name = str(fault["loc"][0])
@@ -256,28 +256,28 @@ def _settings_error(kind: type, error: ValidationError, subject: str) -> InputEr
 
 
 def _as_tuples(value: Any) -> Any:
-    """Convert lists and nested lists to tuples, and leave other values as they are."""
+    """Convert a list, and lists nested in it, to tuples; return other values unchanged."""
     return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def resolve_file(folder: Path, name: str) -> str:
-    """Return the path of a file beside a configuration if it exists there, else the name unchanged.
+    """Return the path of a file in the folder of a configuration if it exists, else the name unchanged.
 
     Args:
-        folder: Folder of the configuration.
-        name: Path of a file, or a name that is not a file's, for example of a bundled data set.
+        folder: Folder of the configuration file.
+        name: Path of a file, or another name, for example of a bundled dataset.
     """
     path = folder / name
     return str(path) if not Path(name).is_absolute() and path.exists() else name
 
 
 def is_table_list(value: object) -> bool:
-    """Return whether an entry is a list of tables, as ``[[name]]`` gives."""
+    """Return whether a parsed TOML value is a list of tables, as ``[[name]]`` defines it."""
     return isinstance(value, list) and all(isinstance(item, Mapping) for item in value)
 
 
 def _check_integers(value: object) -> None:
-    """Raise ValueError for an integer beyond 64 bits, which TOML does not have and numpy cannot hold."""
+    """Raise ValueError if a value contains an integer beyond 64 bits, which TOML and numpy do not support."""
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise ValueError("a whole number in it is larger than 64 bits")
     items = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
@@ -286,17 +286,17 @@ def _check_integers(value: object) -> None:
 
 
 def summary(info: FieldInfo) -> str:
-    """Return the first paragraph of the description of a field, on one line."""
+    """Return the first paragraph of a field's description as a single line."""
     return " ".join((info.description or "").partition("\n\n")[0].split())
 
 
 def field_bounds(info: FieldInfo) -> dict[str, Any]:
-    """Return the bounds of a field by their pydantic names: ge, gt, le, lt."""
+    """Return the bounds of a field by their names in pydantic: ge, gt, le, lt."""
     return {name: getattr(rule, name) for rule in info.metadata for name in _BOUNDS if hasattr(rule, name)}
 
 
 def describe_bounds(bounds: Mapping[str, Any]) -> str:
-    """Return a phrase about the bounds of a number, for example ``must be at least 1``."""
+    """Describe the bounds of a number as a phrase, for example ``must be at least 1``."""
     if bounds.keys() == {"ge", "le"}:
         return f"must be between {bounds['ge']:g} and {bounds['le']:g}"
     if bounds == {"ge": 0}:

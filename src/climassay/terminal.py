@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-_OBEYED = re.compile(
+_CONTROL_CHARACTERS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed, and C1
     "\u202a-\u202e\u2066-\u2069"  # the order in which letters are shown
     "\ud800-\udfff]"  # halves of characters, which no terminal can be sent
@@ -19,18 +19,18 @@ _OBEYED = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Return a text with visible escapes for characters that a terminal obeys.
+    r"""Escape the control characters in a text, to which a terminal would react.
 
     Example:
         >>> visible("\x1b]0;title\x07")
         '\\x1b]0;title\\x07'
     """
-    return _OBEYED.sub(_escape, text.replace("\r\n", "\n"))
+    return _CONTROL_CHARACTERS.sub(_escape, text.replace("\r\n", "\n"))
 
 
 def visible_json(text: str) -> str:
-    """Return a JSON document with JSON's escapes for characters that a terminal obeys; its values stay the same."""
-    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    """Escape the control characters in a JSON document by JSON's own escapes, which do not change its values."""
+    return _CONTROL_CHARACTERS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -39,13 +39,13 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class TerminalConsole(Console):
-    """Console without markup and emoji codes that shows control characters as escapes."""
+    """Rich console that interprets no markup or emoji codes, and shows control characters as escapes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Yield the segments of a renderable, with visible escapes in their text."""
+        """Yield the segments of a renderable, with the control characters in their text escaped."""
         for segment in super().render(renderable, options):
             text, style, control = segment
             yield segment if control else Segment(visible(text), style)

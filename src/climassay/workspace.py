@@ -16,9 +16,9 @@ COLLECTIONS_VARIABLE = "CLIMASSAY_COLLECTIONS"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Folder with a records database, collections and adapters.
+    """Workspace: a folder with a records database, collections and adapters.
 
-    ``$CLIMASSAY_DATABASE_URL`` sets another database, for example PostgreSQL.
+    ``$CLIMASSAY_DATABASE_URL`` names another database, for example in PostgreSQL.
 
     Attributes:
         root: Path of the folder.
@@ -28,13 +28,13 @@ class Workspace:
 
     @classmethod
     def open(cls, root: str | Path | None = None) -> "Workspace":
-        """Open a workspace, creating the folder if necessary and making it private to the user.
+        """Open a workspace; the folder is created if necessary, and made private to the user.
 
         Args:
             root: Folder; by default ``$CLIMASSAY_WORKSPACE``, else ``.climassay`` in the current folder.
 
         Raises:
-            InputError: The folder cannot be created or is a file.
+            InputError: The folder cannot be created, or the path is that of a file.
         """
         path = Path(root or os.environ.get(WORKSPACE_VARIABLE) or ".climassay").expanduser().absolute()
         try:
@@ -49,15 +49,15 @@ class Workspace:
 
     @property
     def records_url(self) -> str:
-        """SQLAlchemy URL of the records database: ``$CLIMASSAY_DATABASE_URL``, else a SQLite file of the workspace.
+        """SQLAlchemy URL of the records database: ``$CLIMASSAY_DATABASE_URL``, or else a SQLite file in the workspace.
 
-        The URL may contain a password; ``Records.database.shown_url`` does not.
+        The URL may contain a password, unlike ``Records.database.shown_url``.
         """
         return os.environ.get(DATABASE_VARIABLE) or f"sqlite:///{self._records_file}"
 
     @property
     def has_records(self) -> bool:
-        """True if a records database may exist; the check does not create it."""
+        """Whether a records database exists, or is configured by ``$CLIMASSAY_DATABASE_URL``; nothing is created."""
         return bool(os.environ.get(DATABASE_VARIABLE)) or self._records_file.is_file()
 
     @property
@@ -71,10 +71,10 @@ class Workspace:
 
     @property
     def collections_address(self) -> str:
-        """Object store in ``$CLIMASSAY_COLLECTIONS``, else the folder :attr:`collections`.
+        """Location of the collections: the object store in ``$CLIMASSAY_COLLECTIONS``, or else :attr:`collections`.
 
         Raises:
-            InputError: The variable is not an address.
+            InputError: The variable is not the address of an object store.
         """
         address = os.environ.get(COLLECTIONS_VARIABLE)
         if not address:
@@ -88,18 +88,18 @@ class Workspace:
 
     @property
     def adapters(self) -> Path:
-        """Folder of the trained adapters, with a subfolder for each."""
+        """Folder of the trained adapters, with a subfolder for each adapter."""
         return self.root / "adapters"
 
 
 _PARTS = ("records.sqlite*", "collections", "adapters", "uploads", "activations", "validators")
-"""Glob patterns of a workspace's files and folders."""
+"""Glob patterns of the files and folders that belong to a workspace."""
 
 
 def _make_private(root: Path) -> None:
-    """Remove the permissions of other users from a workspace.
+    """Remove other users' permissions for a workspace.
 
-    If the folder also holds other files, only the parts of the workspace are made private.
+    If the folder contains other files, too, only the files and folders of the workspace are made private.
     """
     if os.name != "posix":
         return
@@ -131,9 +131,9 @@ _usual_mask: int | None = None
 
 
 def restrict_to_user() -> None:
-    """Make all files that this process creates from now on private to its user.
+    """Make the files that this process creates from now on private to its user.
 
-    Files that :mod:`climassay.io` writes to folders that others can enter get the usual permissions.
+    :mod:`climassay.io` still gives the usual permissions to files in folders that other users can enter.
     """
     global _usual_mask
     if os.name == "posix" and _usual_mask is None:
@@ -141,7 +141,7 @@ def restrict_to_user() -> None:
 
 
 def mask_at(folder: Path) -> int | None:
-    """Return the user's original umask for a folder that others can enter, else None."""
+    """Return the user's original umask if other users can enter a folder; otherwise None."""
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     return _usual_mask if existing.stat().st_mode & 0o077 else None
 

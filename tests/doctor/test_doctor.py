@@ -22,7 +22,7 @@ from climassay.doctor import (
     is_healthy,
 )
 from climassay.records import Records
-from climassay.registry import EXTRAS, extra_with
+from climassay.registry import EXTRAS, find_extra
 from climassay.workspace import Workspace
 from command_line import done, json_of
 from patience import PATIENCE
@@ -115,8 +115,8 @@ def test_every_extra_of_the_package_is_known_or_for_working_on_it():
     named = metadata.metadata("climassay").get_all("Provides-Extra")
     assert set(named) - set(EXTRAS) <= {"all", "dev", "docs"}
     assert set(EXTRAS) <= set(named)
-    assert {extra_with(module) for module in ("torch.nn", "sentence_transformers", "huggingface_hub")} == {"local"}
-    assert [extra_with(module) for module in ("argon2", "psycopg", "ray", "numpy", "nonsense", "")] == [
+    assert {find_extra(module) for module in ("torch.nn", "sentence_transformers", "huggingface_hub")} == {"local"}
+    assert [find_extra(module) for module in ("argon2", "psycopg", "ray", "numpy", "nonsense", "")] == [
         "web", "postgres", "ray", None, None, None,
     ]  # fmt: skip
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.evaluation import Cell, CellRecord, Prepared
-from climassay.evaluation.contamination import SHORTEST_RUN, contamination, prompt_contamination, question_text
+from climassay.evaluation.contamination import MIN_RUN, contamination, prompt_contamination, question_text
 from climassay.questions import Question
 
 SENTENCE = "Aerosol particles scatter sunlight back to space and thereby cool the surface of the Earth."
@@ -67,7 +67,7 @@ def test_runs_and_coverage_are_those_of_trying_everything(asked, texts, n):
     [found] = contamination([given_question], texts, n).overlaps
     probe, others = asked.split(), [text.split() for text in texts]
     longest = max((longest_common_run(probe, other) for other in others), default=0)
-    assert found.longest == (longest if longest >= SHORTEST_RUN else 0)
+    assert found.longest == (longest if longest >= MIN_RUN else 0)
     grams = {tuple(other[k : k + n]) for other in others for k in range(len(other) - n + 1)}
     covered = {k + j for k in range(len(probe) - n + 1) if tuple(probe[k : k + n]) in grams for j in range(n)}
     assert found.covered == pytest.approx(len(covered) / (len(probe) + 1))

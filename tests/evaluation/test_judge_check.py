@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.evaluation import Cell, Experiment, Outcome, Preferred, RatedAnswer
+from climassay.evaluation import Cell, Experiment, Outcome, PreferredAnswer, RatedAnswer
 from climassay.evaluation.judge_check import add_certainty, blind_rows, check_judge, lengthen, read_ratings
 from climassay.metrics import LongAnswer
 from climassay.questions import Criterion, Question
@@ -159,7 +159,8 @@ def test_verdicts_on_criteria_and_pairs_are_compared_with_what_people_said(wrong
         for verdict in ["met" if (n % 4 == 1) != wrong else "not met"]
     ]
     pairs = [
-        Preferred("Why?", "", f"It is {n % 4 + 1}.", "It is 5.", "first" if wrong else "second") for n in range(40)
+        PreferredAnswer("Why?", "", f"It is {n % 4 + 1}.", "It is 5.", "first" if wrong else "second")
+        for n in range(40)
     ]
 
     def write(prompt, schema):

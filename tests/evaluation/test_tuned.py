@@ -10,7 +10,7 @@ import pytest
 from climassay.corpus import Block, Collection, Document
 from climassay.errors import InputError
 from climassay.evaluation import collection_documents, parse_plan, split_questions
-from climassay.evaluation.tuned import chosen_config, find_adapter
+from climassay.evaluation.tuned import choose_config, find_adapter
 from climassay.models import Message, ModelOptions, load_model
 from climassay.models.encoders import load_encoder
 from climassay.questions import Question
@@ -137,13 +137,13 @@ def test_books_are_read_apart_from_those_of_the_questions(workspace, model, tmp_
 
 
 def test_presets_are_found_by_model_and_can_be_changed():
-    name, config = chosen_config("local:smollm2", "finetune", "", {"rank": 3})
+    name, config = choose_config("local:smollm2", "finetune", "", {"rank": 3})
     assert name == "smollm2-cpu-finetune"
     assert config.rank == 3
-    assert chosen_config("local:unknown", "finetune", "", {})[0] is None
-    assert chosen_config("local:unknown", "finetune", "llama3.1-8b-finetune", {})[1].epochs == 3
+    assert choose_config("local:unknown", "finetune", "", {})[0] is None
+    assert choose_config("local:unknown", "finetune", "llama3.1-8b-finetune", {})[1].epochs == 3
     with pytest.raises(InputError, match="no tuning preset"):
-        chosen_config("local:unknown", "finetune", "none", {})
+        choose_config("local:unknown", "finetune", "none", {})
 
 
 def test_questions_of_one_text_stay_on_one_side():

@@ -380,12 +380,12 @@ def check_judge(
     """
     import numpy as np
 
-    from climassay.evaluation.judge_check import Preferred, read_ratings
+    from climassay.evaluation.judge_check import PreferredAnswer, read_ratings
     from climassay.evaluation.judge_check import check_judge as run_judge_check
     from climassay.generation.annotation.long_answers import ratings_of
 
     with Session.opened(workspace) as session:
-        preferences: list[Preferred] = []
+        preferences: list[PreferredAnswer] = []
         if isinstance(file, Path):
             items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
         else:

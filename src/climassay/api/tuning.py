@@ -216,10 +216,10 @@ def _train(
     replace_other: bool = False,
 ) -> "tuning.TuningResult":
     """Train an adapter, or search for hyper-parameters if there is a grid, showing progress."""
-    from climassay.evaluation.tuned import chosen_config
+    from climassay.evaluation.tuned import choose_config
 
     full_name = model if model.startswith("local:") else f"local:{model}"
-    preset_name, config = chosen_config(full_name, task, preset or "", {"seed": seed, **(settings or {})})
+    preset_name, config = choose_config(full_name, task, preset or "", {"seed": seed, **(settings or {})})
     if preset_name is not None and tuning.PRESETS[preset_name].task != task:
         raise InputError(
             f"The preset {preset_name} is for climassay tune {tuning.PRESETS[preset_name].task}, not for {task}."

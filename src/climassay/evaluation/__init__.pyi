@@ -26,7 +26,7 @@ from .report import (
 )
 from .judge_check import (
     BlindAnswer as BlindAnswer,
-    Preferred as Preferred,
+    PreferredAnswer as PreferredAnswer,
     RatedAnswer as RatedAnswer,
     alpha_estimate as alpha_estimate,
 )

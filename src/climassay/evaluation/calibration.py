@@ -15,26 +15,26 @@ from climassay.statistics import (
 )
 
 _N_COLOURS = 5
-"""Number of colours of a figure, the maximum number of its lines."""
+"""Number of distinguishable colours, and thus the maximum number of lines in a figure."""
 COVERAGES = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class CellCalibration:
-    """Calibration of one cell: probability of the chosen option against correctness."""
+    """Calibration of one cell: how well the probability of the chosen option predicts correctness."""
 
     cell: Cell
     n: int
     """Number of answers with a probability."""
     without: int
-    """Number of answers without a probability: failed, unparsed, or without log-probabilities. The curve never covers
-    them."""
+    """Number of answers without a probability: failed, unparsed, or without log-probabilities. They are not part of the
+    curve."""
     confidence: float
     """Mean probability of the chosen option."""
     accuracy: float
     """Accuracy of the answers with a probability."""
     calibration_error: float
-    """Expected calibration error over ten bins."""
+    """Expected calibration error with ten bins."""
     curve: SelectiveCurve
     reliability: tuple[ReliabilityBin, ...]
 
@@ -45,23 +45,27 @@ class CellCalibration:
 
 
 def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
-    """Return the calibration of every multiple-choice cell with probabilities."""
+    """Return the calibration of each multiple-choice cell whose answers have probabilities."""
     results = []
     for cell, outcomes in outcomes_by_cell(experiment).items():
         # Probability and correctness are those of the choice in the file's option order.
         predictions = experiment.predictions.get(cell, ())
-        is_correct = {p.question: p.correct for p in predictions if p.permutation == 0}
-        scored = [outcome for outcome in outcomes if outcome.probability is not None]
-        if scored:
-            confidence = [outcome.probability for outcome in scored if outcome.probability is not None]
-            correct = [is_correct.get(o.question, bool(o.scores.get("accuracy"))) for o in scored]
+        is_correct = {
+            prediction.question: prediction.correct for prediction in predictions if prediction.permutation == 0
+        }
+        outcomes_with_probability = [outcome for outcome in outcomes if outcome.probability is not None]
+        if outcomes_with_probability:
+            confidence = [
+                outcome.probability for outcome in outcomes_with_probability if outcome.probability is not None
+            ]
+            correct = [is_correct.get(o.question, bool(o.scores.get("accuracy"))) for o in outcomes_with_probability]
             results.append(
                 CellCalibration(
                     cell,
-                    len(scored),
-                    len(outcomes) - len(scored),
-                    sum(confidence) / len(scored),
-                    sum(correct) / len(scored),
+                    len(outcomes_with_probability),
+                    len(outcomes) - len(outcomes_with_probability),
+                    sum(confidence) / len(outcomes_with_probability),
+                    sum(correct) / len(outcomes_with_probability),
                     expected_calibration_error(confidence, correct),
                     selective_curve(confidence, correct, n_items=len(outcomes)),
                     reliability_curve(confidence, correct),
@@ -71,7 +75,7 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
 
 
 def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -> Table | None:
-    """Return calibration and abstention of the cells of a benchmark; None if there are none."""
+    """Return a table of a benchmark's calibration and selective accuracy, by cell; None without calibrated cells."""
     cells = [calibration for calibration in calibrations if calibration.cell.benchmark == benchmark]
     if not cells:
         return None
@@ -79,7 +83,7 @@ def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -
     rows = []
     for calibration in cells:
         curve = calibration.curve
-        figures = (
+        values = (
             calibration.confidence,
             calibration.accuracy,
             calibration.calibration_error,
@@ -91,16 +95,16 @@ def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -
             calibration.cell.setting,
             str(calibration.n),
             str(calibration.without),
-            *map(percent, figures),
+            *map(percent, values),
         ]
-        for share in COVERAGES:
+        for coverage in COVERAGES:
             # The curve may end before this coverage.
-            point = next((point for point in curve.points if point.coverage >= share - 1e-9), None)
+            point = next((point for point in curve.points if point.coverage >= coverage - 1e-9), None)
             row.append("-" if point is None else percent(point.accuracy.value))
         rows.append(row)
     return Table.of(
         f"Calibration and abstention on multiple choice, {benchmark} (%)",
-        [*headings, *(f"surest\n{share:.0%}" for share in COVERAGES)],
+        [*headings, *(f"surest\n{coverage:.0%}" for coverage in COVERAGES)],
         rows,
         note="confidence: mean probability of the chosen option. ECE: expected calibration error, ten bins. AURC: area "
         "under the risk-coverage curve, lower is better; random AURC: the same if confidence said nothing. surest: "
@@ -111,21 +115,21 @@ def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -
 
 
 def calibration_figures(calibrations: Sequence[CellCalibration], benchmark: str) -> list[LinePlot]:
-    """Return risk-coverage and reliability curves of the cells of a benchmark, at most five lines a figure."""
+    """Return figures of risk-coverage and reliability curves, with at most five cells of the benchmark in each."""
     cells = [calibration for calibration in calibrations if calibration.cell.benchmark == benchmark]
     figures = []
     for start in range(0, len(cells), _N_COLOURS):
-        part = cells[start : start + _N_COLOURS]
-        suffix = f" ({start + 1} to {start + len(part)})" if len(cells) > _N_COLOURS else ""
+        group = cells[start : start + _N_COLOURS]
+        suffix = f" ({start + 1} to {start + len(group)})" if len(cells) > _N_COLOURS else ""
         lines = tuple(
             Series(
                 calibration.name,
                 tuple(
-                    Point(b.confidence, b.accuracy.value, *b.accuracy.interval, f"{b.accuracy.n} answers")
-                    for b in calibration.reliability
+                    Point(bin_.confidence, bin_.accuracy.value, *bin_.accuracy.interval, f"{bin_.accuracy.n} answers")
+                    for bin_ in calibration.reliability
                 ),
             )
-            for calibration in part
+            for calibration in group
         )
         diagonal = Series("as sure as right", (Point(0.0, 0.0), Point(1.0, 1.0)), reference=True)
         figures += [
@@ -139,7 +143,7 @@ def calibration_figures(calibrations: Sequence[CellCalibration], benchmark: str)
                             for point in thinned(calibration.curve.points)
                         ),
                     )
-                    for calibration in part
+                    for calibration in group
                 ),
                 Axis.shares("questions answered"),
                 Axis.shares("accuracy on them"),

@@ -33,7 +33,7 @@ from climassay.statistics import (
 
 MIN_MODELS = 3
 _MAX_EXACT_MODELS = 8
-"""Maximum number of models for an exact p-value over all their orders (40,320 orders of eight models)."""
+"""Maximum number of models for a p-value over all permutations (40,320 of eight models)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +43,22 @@ class ModelMeans:
     name: str
     setting: str
     means: Mapping[str, Mapping[str, float]]
-    """Mean over all levels, by metric and model."""
+    """Mean score over all levels, by metric and model."""
     items: Mapping[str, Mapping[str, NDArray[np.float64]]] = field(default_factory=dict)
-    """Scores of single questions by metric and model, shape [questions], in the same order for every model; empty if
-    only means are known."""
+    """Scores of the questions by metric and model, shape [questions], in the same order for every model. Empty if only
+    means are known."""
 
     def models(self, *metrics: str) -> list[str]:
-        """Return the models that have all of the metrics."""
+        """Return the names of the models that have scores in all the metrics."""
         means = [self.means.get(metric, {}) for metric in metrics]
         return [model for model in means[0] if all(model in column for column in means)]
 
 
 def published_means(dataset: Dataset, setting: str = "default") -> ModelMeans:
-    """Return the published mean scores of the paper's models in one setting.
+    """Return the published mean scores of the ClimaQA paper's models in one setting.
 
     Raises:
-        InputError: The tables have no such setting.
+        InputError: The published tables do not have the setting.
     """
     means: dict[str, dict[str, float]] = {}
     for score in published_scores(dataset):
@@ -76,10 +76,11 @@ def experiment_means(experiment: Experiment, setting: str = "default", benchmark
     Args:
         experiment: Experiment with its outcomes.
         setting: Label of the setting.
-        benchmark: Name of the benchmark; required if there are several.
+        benchmark: Name of the benchmark; must be given if the experiment has several.
 
     Raises:
-        InputError: The benchmark or setting does not exist, or there are several benchmarks and none is named.
+        InputError: The experiment has no answers for the benchmark and setting, or has several benchmarks and none is
+            named.
     """
     if benchmark is None and len(experiment.questions) > 1:
         raise InputError(
@@ -98,16 +99,22 @@ def experiment_means(experiment: Experiment, setting: str = "default", benchmark
         raise InputError(f"{experiment.run} has no answers on {name!r} in the setting {setting!r}: it has {settings}.")
     means, items = {}, {}
     for metric_name, models in results.items():
-        common = [q for q in next(iter(models.values())) if all(q in scores for scores in models.values())]
-        if common:
-            items[metric_name] = {m: np.array([scores[q] for q in common]) for m, scores in models.items()}
-            means[metric_name] = {m: float(values.mean()) for m, values in items[metric_name].items()}
+        common_questions = [
+            question
+            for question in next(iter(models.values()))
+            if all(question in scores for scores in models.values())
+        ]
+        if common_questions:
+            items[metric_name] = {
+                model: np.array([scores[question] for question in common_questions]) for model, scores in models.items()
+            }
+            means[metric_name] = {model: float(values.mean()) for model, values in items[metric_name].items()}
     return ModelMeans(f"{name} ({experiment.run})", setting, means, items)
 
 
 @dataclass(frozen=True, slots=True)
 class RankAgreement:
-    """Agreement of two benchmarks on the ranking of the same models by one metric."""
+    """Agreement of two benchmarks in ranking the same models by one metric."""
 
     metric: str
     models: tuple[str, ...]
@@ -117,39 +124,42 @@ class RankAgreement:
     """Spearman's correlation with an interval over resampled models."""
     kendall: Correlation
     p_value: float | None
-    """Share of all orders of the models with an equal or higher Spearman correlation (one-sided, exact).
+    """Proportion of permutations of the models with at least this Spearman correlation (one-sided, exact).
 
     None for more than eight models.
     """
     over_questions: Interval | None
-    """95% interval of Spearman's correlation over questions resampled on both sides; None if only means are known."""
+    """95% interval of Spearman's correlation if the questions of both benchmarks are resampled; None if only means are
+    known."""
 
 
 def rank_agreement(
     first: ModelMeans, second: ModelMeans, *, resamples: int = 500, seed: int = 0
 ) -> list[RankAgreement]:
-    """Return the rank correlation of models by every metric of both benchmarks, in the order of tables.
+    """Return the rank correlation of models between two benchmarks, for each metric that both have.
 
-    A metric is left out if fewer than three models have scores on both sides, or if all models score the same on a
-    side.
+    A metric is left out if fewer than three models have scores on both benchmarks, or if all models have the same score
+    on one of them.
 
     Args:
         first: First benchmark, for example gold.
         second: Second benchmark, for example silver.
-        resamples: Number of bootstrap samples, over models and over questions.
-        seed: Seed of both bootstraps.
+        resamples: Number of bootstrap samples, both over models and over questions.
+        seed: Seed of the bootstraps.
 
     Raises:
-        InputError: No metric is left.
+        InputError: All metrics are left out.
     """
     results = []
     for metric in (metric.name for metric in METRICS.ordered(first.means)):
         models = [model for model in first.means.get(metric, {}) if model in second.means.get(metric, {})]
-        a, b = ([side.means[metric][model] for model in models] for side in (first, second))
-        if len(models) >= MIN_MODELS and min(len(set(a)), len(set(b))) > 1:
+        first_means, second_means = (
+            [benchmark.means[metric][model] for model in models] for benchmark in (first, second)
+        )
+        if len(models) >= MIN_MODELS and min(len(set(first_means)), len(set(second_means))) > 1:
             p_value = None
             if len(models) <= _MAX_EXACT_MODELS:
-                first_ranks, second_ranks = _ranks(a), _ranks(b)
+                first_ranks, second_ranks = _ranks(first_means), _ranks(second_means)
                 # For fixed ranks the correlation grows with the sum of products alone.
                 orders = np.array(list(permutations(range(len(models)))))
                 p_value = float((second_ranks[orders] @ first_ranks >= first_ranks @ second_ranks - 1e-9).mean())
@@ -157,12 +167,12 @@ def rank_agreement(
                 RankAgreement(
                     metric,
                     tuple(models),
-                    tuple(a),
-                    tuple(b),
-                    spearman(a, b, resamples=resamples, seed=seed),
-                    kendall(a, b, resamples=resamples, seed=seed),
+                    tuple(first_means),
+                    tuple(second_means),
+                    spearman(first_means, second_means, resamples=resamples, seed=seed),
+                    kendall(first_means, second_means, resamples=resamples, seed=seed),
                     p_value,
-                    _over_questions(first, second, metric, models, resamples, seed),
+                    _interval_over_questions(first, second, metric, models, resamples, seed),
                 )
             )
     if not results:
@@ -175,31 +185,43 @@ def rank_agreement(
 
 
 def _ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ranks along the last axis; equal values share their mean rank."""
+    """Return ranks along the last axis, in the shape of ``values``; equal values get their mean rank."""
     from scipy.stats import rankdata
 
     ranks: NDArray[np.float64] = rankdata(values, axis=-1)
     return ranks
 
 
-def _over_questions(
+def _interval_over_questions(
     first: ModelMeans, second: ModelMeans, metric: str, models: Sequence[str], resamples: int, seed: int
 ) -> Interval | None:
     if metric not in first.items or metric not in second.items:
         return None
     generator = np.random.default_rng(seed)
-    a, b = (_ranks(_resampled_means(side, metric, models, resamples, generator)) for side in (first, second))
-    a, b = a - a.mean(axis=1, keepdims=True), b - b.mean(axis=1, keepdims=True)
-    spread = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    first_ranks, second_ranks = (
+        _ranks(_resampled_means(benchmark, metric, models, resamples, generator)) for benchmark in (first, second)
+    )
+    first_ranks, second_ranks = (
+        first_ranks - first_ranks.mean(axis=1, keepdims=True),
+        second_ranks - second_ranks.mean(axis=1, keepdims=True),
+    )
+    spread = np.sqrt((first_ranks**2).sum(axis=1) * (second_ranks**2).sum(axis=1))
     has_order = spread > 0  # a resample in which all models tie has no order to compare
-    return percentile_interval((a * b).sum(axis=1)[has_order] / spread[has_order]) if has_order.any() else None
+    return (
+        percentile_interval((first_ranks * second_ranks).sum(axis=1)[has_order] / spread[has_order])
+        if has_order.any()
+        else None
+    )
 
 
 def _resampled_means(
-    side: ModelMeans, metric: str, models: Sequence[str], resamples: int, generator: np.random.Generator
+    benchmark: ModelMeans, metric: str, models: Sequence[str], resamples: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Return means of the models over resampled questions, shape [resamples, models]; all models share a draw."""
-    scores = np.stack([side.items[metric][model] for model in models], axis=1)
+    """Return the models' mean scores over resampled questions, shape [resamples, models].
+
+    A resample has the same questions for all models.
+    """
+    scores = np.stack([benchmark.items[metric][model] for model in models], axis=1)
     weights = generator.multinomial(len(scores), np.full(len(scores), 1 / len(scores)), size=resamples)
     means: NDArray[np.float64] = weights @ scores / len(scores)
     return means
@@ -207,7 +229,7 @@ def _resampled_means(
 
 @dataclass(frozen=True, slots=True)
 class SelfPreference:
-    """Difference between the mean score of the model that wrote the questions and the score expected of it."""
+    """Difference between the actual and the expected mean score of the model that wrote the questions."""
 
     metric: str
     anchor: str
@@ -216,22 +238,23 @@ class SelfPreference:
     value: float
     """Mean score of the generator, the model that wrote the questions."""
     expected: float
-    """Mean expected for the generator, from the other models' regression of the metric on the anchor."""
+    """Mean score predicted for the generator by the regression of the metric on the anchor over the other models."""
     studentised: float
-    """(value - expected) / standard error: a t statistic with ``models - 3`` degrees of freedom."""
+    """Excess divided by its standard error: a t statistic with ``models - 3`` degrees of freedom."""
     p_value: float
     """One-sided p-value of the excess."""
     excess_rank: int
-    """Rank of the generator's excess among all models, each relative to the line of the others; 1 is the largest."""
+    """Rank of the generator's excess among the excesses of all models, each predicted from the others; 1 is the
+    largest."""
     rank: int
-    """Rank of the generator by the metric, 1 is the best; equal models share the better rank."""
+    """Rank of the generator by the metric; 1 is the best, and models with equal scores share the better rank."""
     anchor_rank: int
     over_questions: Interval | None
-    """95% interval of the excess over resampled questions; None if only means are known."""
+    """95% interval of the excess if the questions are resampled; None if only means are known."""
 
     @property
     def excess(self) -> float:
-        """Difference between the generator's mean and its expected mean."""
+        """Mean score of the generator minus its expected mean score."""
         return self.value - self.expected
 
 
@@ -240,29 +263,29 @@ def self_preference(
 ) -> list[SelfPreference]:
     """Test whether metrics favour the model that wrote the questions.
 
-    Each metric is regressed on the anchor over the *other* models. The generator's distance from that line, divided by
-    its standard error (the externally studentised residual), is the excess that its general ability does not explain.
-    The same is computed for every other model, which shows whether the generator stands out.
+    Each metric is regressed on the anchor over the *other* models. The generator's residual from this line is the
+    excess that its general ability does not explain; divided by its standard error, it is an externally studentised
+    residual. The same is computed for every other model, to show whether the generator stands out.
 
     Args:
-        means: Models in one setting.
+        means: Mean scores of models in one setting.
         generator: Name of the model that wrote the questions.
         anchor: Metric that measures ability.
-        resamples: Number of bootstrap samples over questions, if single scores are known.
+        resamples: Number of bootstrap samples over questions, if the scores of questions are known.
         seed: Seed of the bootstrap.
 
     Returns:
-        One entry per metric with at least four models that have the anchor too.
+        One entry for each metric for which at least four models have scores in both the metric and the anchor.
 
     Raises:
         InputError: The generator or the anchor has no scores, or there are fewer than four models.
 
     Notes:
-        With m models the line rests on m - 1 points, so that only large excesses can be seen, and ``excess_rank``
-        is 1 by
-        chance once in m. The anchor must not depend on the wording of an answer (MCQ accuracy; factual accuracy reads
-        words, but is designed not to). An excess can also mean that the generator is better at that task than at the
-        anchor's: it is evidence of favour only if metrics of the same answers disagree about it.
+        With m models, the line is fitted to m - 1 points: only large excesses can be detected, and ``excess_rank`` is 1
+        by chance with probability 1 / m. The anchor must not depend on the wording of an answer. Multiple-choice
+        accuracy does not; factual accuracy is computed from words, but is designed not to. An excess can also mean that
+        the generator is better at the metric's task than at the anchor's. It is evidence of favour only if metrics of
+        the same answers disagree.
 
     References:
         Cook and Weisberg (1982), Residuals and Influence in Regression, section 2.2, for the residual.
@@ -319,7 +342,7 @@ def _self_preference_by(
 def _residual_from_line_through_others(
     x: NDArray[np.float64], y: NDArray[np.float64], index: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the distance of one point from the line through the others and its standard error, each [...]."""
+    """Return the residual of one point from the regression line of the others, and its standard error, each [...]."""
     other_x, other_y = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
     mean_x, mean_y = other_x.mean(axis=-1, keepdims=True), other_y.mean(axis=-1, keepdims=True)
     spread = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)
@@ -336,7 +359,7 @@ def _residual_from_line_through_others(
 
 
 def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:
-    """Return a table of rank correlations between two benchmarks, a row per metric."""
+    """Return a table of the rank correlations of two benchmarks, with a row per metric."""
     settings = " and ".join(dict.fromkeys((first.setting, second.setting)))
     return Table.of(
         f"Do {first.name} and {second.name} rank models alike? Setting {settings}",
@@ -361,7 +384,7 @@ def agreement_table(agreements: Sequence[RankAgreement], first: ModelMeans, seco
 
 
 def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: ModelMeans) -> Table:
-    """Return a table of the means that the rank correlations compare, a row per model and metric."""
+    """Return a table of the mean scores behind the rank correlations, with a row per metric and model."""
     return Table.of(
         "Means behind it",
         ["metric", "model", first.name, second.name],
@@ -381,7 +404,7 @@ def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: 
 
 
 def self_preference_table(preferences: Sequence[SelfPreference], means: ModelMeans) -> Table:
-    """Return a table of self-preference, a row per metric: how far the generator scores above its expected mean."""
+    """Return a table of the generator's excess over its expected mean score, with a row per metric."""
     generator, anchor = preferences[0].generator, METRICS[preferences[0].anchor].label
     return Table.of(
         f"Do metrics favour {generator}, which wrote the questions? {means.name}, setting {means.setting}",

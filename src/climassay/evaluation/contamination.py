@@ -23,17 +23,17 @@ from climassay.reporting import Table, counted, percent, percent_interval
 from climassay.statistics import proportion
 
 MIN_SHARED_WORDS = 8
-"""Minimum number of consecutive words that a contaminated question shares with a text."""
-SHORTEST_RUN = 4
-"""Number of words of the shortest run that is searched for; any two texts of a field share shorter runs."""
+"""Default minimum number of consecutive words that a contaminated question shares with a text."""
+MIN_RUN = 4
+"""Minimum number of words of a shared run; shorter runs occur in almost any two texts of a field."""
 LONG_RUN = 13
-"""Number of words of the longer of the two usual lengths."""
+"""Second length of runs, in words, for which tables give the number of contaminated questions."""
 _WORD = re.compile(r"[^\W_]+")
 _GAP = re.compile(r"<mask>", re.IGNORECASE)
 
 
 class LabelledText(NamedTuple):
-    """A text and its label in tables."""
+    """A text with the label that identifies it in tables."""
 
     label: str
     text: str
@@ -41,33 +41,34 @@ class LabelledText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SharedRun:
-    """Longest run of words that a question shares with the texts."""
+    """Longest run of consecutive words that a question shares with the texts."""
 
     part: str
-    """Part of the question: ``question``, ``answer``, ``statement`` (cloze, gap filled) or an option's letter."""
+    """Part of the question with the run: ``question``, ``answer``, ``statement`` (cloze, with its gap filled), or an
+    option's letter."""
     words: int
-    """Number of words."""
+    """Number of words of the run."""
     shared: str
-    """Shared run of words, in lower case."""
+    """Words of the run, in lower case."""
     text: str
     """Label of the first text that contains the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionOverlap:
-    """Overlap of one question with the texts."""
+    """Overlap of a question with the texts."""
 
     question: Question
     words: int
-    """Number of words of the question's longest part, the maximum length of a shared run."""
+    """Number of words of the question's longest part, and thus the maximum length of a shared run."""
     run: SharedRun | None
-    """Longest shared run; None if no run of :data:`SHORTEST_RUN` words is shared."""
+    """Longest shared run; None if no shared run has :data:`MIN_RUN` words."""
     covered: float
-    """Share of the question's words, over all parts, in shared runs of n words or more."""
+    """Proportion of the question's words, over all parts, that lie in shared runs of at least n words."""
 
     @property
     def longest(self) -> int:
-        """Number of words of the longest run; 0 below :data:`SHORTEST_RUN`."""
+        """Number of words of the longest shared run; 0 if there is none."""
         return 0 if self.run is None else self.run.words
 
 
@@ -78,21 +79,21 @@ class ContaminationReport:
     against: str
     """Name of the texts in tables."""
     n: int
-    """Minimum number of words of a run that contaminates a question."""
+    """Minimum number of words of a shared run for a question to count as contaminated."""
     texts: int
-    """Number of texts."""
+    """Number of texts compared."""
     words: int
     """Number of words in all texts."""
     overlaps: tuple[QuestionOverlap, ...]
     """Overlap of each question, in the order of the questions."""
 
     def contaminated(self, length: int | None = None) -> tuple[QuestionOverlap, ...]:
-        """Return overlaps of questions that share a run of ``length`` words or more, by default n."""
-        min_length = max(length or self.n, SHORTEST_RUN)
+        """Return the overlaps of questions that share a run of at least ``length`` words, by default :attr:`n`."""
+        min_length = max(length or self.n, MIN_RUN)
         return tuple(overlap for overlap in self.overlaps if overlap.longest >= min_length)
 
     def worst(self, count: int = 10) -> tuple[QuestionOverlap, ...]:
-        """Return at most ``count`` contaminated questions, sorted by longest run, then by the share covered."""
+        """Return at most ``count`` contaminated questions, those with the longest runs first."""
         ranked = sorted(
             self.contaminated(), key=lambda overlap: (-overlap.longest, -overlap.covered, overlap.question.id)
         )
@@ -106,27 +107,27 @@ def contamination(
     *,
     against: str = "texts",
 ) -> ContaminationReport:
-    """Compare questions with texts, word by word.
+    """Find the questions that share runs of consecutive words with texts.
 
-    A cloze statement is compared with its gap filled, any other question by its stem and its options or answer. Texts
-    are read once, one by one, so that a large collection need not fit into memory.
+    The words compared are those of the filled statement of a cloze question, and those of the stem and the options or
+    answer of other questions. The texts are iterated over once, so that a large collection need not fit into memory.
 
     Args:
         questions: Test questions.
-        texts: Training or retrieval texts; a run does not cross from one text into the next.
-        n: Minimum number of words of a run that contaminates a question, at least :data:`SHORTEST_RUN`.
+        texts: Training or retrieval texts; a run never spans two texts.
+        n: Minimum number of words of a shared run for a question to count as contaminated; at least :data:`MIN_RUN`.
         against: Name of the texts in tables.
 
     Raises:
-        InputError: No questions, no texts, or n is too small.
+        InputError: There are no questions or no texts, or n is too small.
 
     Example:
         >>> report = contamination(questions, (row.text for row in training_rows))
         >>> len(report.contaminated()), len(report.contaminated(13))
         (3, 0)
     """
-    if n < SHORTEST_RUN:
-        raise InputError(f"N-grams of {n} words occur in almost any two texts: use {SHORTEST_RUN} or more.")
+    if n < MIN_RUN:
+        raise InputError(f"N-grams of {n} words occur in almost any two texts: use {MIN_RUN} or more.")
     if not questions:
         raise InputError("Contamination needs at least one question.")
     index = _RunIndex(questions, n)
@@ -142,28 +143,29 @@ def contamination(
 def prompt_contamination(
     questions: Sequence[Question], prepared: Mapping[str, Prepared], learned: Sequence[str] | None = ()
 ) -> tuple[str, int | None]:
-    """Describe the passages, examples and training texts a model saw, and count the questions they contaminate.
+    """Describe the texts that a model had seen or was shown, and count the questions that they contaminate.
 
-    In retrieval from the books of the questions some overlap is intended; elsewhere it is a leak.
+    If passages are retrieved from the books of the questions, some overlap is intended; otherwise it is a leak.
 
     Args:
         questions: Questions of one task.
-        prepared: Passages and examples of each prompt, by question id; each question is compared with its own only.
-        learned: Texts that the adapter was trained on, compared with every question; None if they are unknown.
+        prepared: Passages and examples in each question's prompt, by question id; they are compared only with that
+            question.
+        learned: Training texts of the adapter, which are compared with every question; None if they are unknown.
 
     Returns:
-        Description and number of contaminated questions; None as the number if no text is known.
+        Description of the texts, and number of contaminated questions; the number is None if no text is known.
 
     Example:
         >>> prompt_contamination(questions, {}, ["The training's first text.", "Its second."])
         ('2 training texts', 0)
     """
-    by_texts: dict[tuple[str, ...], list[Question]] = defaultdict(list)
+    questions_by_texts: dict[tuple[str, ...], list[Question]] = defaultdict(list)
     for question in questions:
         context = prepared.get(question.id, Prepared())
-        by_texts[(*context.passages, *map(question_text, context.examples))].append(question)
+        questions_by_texts[(*context.passages, *map(question_text, context.examples))].append(question)
     # Examples are the same for all questions, passages for few: each text is read once for all questions that had it.
-    comparisons = [(group, texts) for texts, group in by_texts.items() if texts]
+    comparisons = [(group, texts) for texts, group in questions_by_texts.items() if texts]
     if learned:
         comparisons.append(([*questions], (*learned,)))
     reports = [contamination(group, texts) for group, texts in comparisons]
@@ -172,7 +174,7 @@ def prompt_contamination(
         "passage": len({text for context in prepared.values() for text in context.passages}),
         "training text": len(learned or ()),
     }
-    parts = [counted(number, noun) for noun, number in counts.items() if number]
+    parts = [counted(count, noun) for noun, count in counts.items() if count]
     if learned is None:
         parts.append("training texts that are not known")
     contaminated = {overlap.question.id for report in reports for overlap in report.contaminated()}
@@ -184,7 +186,7 @@ def _split_words(text: str) -> tuple[str, ...]:
 
 
 def question_parts(question: Question) -> dict[str, str]:
-    """Return texts of a question by :attr:`SharedRun.part`: stem and options or answer, or the filled statement."""
+    """Return the texts of a question's parts by name (:attr:`SharedRun.part`)."""
     if question.type.has_gap:
         return {"statement": _GAP.sub(lambda _: question.answer, question.question)}
     if question.options and not question.type.fixed_options:
@@ -193,13 +195,13 @@ def question_parts(question: Question) -> dict[str, str]:
 
 
 class _RunIndex:
-    """Index of the first :data:`SHORTEST_RUN` words of runs in the questions' parts, with the longest runs found."""
+    """Index of all sequences of :data:`MIN_RUN` words in the questions' parts, with the longest shared runs found."""
 
     def __init__(self, questions: Sequence[Question], n: int) -> None:
         self._questions, self._n = questions, n
         self._parts = [
-            (number, part, _split_words(text))
-            for number, question in enumerate(questions)
+            (question_index, part, _split_words(text))
+            for question_index, question in enumerate(questions)
             for part, text in question_parts(question).items()
         ]
         self._covered = [bytearray(len(words)) for _, _, words in self._parts]
@@ -210,40 +212,46 @@ class _RunIndex:
                 self._positions[window].append((part, start))
 
     def read(self, label: str, words: tuple[str, ...]) -> int:
-        """Find the runs that a text shares with the questions; return the number of words read."""
+        """Find the runs that a text shares with the questions; return the number of the text's words."""
         positions_of = self._positions.get
-        for at, window in enumerate(_windows(words)):
+        for position, window in enumerate(_windows(words)):
             # Of equally long runs of a question, the one in its last part wins.
             for part, start in reversed(positions_of(window, ())):
-                number, name, part_words = self._parts[part]
-                if at and start and words[at - 1] == part_words[start - 1]:
+                question_index, name, part_words = self._parts[part]
+                if position and start and words[position - 1] == part_words[start - 1]:
                     continue  # a part of the run that began a word before
-                length = SHORTEST_RUN
-                max_length = min(len(words) - at, len(part_words) - start)
-                while length < max_length and words[at + length] == part_words[start + length]:
+                length = MIN_RUN
+                max_length = min(len(words) - position, len(part_words) - start)
+                while length < max_length and words[position + length] == part_words[start + length]:
                     length += 1
                 if length >= self._n:
                     self._covered[part][start : start + length] = b"\1" * length
-                best = self._best.get(number)
+                best = self._best.get(question_index)
                 if best is None or length > best.words:
-                    self._best[number] = SharedRun(name, length, " ".join(words[at : at + length]), label)
+                    self._best[question_index] = SharedRun(
+                        name, length, " ".join(words[position : position + length]), label
+                    )
         return len(words)
 
     def overlaps(self) -> Iterator[QuestionOverlap]:
-        """Yield the overlap of each question with all texts read."""
-        for number, parts in groupby(zip(self._parts, self._covered, strict=True), key=lambda entry: entry[0][0]):
+        """Yield the overlap of each question with all texts that were read."""
+        for question_index, parts in groupby(
+            zip(self._parts, self._covered, strict=True), key=lambda entry: entry[0][0]
+        ):
             covered = [flags for _, flags in parts]
             sizes = [len(flags) for flags in covered]
-            share = sum(map(sum, covered)) / sum(sizes) if any(sizes) else 0.0
-            yield QuestionOverlap(self._questions[number], max(sizes), self._best.get(number), share)
+            covered_proportion = sum(map(sum, covered)) / sum(sizes) if any(sizes) else 0.0
+            yield QuestionOverlap(
+                self._questions[question_index], max(sizes), self._best.get(question_index), covered_proportion
+            )
 
 
 def _windows(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    return zip(*(words[shift:] for shift in range(SHORTEST_RUN)), strict=False)
+    return zip(*(words[shift:] for shift in range(MIN_RUN)), strict=False)
 
 
 def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[Table]:
-    """Return the shares of contaminated questions by task and level, and the worst questions if there are any."""
+    """Return a table of contaminated questions by task and level, and one of the ``worst`` contaminated questions."""
     lengths = tuple(dict.fromkeys((report.n, LONG_RUN))) if report.n < LONG_RUN else (report.n,)
     groups: dict[tuple[str, str], list[QuestionOverlap]] = {}
     levels = [None, *LEVELS]
@@ -260,8 +268,8 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
             share = proportion(sum(overlap.longest >= size for overlap in overlaps), len(overlaps))
             count = round(share.value * share.n)
             cells.append(f"{count} ({percent(share.value)}; {percent_interval(share.interval)})")
-        middle = float(np.median([overlap.longest for overlap in overlaps]))
-        cells.append(f"{middle:g}" if middle >= SHORTEST_RUN else f"<{SHORTEST_RUN}")
+        median = float(np.median([overlap.longest for overlap in overlaps]))
+        cells.append(f"{median:g}" if median >= MIN_RUN else f"<{MIN_RUN}")
         rows.append([*cells, str(sum(overlap.words < report.n for overlap in overlaps))])
     tables = [
         Table.of(
@@ -278,13 +286,13 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
             note=f"Texts: {report.texts:,}, of {report.words:,} words. A question counts if its question, "
             "an option or its answer (cloze: the statement with its gap filled) shares a run of that many words; in "
             f"brackets per cent and the 95% interval (Wilson). Too short: no part has {report.n} words. Runs below "
-            f"{SHORTEST_RUN} words are not searched for.",
+            f"{MIN_RUN} words are not searched for.",
             left=2,
             strong=[len(rows) - 1],
         )
     ]
-    result = report.worst(worst)
-    if result:
+    worst_overlaps = report.worst(worst)
+    if worst_overlaps:
         tables.append(
             Table.of(
                 f"Questions that share the longest runs with {report.against}",
@@ -299,7 +307,7 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
                         str(overlap.run.words),
                         f"{100 * overlap.covered:.0f}",
                     ]
-                    for overlap in result
+                    for overlap in worst_overlaps
                     if overlap.run is not None
                 ],
                 note=f"covered: share of the question's words that lie in shared runs of {report.n} words or more.",
@@ -310,5 +318,5 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
 
 
 def question_text(question: Question) -> str:
-    """Return all words of a question: stem and options or answer, or a statement with its gap filled."""
+    """Return the texts of all parts of a question (:func:`question_parts`), joined by line breaks."""
     return "\n".join(question_parts(question).values())

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation(Result):
-    """Scores of an experiment: a row per model and setting, with paired tests of models and settings."""
+    """Result of an evaluation: the experiment with its scores, and with paired tests of models and settings."""
 
     experiment: "Experiment"
-    """Experiment with every answer to every question."""
+    """Experiment with all answers."""
     scores: "ExperimentScores"
     skipped: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Reasons for skipped rows, by name of the benchmark."""
+    """Reasons for skipped rows of the question files, by benchmark."""
 
     def tables(self) -> "tuple[Table, ...]":
-        """Return all tables, each score with its n and interval."""
+        """Return all tables of the scores."""
         return tuple(experiment_table.table for experiment_table in evaluation.experiment_tables(self.scores))
 
     def terminal_tables(self, width: int) -> "list[Table]":
@@ -32,7 +32,7 @@ class Evaluation(Result):
         return evaluation.screen_tables(evaluation.experiment_tables(self.scores), width)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per score, with its n and interval."""
+        """Return each score, with its n and interval, as a row."""
         return [
             {
                 **asdict(score.cell),
@@ -49,35 +49,35 @@ class Evaluation(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scores, counts and tests as JSON-serialisable values."""
-        left_out = {name: reasons for name, reasons in self.skipped.items() if reasons}
-        names = {"run": self.experiment.run, "name": self.experiment.name, "skipped": left_out}
+        skipped = {name: reasons for name, reasons in self.skipped.items() if reasons}
+        names = {"run": self.experiment.run, "name": self.experiment.name, "skipped": skipped}
         return {**names, **scores_data(self.scores)}
 
     def notes(self) -> list[str]:
-        """Return notes on skipped rows, omitted metrics, single cells, and the number of requests sent."""
-        done = self.experiment
+        """Return notes on skipped rows, omitted metrics, particular cells, and the number of requests."""
+        experiment = self.experiment
         notes = [f"{name}: {reason}" for name, reasons in self.skipped.items() for reason in skipped_note(reasons)]
-        notes += [*done.empty_tasks(), *done.omitted_metrics()]
+        notes += [*experiment.empty_tasks(), *experiment.omitted_metrics()]
         models_by_note: dict[tuple[str, str, str], list[str]] = {}  # what holds for several models is said once
-        for record in done.cells:
+        for record in experiment.cells:
             for note in record.notes:
                 models_by_note.setdefault((record.cell.setting, record.cell.task, note), []).append(record.cell.model)
         notes += [
             f"{', '.join(models)}, {setting}, {task}: {note}"
             for (setting, task, note), models in models_by_note.items()
         ]
-        return [*notes, f"{_tally_sentence(done)} Tables again: climassay evaluate table {done.run}"]
+        return [*notes, f"{_tally_sentence(experiment)} Tables again: climassay evaluate table {experiment.run}"]
 
     def report(self) -> "Report":
-        """Return the report with tables, figures and single answers."""
+        """Return the report with tables, figures and all answers."""
         return evaluation.experiment_report(self.experiment, scores=self.scores)
 
 
-def _tally_sentence(done: "Experiment") -> str:
-    tally = done.tally
+def _tally_sentence(experiment: "Experiment") -> str:
+    tally, run = experiment.tally, experiment.run
     cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
     return (
-        f"Run {done.run}: {tally.hits:,} answers from the records, {tally.sent:,} asked ({tally.failed:,} failed), "
+        f"Run {run}: {tally.hits:,} answers from the records, {tally.sent:,} asked ({tally.failed:,} failed), "
         f"{tally.usage.tokens}{cost}."
     )
 
@@ -97,6 +97,6 @@ def scores_data(scores: "ExperimentScores") -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class ScoredChoices(Shown):
-    """Accuracies on multiple-choice questions, with every prediction."""
+    """Result of a multiple-choice evaluation: accuracies, with all predictions."""
 
     predictions: Sequence[Mapping[str, Any]] = ()

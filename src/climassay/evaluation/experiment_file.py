@@ -31,13 +31,13 @@ T = TypeVar("T")
 
 @settings
 class BenchmarkSpec:
-    """A question set of one or several files."""
+    """A benchmark: the questions of one or several files."""
 
     name: str
     files: tuple[str, ...]
-    """Question files, ``primer`` or ``hub:OWNER/NAME``; paths are relative to the experiment file."""
+    """Question files, ``primer`` or ``hub:OWNER/NAME``; relative paths start at the folder of the experiment file."""
     published: str = ""
-    """Tables of the paper to compare with, ``gold`` or ``silver``; empty for none."""
+    """Published results of the ClimaQA paper to compare with: ``gold`` or ``silver``; empty for none."""
 
 
 @settings
@@ -45,49 +45,49 @@ class ModelSpec(FileModel):
     """A model of an experiment."""
 
     name: str
-    """local:HUB_ID_OR_FOLDER or openai:MODEL."""
+    """Name of the model: local:HUB_ID_OR_FOLDER or openai:MODEL."""
     label: Annotated[str, Field(examples=["smollm2"])] = ""
-    """Name in tables; by default the part of the model's name after the colon."""
+    """Name of the model in tables; by default the part of its name after the colon."""
     scoring: Annotated[Scoring | None, Field(examples=["text"])] = None
-    """Scoring of its choices; by default the experiment's."""
+    """Way of scoring the model's multiple-choice answers; by default that of the experiment."""
     max_output_tokens: Annotated[int | None, Field(ge=1, examples=[2000])] = None
-    """Maximum number of tokens of each answer; what a model thinks before it comes on top."""
+    """Maximum number of tokens of each answer, not counting reasoning tokens."""
 
     @property
     def display_name(self) -> str:
-        """Label of the model in tables."""
+        """Name of the model in tables."""
         return self.label or self.name.partition(":")[2] or self.name
 
 
 @settings
 class MetricSpec:
-    """Metrics of generated answers and the models that compute them."""
+    """Metrics of an experiment, and the models that compute them."""
 
     names: Annotated[tuple[str, ...], Field(examples=[("accuracy", "bert_score", "exact_match")])] = ()
-    """Metrics to compute and compare; by default all, of which one or two per task are compared."""
+    """Names of the metrics to compute and compare; by default all are computed, and one or two per task compared."""
     encoder: str = "local:minilm"
-    """Encoder for phrase similarity, BERTScore and relevance."""
+    """Encoder of phrase similarity, BERTScore and the relevance of facts."""
     bert_model: Annotated[str, Field(examples=["roberta-large"])] = ""
-    """Hub id or folder for BERTScore; by default the encoder. The paper's is roberta-large."""
+    """Hub id or folder of the model of BERTScore; by default the encoder. The paper uses roberta-large."""
     entailment: Annotated[str, Field(examples=["supports:openai:NAME"])] = ""
     """Scorer of factual accuracy and facts: prompted:MODEL, supports:MODEL or nli:MODEL; without one, these metrics
     are left out."""
     facts: bool = True
-    """Compare statement by statement as well."""
+    """Whether answers are also compared with their references statement by statement."""
     window: int = 4
     """Number of words on each side of the gap that phrase similarity compares."""
     temperature: float = 5.0
-    """Smoothing of factual accuracy."""
+    """Temperature of factual accuracy, which smooths the scores."""
     judge: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
-    """A strong model that sees the question and marks freeform and long answers, with reasons: its name, or the
-    label of a model above."""
+    """Strong model that grades freeform and long answers, with reasons: its name, or the label of a model in this
+    file."""
     collections: Annotated[tuple[str, ...], Field(examples=[("books",)])] = ()
-    """Collections against which the references and sentences of long answers are checked."""
+    """Collections against which the sentences and references of long answers are checked."""
     side_by_side: bool = False
-    """The judge also compares the long answers of every two models and settings, in both orders."""
+    """Whether the judge also compares the long answers of every two models and settings, in both orders."""
     trained_judge: Annotated[str, Field(examples=["accuracy.safetensors"])] = ""
-    """File of a trained judge (climassay judge train), which compares long answers side by side besides the judge or
-    instead of it."""
+    """File of a trained judge (climassay judge train) that compares long answers side by side, in addition to the judge
+    or instead of it."""
 
 
 @settings
@@ -95,21 +95,21 @@ class HarnessSpec:
     """Tasks of lm-evaluation-harness that every model of an experiment answers."""
 
     tasks: Annotated[tuple[str, ...], Field(examples=[("ClimateEval",)])] = ()
-    """Tasks, groups, tags or YAML files of the harness."""
+    """Names of tasks, groups or tags of the harness, or YAML files of tasks."""
     include_path: Annotated[tuple[str, ...], Field(examples=[("ClimateEval",)])] = ()
     """Folders with further tasks."""
     num_fewshot: Annotated[tuple[int, ...], Field(examples=[(0, 5)])] = ()
-    """Number of examples per prompt; several numbers are compared. By default the number that each task defines."""
+    """Numbers of examples per prompt to compare; by default each task decides."""
     chat_template: bool = False
-    """Put prompts into the model's chat template."""
+    """Whether the model's chat template is applied to the prompts."""
     max_gen_toks: Annotated[int, Field(ge=1, examples=[512])] = 256
-    """Maximum number of tokens of an answer if a task sets none."""
+    """Maximum number of tokens of an answer, for tasks that set no maximum."""
 
     @property
     def settings(self) -> tuple[tuple[str, int | None], ...]:
-        """Label and number of examples of each setting; None for each task's own number."""
-        more = ", chat" if self.chat_template else ""
-        return tuple((f"{n}-shot{more}", n) for n in self.num_fewshot) or ((f"default{more}", None),)
+        """Label and number of examples of each setting; the number is None if each task decides."""
+        suffix = ", chat" if self.chat_template else ""
+        return tuple((f"{n}-shot{suffix}", n) for n in self.num_fewshot) or ((f"default{suffix}", None),)
 
 
 @settings
@@ -117,23 +117,23 @@ class InspectSpec:
     """Tasks of Inspect that every model of an experiment answers."""
 
     tasks: Annotated[tuple[str, ...], Field(examples=[("tasks.py@topics",)])] = ()
-    """Tasks of Inspect: FILE.py@NAME, all tasks of FILE.py, or a package's PACKAGE/NAME."""
+    """Tasks of Inspect: FILE.py@NAME, FILE.py for all tasks of a file, or PACKAGE/NAME for a package's task."""
     task_args: Annotated[Mapping[str, Any], Field(examples=[{"split": "test"}])] = field(default_factory=dict)
-    """Arguments of the tasks."""
+    """Arguments of the tasks by name."""
     epochs: Annotated[int | None, Field(ge=1, examples=[3])] = None
-    """Number of times each sample is asked; by default as each task says."""
+    """Number of times each sample is asked; by default each task decides."""
     grader: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
-    """Model that grades answers if a task has them graded: its name, or the label of a model above; by default the
-    model under test."""
+    """Model that grades answers for tasks with graded answers: its name, or the label of a model in this file; by
+    default the evaluated model itself."""
     max_tokens: Annotated[int | None, Field(ge=1, examples=[512])] = None
-    """Maximum number of tokens of an answer if a task sets none."""
+    """Maximum number of tokens of an answer, for tasks that set no maximum."""
     log_dir: Annotated[str, Field(examples=["logs"])] = ""
-    """Folder for Inspect's own logs (inspect view); by default no logs."""
+    """Folder for Inspect's own logs (inspect view); by default no logs are written."""
 
 
 @settings
 class ExperimentPlan:
-    """Parsed experiment file."""
+    """Plan of an experiment, as parsed from an experiment file."""
 
     name: str
     benchmarks: tuple[BenchmarkSpec, ...]
@@ -141,32 +141,32 @@ class ExperimentPlan:
     settings: tuple[SettingSpec, ...]
     tasks: tuple[Kind, ...] = KINDS
     scoring: Scoring = "likelihood"
-    """Scoring of multiple-choice answers: likelihood (of the letters), letter (generated), text (also text-sum,
-    text-per-token, text-per-byte, text-pmi)."""
+    """Way of scoring multiple-choice answers: likelihood (of the letters), letter (generated), or text, text-sum,
+    text-per-token, text-per-byte or text-pmi (likelihood of the options' texts)."""
     scorings: Annotated[tuple[Scoring, ...], Field(examples=[("text", "text-pmi")])] = ()
-    """Several scorings to compare, instead of scoring."""
+    """Ways of scoring multiple-choice answers to compare, instead of scoring."""
     permutations: Annotated[int, Field(ge=1, examples=[4])] = 1
-    """Option orders per question; with more than 1, position bias is measured."""
+    """Number of option orders per question; with more than one, position bias is measured."""
     limit: Annotated[int | None, Field(ge=1, examples=[50])] = None
-    """Maximum number of questions per task and benchmark, by the seed."""
+    """Maximum number of questions per task and benchmark, drawn at random."""
     seed: int = 0
     generator: Annotated[str, Field(examples=["gpt-3.5-turbo"])] = ""
-    """Label of the model that made the questions: which metrics favour it?"""
+    """Label of the model that wrote the questions; it is tested whether metrics favour it."""
     metrics: MetricSpec = field(default_factory=MetricSpec)
     lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
-    """Tasks of lm-evaluation-harness next to the benchmarks, with samples limited by the seed."""
+    """Tasks of lm-evaluation-harness to run in addition to the benchmarks."""
     inspect: InspectSpec = field(default_factory=InspectSpec)
-    """Tasks of Inspect next to the benchmarks, with samples limited by the seed."""
+    """Tasks of Inspect to run in addition to the benchmarks."""
     folder: Path = Path()
-    """Folder of relative file names."""
+    """Folder at which relative file names start."""
 
-    def scorings_of(self, model: ModelSpec) -> tuple[Scoring, ...]:
-        """Return the scorings of a model's choices: the model's own, else the plan's."""
+    def find_scorings(self, model: ModelSpec) -> tuple[Scoring, ...]:
+        """Return the ways of scoring a model's multiple-choice answers: its own one, else those of the plan."""
         return (model.scoring,) if model.scoring else self.scorings or (self.scoring,)
 
 
 def load_plan(path: Path) -> ExperimentPlan:
-    """Load an experiment file.
+    """Load the plan of an experiment from a TOML file.
 
     Raises:
         InputError: The file is missing or not TOML, or an entry is unknown or invalid.
@@ -175,12 +175,12 @@ def load_plan(path: Path) -> ExperimentPlan:
 
 
 def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> ExperimentPlan:
-    """Parse an experiment from a table as in the module's example.
+    """Parse the plan of an experiment from a TOML document.
 
     Args:
-        data: Entries of the file.
-        where: Name of the file in messages.
-        folder: Folder of relative file names.
+        data: Entries of the document, as in the example in the module's docstring.
+        where: Name of the file, for error messages.
+        folder: Folder at which relative file names start.
 
     Raises:
         InputError: An entry is unknown or invalid.
@@ -214,10 +214,10 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
 
 
 def check_plan(plan: ExperimentPlan, where: str) -> None:
-    """Validate that the entries of a plan fit together.
+    """Check that the entries of a plan are complete and consistent.
 
     Raises:
-        InputError: The plan cannot be run; the message says why.
+        InputError: The plan cannot be run; the message, which begins with ``where``, gives the reason.
     """
     if min(plan.lm_eval.num_fewshot, default=0) < 0:
         raise InputError(f"{where}: num_fewshot cannot be negative.")
@@ -232,8 +232,8 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
     metrics = [METRICS.find(name) for name in plan.metrics.names]
     for task in plan.tasks if metrics else ():
         if not any(metric.scores(task) for metric in metrics):
-            fitting = ", ".join(metric.name for metric in metrics_for(task))
-            raise InputError(f"{where}: none of the metrics named scores {task} questions: {fitting} do.")
+            applicable_metrics = ", ".join(metric.name for metric in metrics_for(task))
+            raise InputError(f"{where}: none of the metrics named scores {task} questions: {applicable_metrics} do.")
     for metric in metrics:
         if metric.needs == "judge" and plan.metrics.judge is None:
             raise InputError(f"{where}: the metric {metric.name} needs a judge: name a strong model.")
@@ -250,13 +250,15 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
         ("setting", [setting.label for setting in plan.settings]),
         ("task", [str(task) for task in plan.tasks]),
     ):
-        twice = {label for label in labels if labels.count(label) > 1}
-        if twice:
-            raise InputError(f"{where}: two entries are called {entry} {min(twice)!r}: give one of them another label.")
+        duplicates = {label for label in labels if labels.count(label) > 1}
+        if duplicates:
+            raise InputError(
+                f"{where}: two entries are called {entry} {min(duplicates)!r}: give one of them another label."
+            )
 
 
 def _parse_setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
-    """Parse a table of a setting; its ``use`` is a short name that sets the fields' defaults."""
+    """Parse a table ``[[setting]]``. Its entry ``use`` is a setting's short name, which provides the defaults."""
     values = dict(entry)
     use = values.pop("use", None)
     if not isinstance(use, str):
@@ -271,7 +273,7 @@ def _parse_setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSp
 def _parse_with_model(
     kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str
 ) -> T:
-    """Parse a table with a model in one entry: a table like ``[[model]]``, a label or a name."""
+    """Parse a table whose entry ``name`` is a model: a table like ``[[model]]``, a model's label or a model's name."""
     if not isinstance(entries, Mapping) or name not in entries:
         return parse_table(kind, entries, where, part)
     value = entries[name]
@@ -344,4 +346,4 @@ settings = ["default"]                  # default, few-shot:POOL, rag:COLLECTION
         commented_table(InspectSpec, "[inspect]"),
     )
 )
-"""Experiment file that ``climassay evaluate init`` writes."""
+"""Commented experiment file that ``climassay evaluate init`` writes."""

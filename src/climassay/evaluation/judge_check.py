@@ -47,33 +47,33 @@ from climassay.statistics.agreement import spearman_of_resamples
 
 CheckOutcome = Literal["passed", "failed", "not decided"]
 MIN_ALPHA = 0.667
-"""Minimum agreement of the judge with people, Krippendorff's alpha."""
+"""Minimum Krippendorff's alpha between the judge and people."""
 MIN_REPETITION = 0.8
-"""Minimum agreement of the judge with itself, Krippendorff's alpha."""
+"""Minimum Krippendorff's alpha between two ratings of the same answer by the judge."""
 MIN_CONSISTENCY = 0.8
-"""Minimum share of pairs whose two orders agree."""
+"""Minimum proportion of pairs for which the judge prefers the same answer in both orders."""
 MAX_GAIN = 0.25
-"""Maximum gain, in points of 5, of answers made longer or more confident."""
+"""Maximum mean gain in rating, on the scale from 1 to 5, of answers made longer or more confident."""
 RESAMPLES = 500
 _SECOND_SEED = 1000
 _MIN_GROUP_SIZE = 3
-"""Minimum number of answers to a question for a rank correlation."""
+"""Minimum number of answers in a group for a rank correlation."""
 
 
 class RatedAnswer(NamedTuple):
-    """An answer with people's ratings."""
+    """An answer with the ratings that people gave it."""
 
     answer: LongAnswer
     group: str
-    """Question or source of the answer; only answers of the same group are compared."""
+    """Name of the answer's group, such as its question; only answers of the same group are compared."""
     ratings: Mapping[str, tuple[float, ...]]
-    """Ratings from 1 to 5 by dimension, one per rater; empty if nobody rated."""
+    """Ratings from 1 to 5 by dimension, one per rater; empty if nobody rated the answer."""
     verdicts: Mapping[int, tuple[CriterionVerdict, ...]] = {}
-    """Verdicts by index of the rubric's criterion, one per rater."""
+    """Verdicts on criteria by index in the rubric, one per rater."""
 
 
-class Preferred(NamedTuple):
-    """Two answers to one question with a person's preference."""
+class PreferredAnswer(NamedTuple):
+    """Two answers to a question, with a person's preference."""
 
     question: str
     audience: str
@@ -83,10 +83,10 @@ class Preferred(NamedTuple):
 
 
 class BlindAnswer(NamedTuple):
-    """A long answer of an experiment for raters who must not know which model wrote it."""
+    """A long answer of an experiment, without the name of its model."""
 
     id: str
-    """Digest of run, cell and question."""
+    """Hash of run, cell and question, 12 hexadecimal digits."""
     question: Question
     answer: str
 
@@ -100,16 +100,16 @@ def read_ratings(
     group: str | None = None,
     scale: tuple[float, float] = (LOWEST, HIGHEST),
 ) -> list[RatedAnswer]:
-    """Read rated answers from a table (CSV, JSONL, Parquet ...), for example a filled table of :func:`blind_rows`.
+    """Read rated answers from a table (CSV, JSONL, Parquet ...), such as a completed table of :func:`blind_rows`.
 
     Args:
-        file: Table.
-        labels: Dimension of each column of ratings; several columns of one dimension are several raters. By default the
-            columns with the names of the eight dimensions.
-        question: Column of the question, or of the source that the answers are about.
+        file: File of the table.
+        labels: Dimension by name of the column with its ratings; several columns of a dimension are several raters. By
+            default the columns that are named like one of the eight dimensions.
+        question: Column of the question, or of the source text that the answers are about.
         answer: Column of the answer.
-        group: Column that groups answers to compare; by default the question.
-        scale: Lowest and highest rating in the file, mapped to 1 and 5.
+        group: Column that identifies the answers to compare with each other; by default the question.
+        scale: Lowest and highest possible rating in the file, which are mapped to 1 and 5.
 
     Raises:
         InputError: A column is missing, a rating is not a number of the scale, or nothing is rated.
@@ -118,16 +118,16 @@ def read_ratings(
     if not low < high:
         raise InputError(f"The scale of ratings goes from a lower to a higher number, not from {low:g} to {high:g}.")
     rows = list(parse_rows(file, read_bytes(file)))
-    present = {name for row in rows for name in row}
+    columns_present = {name for row in rows for name in row}
     dimensions = [dimension.name for dimension in DIMENSIONS]
-    dimension_by_column = dict(labels) or {name: name for name in dimensions if name in present}
+    dimension_by_column = dict(labels) or {name: name for name in dimensions if name in columns_present}
     columns = (question, answer, *((group,) if group else ()), *dimension_by_column)
-    missing = [name for name in columns if name not in present]
+    missing = [name for name in columns if name not in columns_present]
     if missing or not dimension_by_column:
         expected_columns = f"ratings: a column such as {dimensions[4]}, or --label COLUMN"
         raise InputError(f"{file} lacks {f'the column {missing[0]!r}' if missing else expected_columns}.")
     results = []
-    for number, row in enumerate(rows, start=1):
+    for row_number, row in enumerate(rows, start=1):
         ratings: dict[str, list[float]] = defaultdict(list)
         for column, dimension in dimension_by_column.items():
             value = row.get(column)
@@ -139,7 +139,7 @@ def read_ratings(
                 rating = float("nan")
             if not low <= rating <= high:
                 raise InputError(
-                    f"Row {number} of {file}: {value!r} in {column!r} is not a rating from {low:g} to {high:g}."
+                    f"Row {row_number} of {file}: {value!r} in {column!r} is not a rating from {low:g} to {high:g}."
                 )
             ratings[dimension].append(LOWEST + (rating - low) / (high - low) * (HIGHEST - LOWEST))
         question_text, answer_text = (str(row.get(name) or "") for name in (question, answer))
@@ -154,7 +154,7 @@ def read_ratings(
 
 
 def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]:
-    """Return the long answers of an experiment, sorted by question, in an order drawn by the seed.
+    """Return the long answers of an experiment, grouped by question and in random order within a question.
 
     Raises:
         InputError: The experiment has no long answer.
@@ -177,7 +177,7 @@ def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]
 
 
 def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]:
-    """Return :func:`blind_answers` as rows of question, audience, answer and an empty column per dimension."""
+    """Return :func:`blind_answers` as rows with question, audience, answer and an empty column per dimension."""
     empty = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
     return [
         {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty}
@@ -186,7 +186,7 @@ def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]
 
 
 def lengthen(text: str) -> str:
-    """Return the text followed by a repetition of all its sentences."""
+    """Return a text in which all sentences are repeated once at the end."""
     return f"{text}\n\nTo say it once more: {' '.join(split_sentences(text))} These are the points that matter here."
 
 
@@ -194,7 +194,7 @@ _CERTAIN = ("There is no doubt about this: ", "It is beyond question: ", "Every 
 
 
 def add_certainty(text: str) -> str:
-    """Return the text with a phrase of certainty before each sentence."""
+    """Return a text with a phrase that claims certainty before each sentence."""
     return "\n\n".join(
         " ".join(
             f"{phrase}{sentence}" for phrase, sentence in zip(cycle(_CERTAIN), split_sentences(paragraph), strict=False)
@@ -212,17 +212,20 @@ class JudgeTest:
 
     name: str
     dimension: str
-    """Dimension of the ratings; empty for tests of all dimensions together."""
+    """Dimension whose ratings are tested; empty for a test of the judge as a whole."""
     estimate: Estimate | ResampledEstimate | None
     """Measured value; None if it could not be measured."""
     bound: float | None
-    """Bound of the value; None for figures that are reported but not tested."""
+    """Bound that the value must meet; None for a value that is reported but not tested."""
     above: bool = True
-    """True if the value must lie above the bound, False if below."""
+    """Whether the value must lie above the bound; otherwise it must lie below."""
 
     @property
     def outcome(self) -> CheckOutcome | None:
-        """Outcome: passed or failed if the whole interval lies on one side of the bound."""
+        """Outcome: ``passed`` or ``failed`` if the whole interval is on one side of the bound; None without a bound.
+
+        It is ``not decided`` if the interval contains the bound, or if there is no interval.
+        """
         if self.bound is None:
             return None
         if self.estimate is None or self.estimate.interval is None:
@@ -248,13 +251,13 @@ class JudgeCheck(Result):
 
     @property
     def verdict(self) -> CheckOutcome:
-        """Verdict: passed if every test is passed, failed if a test is failed."""
+        """Overall outcome: ``failed`` if any test failed, ``passed`` if all tests passed, else ``not decided``."""
         outcomes = {test.outcome for test in self.tests} - {None}
         return "failed" if "failed" in outcomes else "not decided" if "not decided" in outcomes else "passed"
 
     @property
     def sentence(self) -> str:
-        """Verdict as a sentence, with the tests that decide it."""
+        """Sentence on the verdict, with the names of the tests that decide it."""
         deciding = [test for test in self.tests if test.outcome == self.verdict]
         names = "; ".join(f"{test.name} ({test.dimension})" if test.dimension else test.name for test in deciding)
         sentences = {
@@ -265,20 +268,20 @@ class JudgeCheck(Result):
         return sentences[self.verdict]
 
     def title(self) -> str:
-        """Return a title with the judge's name."""
+        """Return a title with the name of the judge."""
         return f"Can {self.judge} be relied on as a judge?"
 
     def lines(self) -> Iterator[str]:
-        """Yield the verdict."""
+        """Yield the sentence on the verdict."""
         yield self.sentence
 
     def notes(self) -> Iterator[str]:
-        """Yield the verdict and the number of answers."""
+        """Yield the sentence on the verdict, and the numbers of answers, groups and failures."""
         yield self.sentence
         yield f"{self.answers} answers in {self.groups} groups; {self.failed} answers of the judge failed."
 
     def tables(self) -> list[Table]:
-        """Return a table of every test with its interval and bound."""
+        """Return a table of all tests with intervals and bounds."""
         rows = []
         for test in self.tests:
             value, interval = "-", "-"
@@ -299,7 +302,7 @@ class JudgeCheck(Result):
         return [Table.of(self.title(), headings, rows, left=2, note=note)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return verdict, tests and ratings as JSON values."""
+        """Return verdict, tests and ratings as JSON-serialisable values."""
         tests = [
             {"name": t.name, "dimension": t.dimension, "estimate": t.estimate, "bound": t.bound, "outcome": t.outcome}
             for t in self.tests
@@ -308,7 +311,7 @@ class JudgeCheck(Result):
         return {**facts, "groups": self.groups, "failed": self.failed, "tests": tests, "ratings": list(self.ratings)}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return a row per answer and dimension with people's ratings and the judge's."""
+        """Return a row for each answer and dimension, with people's and the judge's ratings."""
         return self.ratings
 
 
@@ -316,23 +319,25 @@ def check_judge(
     items: Sequence[RatedAnswer],
     judge: Generator,
     *,
-    preferred: Sequence[Preferred] = (),
+    preferred: Sequence[PreferredAnswer] = (),
     pairs: int = 100,
     seed: int = 0,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> JudgeCheck:
-    """Rate answers that people have rated, repeatedly and under changes, and test the judge's ratings.
+    """Test a judge on answers that people rated.
+
+    The judge rates the answers, rates them again, rates changed versions of them, and compares pairs of them.
 
     Args:
-        items: Rated answers of :func:`read_ratings`.
-        judge: Recorded judge.
-        preferred: Pairs that people compared; if empty, preferences follow from people's ratings.
-        pairs: Maximum number of pairs of answers to compare in both orders, drawn at random.
-        seed: Seed of draws and bootstraps.
-        on_step: Receives the name of each step as it begins.
+        items: Rated answers (:func:`read_ratings`).
+        judge: Judge, wrapped so that its answers are recorded.
+        preferred: Pairs that people compared; if empty, preferences are derived from people's ratings.
+        pairs: Maximum number of pairs of answers, drawn at random, that are compared in both orders.
+        seed: Random seed for sampling and bootstraps.
+        on_step: Function that is called with the name of each step when it begins.
 
     Raises:
-        InputError: A dimension is not one of the eight.
+        InputError: An answer is rated in an unknown dimension.
     """
     by_name = {dimension.name: dimension for dimension in DIMENSIONS}
     names = list(dict.fromkeys(name for item in items for name in item.ratings))
@@ -354,12 +359,14 @@ def check_judge(
         failed += sum(not by_dimension for by_dimension in ratings)
         return {name: [by_dimension.get(name) for by_dimension in ratings] for name in names}
 
-    plain = rate("rating", answers)
+    ratings_once = rate("rating", answers)
     # Ratings read from probabilities, one dimension per request, are the same every time and in every order.
     is_generated = not profile_of(judge).scored
-    again = rate("rating again", answers, seed=_SECOND_SEED, temperature=1.0) if is_generated else {}
-    backward = rate("rating in reversed order", answers, reverse=True) if is_generated and len(names) > 1 else {}
-    perturbed = {
+    ratings_again = rate("rating again", answers, seed=_SECOND_SEED, temperature=1.0) if is_generated else {}
+    ratings_reversed = (
+        rate("rating in reversed order", answers, reverse=True) if is_generated and len(names) > 1 else {}
+    )
+    ratings_by_perturbation = {
         label: rate(f"rating answers made {label}", [text._replace(answer=change(text.answer)) for text in answers])
         for label, change in PERTURBATIONS.items()
     }
@@ -367,35 +374,41 @@ def check_judge(
     for name in names:
         people = [_mean(item.ratings.get(name, ())) for item in items]
         tests.append(
-            JudgeTest("agreement with people", name, alpha_estimate([people, plain[name]], groups, seed), MIN_ALPHA)
+            JudgeTest(
+                "agreement with people", name, alpha_estimate([people, ratings_once[name]], groups, seed), MIN_ALPHA
+            )
         )
         by_rater = list(zip_longest(*(item.ratings.get(name, ()) for item in items)))
         if len(by_rater) > 1:
             tests.append(JudgeTest("agreement among people", name, alpha_estimate(by_rater, groups, seed), None))
-        correlation = _rank_correlation(people, plain[name], groups, seed)
+        correlation = _rank_correlation(people, ratings_once[name], groups, seed)
         tests.append(JudgeTest("rank correlation with people", name, correlation, 0.0))
         baseline = _rank_correlation(people, lengths, groups, seed)
         tests.append(JudgeTest("rank correlation of length", name, baseline, None))
-        if again:
-            agreement = alpha_estimate([plain[name], again[name]], groups, seed)
+        if ratings_again:
+            agreement = alpha_estimate([ratings_once[name], ratings_again[name]], groups, seed)
             tests.append(JudgeTest("agreement with itself", name, agreement, MIN_REPETITION))
-        if backward:
-            agreement = alpha_estimate([plain[name], backward[name]], groups, seed)
+        if ratings_reversed:
+            agreement = alpha_estimate([ratings_once[name], ratings_reversed[name]], groups, seed)
             tests.append(JudgeTest("dimensions in reversed order", name, agreement, MIN_REPETITION))
-        for label, ratings in perturbed.items():
-            complete = [(a, b) for a, b in zip(plain[name], ratings[name], strict=True) if None not in (a, b)]
+        for label, ratings in ratings_by_perturbation.items():
+            complete = [(a, b) for a, b in zip(ratings_once[name], ratings[name], strict=True) if None not in (a, b)]
             gain = paired_difference(*zip(*complete, strict=True), seed=seed).difference if complete else None
             tests.append(JudgeTest(f"gain of answers made {label}", name, gain, MAX_GAIN, above=False))
-    if marked := [item for item in items if item.verdicts]:
+    if items_with_verdicts := [item for item in items if item.verdicts]:
         on_step("marking rubrics")
-        assessments = Marker(judge).assess([item.answer for item in marked], ())
+        assessments = Marker(judge).assess([item.answer for item in items_with_verdicts], ())
         failed += sum(not assessment.criteria for assessment in assessments)
-        tests.append(JudgeTest("agreement on criteria", "", _verdict_agreement(marked, assessments, seed), MIN_ALPHA))
+        tests.append(
+            JudgeTest(
+                "agreement on criteria", "", _verdict_agreement(items_with_verdicts, assessments, seed), MIN_ALPHA
+            )
+        )
     on_step("comparing pairs")
     comparisons, n_failed = _test_comparisons(preferred or _preferences_by_ratings(items), judge, pairs, seed)
     failed += n_failed
     tests += comparisons
-    columns = {"judge": plain, "again": again, **perturbed}
+    columns = {"judge": ratings_once, "again": ratings_again, **ratings_by_perturbation}
     rows = [
         {
             "question": item.answer.question,
@@ -418,7 +431,7 @@ def _mean(values: Sequence[float]) -> float | None:
 def _verdict_agreement(
     items: Sequence[RatedAnswer], assessments: Sequence[LongAnswerAssessment], seed: int
 ) -> ResampledEstimate | None:
-    """Return alpha of the judge's verdicts and people's most frequent ones (ties: the first), criteria as units."""
+    """Return Krippendorff's alpha between the judge's verdicts on criteria and people's most frequent verdicts."""
     people, judge, groups = [], [], []
     verdicts = list(CREDITS)
     for item, assessment in zip(items, assessments, strict=True):
@@ -432,21 +445,21 @@ def _verdict_agreement(
 def alpha_estimate(
     rows: Sequence[Sequence[float | None]], groups: Sequence[str], seed: int, *, nominal: bool = False
 ) -> ResampledEstimate | None:
-    """Return Krippendorff's alpha of several raters with its bootstrap interval over groups.
+    """Return Krippendorff's alpha of several raters, with a bootstrap interval over groups.
 
     Args:
-        rows: Ratings by rater, one per answer; None if missing.
-        groups: Group of each answer; with one group only, answers are resampled.
+        rows: For each rater, one rating per answer; None for a missing rating.
+        groups: Group of each answer; if all answers are in one group, answers are resampled instead of groups.
         seed: Seed of the bootstrap.
-        nominal: True for nominal, False for interval-scaled ratings.
+        nominal: Whether ratings are nominal; otherwise they are on an interval scale.
 
     Returns:
         The estimate, or None if no answer has two ratings.
     """
-    units: dict[str, list[int]] = defaultdict(list)
+    indices_by_unit: dict[str, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
-        units[group if len(set(groups)) > 1 else str(index)].append(index)
-    members = list(units.values())
+        indices_by_unit[group if len(set(groups)) > 1 else str(index)].append(index)
+    units = list(indices_by_unit.values())
 
     def alpha(indices: Sequence[int]) -> float | None:
         try:
@@ -455,59 +468,61 @@ def alpha_estimate(
         except InputError:
             return None
 
-    value = alpha(range(len(groups)))
-    if value is None:
+    alpha_of_all = alpha(range(len(groups)))
+    if alpha_of_all is None:
         return None
     generator = np.random.default_rng(seed)
     samples = (
-        alpha([index for unit in generator.integers(0, len(members), len(members)) for index in members[unit]])
+        alpha([index for unit in generator.integers(0, len(units), len(units)) for index in units[unit]])
         for _ in range(RESAMPLES)
     )
     interval = percentile_interval([sample for sample in samples if sample is not None])
-    return ResampledEstimate.from_resamples(value, interval, len(members))
+    return ResampledEstimate.from_resamples(alpha_of_all, interval, len(units))
 
 
 def _rank_correlation(
     people: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
-    """Return the mean rank correlation within groups; a group with constant ratings by the judge has 0."""
-    members: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for group, rating, judged in zip(groups, people, judge, strict=True):
-        if rating is not None and judged is not None:
-            members[group].append((rating, judged))
-    results = []
-    for pairs in members.values():
+    """Return the mean rank correlation within groups; it is 0 in a group in which the judge's ratings are constant."""
+    pairs_by_group: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for group, rating, judge_rating in zip(groups, people, judge, strict=True):
+        if rating is not None and judge_rating is not None:
+            pairs_by_group[group].append((rating, judge_rating))
+    correlations = []
+    for pairs in pairs_by_group.values():
         first, second = np.array(pairs, dtype=np.float64).T
         if len(pairs) >= _MIN_GROUP_SIZE and np.ptp(first) > 0:
             rho = spearman_of_resamples(first, second, np.arange(len(pairs))[None])[0]
-            results.append(0.0 if np.isnan(rho) else float(rho))
-    if not results:
+            correlations.append(0.0 if np.isnan(rho) else float(rho))
+    if not correlations:
         return None
-    interval = bootstrap_interval(results, lambda rows: float(rows.mean()), seed=seed)
-    return ResampledEstimate.from_resamples(float(np.mean(results)), interval, len(results))
+    interval = bootstrap_interval(correlations, lambda rows: float(rows.mean()), seed=seed)
+    return ResampledEstimate.from_resamples(float(np.mean(correlations)), interval, len(correlations))
 
 
-def _preferences_by_ratings(items: Sequence[RatedAnswer]) -> list[Preferred]:
-    """Return every two answers of a group with the one that has the higher sum of mean ratings."""
-    members: dict[str, list[RatedAnswer]] = defaultdict(list)
+def _preferences_by_ratings(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
+    """Return all pairs of answers of a group, with the one preferred whose mean ratings have the higher sum."""
+    items_by_group: dict[str, list[RatedAnswer]] = defaultdict(list)
     for item in items:
-        members[item.group].append(item)
-    results = []
-    for group in members.values():
+        items_by_group[item.group].append(item)
+    preferences = []
+    for group in items_by_group.values():
         for first, second in combinations(group, 2):
-            gap = sum(map(np.mean, first.ratings.values())) - sum(map(np.mean, second.ratings.values()))
-            better: Better = "first" if gap > 0 else "second" if gap < 0 else "tie"
+            difference = sum(map(np.mean, first.ratings.values())) - sum(map(np.mean, second.ratings.values()))
+            better: Better = "first" if difference > 0 else "second" if difference < 0 else "tie"
             answer = first.answer
-            results.append(Preferred(answer.question, answer.audience, answer.answer, second.answer.answer, better))
-    return results
+            preferences.append(
+                PreferredAnswer(answer.question, answer.audience, answer.answer, second.answer.answer, better)
+            )
+    return preferences
 
 
 def _test_comparisons(
-    preferred: Sequence[Preferred], judge: Generator, max_pairs: int, seed: int
+    preferred: Sequence[PreferredAnswer], judge: Generator, max_pairs: int, seed: int
 ) -> tuple[list[JudgeTest], int]:
-    """Compare pairs in both orders; return tests of consistency, position and agreement, and the number of failures."""
-    drawn = sorted(np.random.default_rng(seed).permutation(len(preferred))[:max_pairs].tolist())
-    pairs = [preferred[index] for index in drawn]
+    """Have the judge compare pairs in both orders; return tests of its preferences, and the number of failures."""
+    indices = sorted(np.random.default_rng(seed).permutation(len(preferred))[:max_pairs].tolist())
+    pairs = [preferred[index] for index in indices]
     items = [
         (pair.question, pair.audience, *answers)
         for pair in pairs
@@ -524,13 +539,13 @@ def _test_comparisons(
         if pair.better != "tie":
             credits.append((1 + SIGNS[pair.better] * np.sign(sum(signs))) / 2)
 
-    def share(values: Sequence[bool]) -> Estimate | None:
+    def estimate_proportion(values: Sequence[bool]) -> Estimate | None:
         return proportion(sum(values), len(values)) if values else None
 
     agreement = mean_estimate(credits, seed=seed) if credits else None
     tests = [
-        JudgeTest("both orders of a pair agree", "", share(is_consistent), MIN_CONSISTENCY),
-        JudgeTest("prefers the answer shown first", "", share(prefers_first), None),
+        JudgeTest("both orders of a pair agree", "", estimate_proportion(is_consistent), MIN_CONSISTENCY),
+        JudgeTest("prefers the answer shown first", "", estimate_proportion(prefers_first), None),
         JudgeTest("prefers the answer that people prefer", "", agreement, 0.5),
     ]
     return tests, sum(isinstance(verdict, JudgeFailure) for verdict in verdicts)

@@ -31,15 +31,16 @@ from climassay.statistics import Estimate, Interval, percentile_interval, propor
 
 Better = Literal["first", "second", "tie"]
 Comparer = Callable[[Sequence[tuple[str, str, str, str]]], Sequence[tuple[Better, str] | JudgeFailure]]
-"""Compares pairs of (question, audience, first answer, second answer): the better answer and the reason, or a failure.
-"""
+"""Function that compares answers, given as (question, audience, first answer, second answer). It returns the better
+answer and the reason, or a failure, for each pair."""
 SIGNS: Mapping[Better, int] = {"first": 1, "second": -1, "tie": 0}
 RESAMPLES = 300
 _INVERSE_PENALTY = 100.0
-"""Inverse of the L2 penalty; so weak that it only bounds the strength of contestants that never lost."""
+"""Inverse of the L2 penalty. The penalty is so weak that it only keeps the strength of a contestant that never lost
+finite."""
 _MAX_TOKENS = 300
 _MAX_WORDS = 350
-"""Maximum number of words of each answer that a very small judge reads."""
+"""Maximum number of words of each answer in the prompt of a very small judge."""
 _SCHEMA = object_schema(
     {"reason": {"type": "string", "maxLength": 800}, "better": {"type": "string", "enum": list(get_args(Better))}}
 )
@@ -48,11 +49,12 @@ _SCHEMA = object_schema(
 def prefer(
     items: Sequence[tuple[str, str, str, str]], judge: Generator, *, seed: int = 0
 ) -> list[tuple[Better, str] | JudgeFailure]:
-    """Judge which of two answers is better, and why, in the given order only.
+    """Judge which answer of each pair is better, and why; pairs are shown only in the given order.
 
     Args:
-        items: Question, audience, first answer, second answer of each pair.
-        judge: A strong model, or a very small one that gives probabilities of options, which never calls a tie.
+        items: Question, audience, first answer and second answer of each pair.
+        judge: Strong model, or a very small model that gives probabilities of options. A small model gives no reasons
+            and no ties.
         seed: Seed of every request.
     """
     if profile_of(judge).scored and isinstance(judge, OptionScorer):
@@ -89,16 +91,16 @@ def _parse_preference(data: Mapping[str, Any]) -> tuple[Better, str]:
 def compare_answers(
     questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], compare: Comparer, judge: str = ""
 ) -> list[Preference]:
-    """Compare every two cells' answers to the same questions, in both orders, in one call of the judge.
+    """Compare the answers of every two cells to the same questions, in both orders and with a single call of the judge.
 
     Args:
         questions: Questions by id.
-        outcomes: Outcomes of each cell of one benchmark and task. A failed answer loses to any other without a request.
-        compare: Judge, for example :func:`prefer` with a model.
+        outcomes: Outcomes by cell, for the cells of one benchmark and task. A failed answer loses without a request.
+        compare: Function that compares answers, for example :func:`prefer` with a model.
         judge: Name of the trained judge; empty for the plan's judge.
 
     Returns:
-        Two preferences per pair and question, one for each order.
+        Two preferences for each pair of cells and question, one for each order.
     """
     answers = {
         cell: {outcome.question: outcome.answer for outcome in cell_outcomes}
@@ -135,13 +137,13 @@ def compare_answers(
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A cell whose answers were compared with those of others."""
+    """A cell whose answers were compared with those of other cells."""
 
     cell: Cell
     win_rate: Estimate
-    """Share of comparisons won, ties counted as a half, over questions and both orders."""
+    """Proportion of comparisons won, over all questions and both orders; a tie counts as half a win."""
     strength: float
-    """Strength in nats; the mean of all contestants is 0."""
+    """Strength in Davidson's model, in nats; the mean over all contestants is 0."""
     interval: Interval
 
 
@@ -150,24 +152,24 @@ class SideBySide:
     """Result of comparing the long answers of one benchmark and task."""
 
     contestants: tuple[Contestant, ...]
-    """Contestants, strongest first."""
+    """Contestants, the strongest first."""
     questions: int
     """Number of questions."""
     ties: float
-    """Share of pairs without a winner, including pairs whose orders disagree."""
+    """Proportion of pairs without a winner, including pairs whose two orders disagree."""
     consistent: Estimate
-    """Share of pairs whose two orders agree."""
+    """Proportion of pairs whose two orders agree."""
     first: Estimate
-    """Share of decided comparisons that preferred the first answer; 0.5 without position bias.
+    """Proportion of comparisons without a tie that preferred the answer shown first; 0.5 without position bias.
 
-    Wilson's interval, which assumes independent comparisons.
+    The interval is Wilson's, which assumes independent comparisons.
     """
     failed: int
     """Number of failed comparisons, whose pairs are left out."""
 
 
 def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples: int = RESAMPLES) -> SideBySide | None:
-    """Return strengths, win rates and position bias; None if nothing was compared.
+    """Compute strengths, win rates and position bias from preferences; return None if no pair was compared.
 
     Args:
         preferences: Preferences of one benchmark, task and judge.
@@ -176,7 +178,7 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     """
     cells = list(dict.fromkeys(cell for preference in preferences for cell in (preference.first, preference.second)))
     questions = list(dict.fromkeys(preference.question for preference in preferences))
-    verdicts = {(p.question, p.first, p.second): p.better for p in preferences}
+    verdicts = {(item.question, item.first, item.second): item.better for item in preferences}
     rows = []
     n_agreeing = 0
     for question_index, question in enumerate(questions):
@@ -205,17 +207,21 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
         weights = counts[:, question_of_row[is_compared]]
         totals = weights.sum(axis=1)
         rates = (weights @ points)[totals > 0] / totals[totals > 0]
-        share, n_questions = float(points.mean()), len(set(question_of_row[is_compared].tolist()))
-        win_rate = Estimate(share, share_interval(percentile_interval(rates), share, n_questions), n_questions)
+        win_proportion, n_questions = float(points.mean()), len(set(question_of_row[is_compared].tolist()))
+        win_rate = Estimate(
+            win_proportion, share_interval(percentile_interval(rates), win_proportion, n_questions), n_questions
+        )
         interval = percentile_interval(resampled[:, index])
         contestants.append(Contestant(cell, win_rate, float(strengths[index]), interval))
-    decided = [better for better in verdicts.values() if better in ("first", "second")]
+    decided_preferences = [better for better in verdicts.values() if better in ("first", "second")]
     return SideBySide(
         tuple(sorted(contestants, key=lambda contestant: -contestant.strength)),
         n,
         float(np.mean(winner == 0)),
         proportion(n_agreeing, len(rows)),
-        proportion(decided.count("first"), len(decided)) if decided else Estimate(0.5, Interval(0.0, 1.0), 0),
+        proportion(decided_preferences.count("first"), len(decided_preferences))
+        if decided_preferences
+        else Estimate(0.5, Interval(0.0, 1.0), 0),
         sum(better is None for better in verdicts.values()),
     )
 
@@ -223,7 +229,7 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
 def _fit_strengths(
     design: NDArray[np.float64], winner: NDArray[np.int64], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the strengths of Davidson's model, shape [contestants], mean 0."""
+    """Fit Davidson's model, and return the strengths, shape [contestants], with mean 0."""
     has_ties = bool((weight[winner == 0] > 0).any())
     loss = davidson_loss(winner, weight, has_ties)
     strengths, _, _ = minimise(design, loss, _INVERSE_PENALTY, parameters=(0.0,) * has_ties)
@@ -231,9 +237,9 @@ def _fit_strengths(
 
 
 def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> Table:
-    """Return contestants with win rate and strength, and a note on ties, agreement of orders and position bias.
+    """Return a table of the contestants' win rates and strengths, with a note on ties and position bias.
 
-    A named, trained judge averages both orders, so that the note has no agreement of orders and no position bias.
+    A trained judge, which is named by ``judge``, averages both orders, so that the note omits position bias.
     """
     low, high = result.first.interval
     orders = (
@@ -249,9 +255,9 @@ def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> T
             contestant.cell.setting,
             str(contestant.win_rate.n),
             f"{100 * contestant.win_rate.value:.1f}",
-            " to ".join(f"{100 * end:.1f}" for end in contestant.win_rate.interval),
+            " to ".join(f"{100 * bound:.1f}" for bound in contestant.win_rate.interval),
             f"{contestant.strength:+.2f}",
-            " to ".join(f"{end:+.2f}" for end in contestant.interval),
+            " to ".join(f"{bound:+.2f}" for bound in contestant.interval),
         ]
         for contestant in result.contestants
     ]
@@ -276,15 +282,13 @@ TONES: Mapping[str, Tone] = {
 
 
 def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
-    """Return scores of a checked answer from 0 to 1, 1 being best.
+    """Return scores of a checked answer from 0 to 1, where 1 is best, by name of the metric.
 
     ``points_supported``
-        Share of the sentences with a claim that a judge, having read both, finds supported. Missing without a judge.
+        Proportion of the sentences with a claim that the judge finds supported by a passage. Missing without a judge
+        or without claims.
     ``references_found``
-        Share of existing references among those that exist, are invented or malformed. Unchecked references are
-        left out.
-
-    An answer without claims, or without checked references, lacks the score.
+        Proportion of the checked references that exist. Missing without checked references.
     """
     claims = [sentence.status for sentence in points if sentence.status != "no claim"]
     references = [reference for sentence in points for reference in sentence.references]
@@ -295,13 +299,13 @@ def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
 
 
 def numbered_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
-    """Return the passages of a prompt by the numbers that they have in it."""
+    """Return the passages of a prompt by their number in the prompt."""
     numbered = enumerate(zip(ids, texts, strict=False), start=1)
     return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered}
 
 
 def coloured_parts(answer: str, points: Sequence[CheckedSentence]) -> tuple[ColouredText, ...]:
-    """Split an answer into parts, each sentence with a claim coloured by its support; empty without points."""
+    """Split an answer into parts in which each sentence with a claim is coloured by its support; () without claims."""
     parts: list[ColouredText] = []
     offset = 0
     for point in points:
@@ -316,7 +320,7 @@ def coloured_parts(answer: str, points: Sequence[CheckedSentence]) -> tuple[Colo
 
 
 def point_findings(points: Sequence[CheckedSentence]) -> list[Finding]:
-    """Return findings for reports: contradicted and unsupported sentences, and wrong references."""
+    """Return the contradicted and unsupported sentences and the wrong references as findings for a report."""
     findings = []
     for point in points:
         quotation = point.evidence[0].quotation if point.evidence else ""

@@ -27,15 +27,16 @@ PUBLISHED_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str, int]] = {
     ("silver", "freeform"): {OVERALL: 200},
     ("silver", "cloze"): {OVERALL: 200},
 }
-"""Number of questions of each column: Table 2, and for silver the 200 per task of appendix A.2.2.
+"""Number of questions behind each published score, by dataset and kind, then by level.
 
-The paper does not print the levels of the silver sample.
+The numbers are those of Table 2 for gold, and the 200 per task of appendix A.2.2 for silver. For silver, the paper does
+not print the numbers by level.
 """
 CLIMAQA_SUBSETS: Mapping[Dataset, str] = {
     "gold": "hub:UCSD-GENIE/ClimaQA/Gold",
     "silver": "hub:UCSD-GENIE/ClimaQA/Silver",
 }
-"""Names of the published questions on the hub, as the dataset's card lists them."""
+"""Names of the published question sets on the hub, as the dataset's card lists them."""
 _ALL_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str | None, int]] = {
     ("gold", "mcq"): {"base": 126, "reasoning": 72, "hypothetical": 47},
     ("gold", "freeform"): {"base": 54, "reasoning": 52, "hypothetical": 55},
@@ -44,30 +45,31 @@ _ALL_QUESTIONS: Mapping[tuple[Dataset, Kind], Mapping[str | None, int]] = {
     ("silver", "freeform"): {"base": 507, "reasoning": 241, "hypothetical": 252},
     ("silver", "cloze"): {None: 1000},
 }
-"""Number of all questions by level (Table 2)."""
+"""Number of questions in the complete datasets, by dataset and kind, then by level (Table 2)."""
 _TABLE = Path(__file__).parent / "published" / "climaqa.csv"
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedScore:
-    """One number of the paper's tables."""
+    """A score printed in the tables of the ClimaQA paper."""
 
     dataset: Dataset
     model: str
     setting: str
-    """Setting: ``default``, ``few-shot``, ``rag-source``, ``rag-held-out``, ``continued-pretraining``, ``fine-tuned``,
-    ``long-context-source`` or ``long-context-held-out``."""
+    """Name of the setting: ``default``, ``few-shot``, ``rag-source``, ``rag-held-out``, ``continued-pretraining``,
+    ``fine-tuned``, ``long-context-source`` or ``long-context-held-out``."""
     task: Kind
     metric: str
-    """Name in :data:`~climassay.metrics.METRICS`; the paper's BLEU counts characters, hence ``bleu_char``."""
+    """Name of the metric in :data:`~climassay.metrics.METRICS`; the paper's BLEU counts characters: ``bleu_char``."""
     level: str
     """Level ``base``, ``reasoning``, ``hypothetical`` or ``overall``."""
     value: float
-    """Share from 0 to 1 for accuracy and exact match (printed in per cent), else the printed value."""
+    """Proportion from 0 to 1 for accuracy and exact match, which the paper prints in per cent; else the printed
+    value."""
 
     @property
     def n(self) -> int | None:
-        """Number of questions from which the score was computed; None if the paper does not say."""
+        """Number of questions from which the score was computed; None if the paper does not print it."""
         return PUBLISHED_QUESTIONS[self.dataset, self.task].get(self.level)
 
 
@@ -89,12 +91,12 @@ def _all_scores() -> tuple[PublishedScore, ...]:
 
 
 def published_models() -> tuple[str, ...]:
-    """Return the names of all models of the published tables, in their order."""
+    """Return the names of all models in the published tables, in the order of the tables."""
     return tuple(dict.fromkeys(score.model for score in _all_scores()))
 
 
 def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) -> tuple[PublishedScore, ...]:
-    """Return the published numbers, in the order of the paper's tables.
+    """Return the published scores, in the order of the paper's tables.
 
     Args:
         dataset: ``gold`` (Tables 3 and 5) or ``silver`` (Tables 6 and 7).
@@ -103,19 +105,20 @@ def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) ->
     Raises:
         InputError: A model is not in the paper.
     """
-    unknown = sorted(set(models) - set(published_models()))
-    if unknown:
+    unknown_models = sorted(set(models) - set(published_models()))
+    if unknown_models:
         raise InputError(
-            f"The published tables have no model {', '.join(unknown)}: they have {', '.join(published_models())}."
+            f"The published tables have no model {', '.join(unknown_models)}: they have "
+            f"{', '.join(published_models())}."
         )
     return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))
 
 
 def has_published_questions(dataset: Dataset, questions: Sequence[Question], files: Collection[str] = ()) -> bool:
-    """Return whether questions are those of the paper.
+    """Return whether the questions of a benchmark are those of the paper.
 
-    They are if all of them come from the hub's files of the dataset, or if they are as many of each kind and level as
-    the whole dataset has.
+    They are if all files belong to the dataset on the hub, or if the numbers of questions of each kind and level are
+    those of the complete dataset.
 
     Args:
         dataset: ``gold`` or ``silver``.
@@ -129,7 +132,7 @@ def has_published_questions(dataset: Dataset, questions: Sequence[Question], fil
     counts = Counter((question.kind, question.level) for question in questions)
     kinds = {kind for kind, _ in counts}
     return bool(kinds) and all(
-        {level: count for (own_kind, level), count in counts.items() if own_kind == kind}
+        {level: count for (question_kind, level), count in counts.items() if question_kind == kind}
         == _ALL_QUESTIONS.get((dataset, kind))
         for kind in kinds
     )

@@ -15,48 +15,49 @@ from climassay.reporting import Table
 from climassay.statistics import accuracy_sample_size, mcnemar_power
 
 MAX_EXACT_QUESTIONS = 2000
-"""Maximum number of questions for the exact power of McNemar's test.
+"""Maximum number of questions for which the power of McNemar's test is computed exactly.
 
-Above it, the corrected normal approximation is used, which differs by about one per cent there.
+Above it, the normal approximation with continuity correction is used, which differs by about one per cent.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """Assumptions about scores, on which sample sizes depend."""
+    """Assumptions about the scores of two systems, from which sample sizes are computed."""
 
     binary: bool
     mean: float | None
-    """Accuracy of the first system (binary metrics)."""
+    """Accuracy of the first system; None unless the metric is binary."""
     discordance: float | None
-    """Share of questions that exactly one of the two systems answers correctly (binary metrics)."""
+    """Proportion of questions that exactly one of the two systems answers correctly; None unless the metric is
+    binary."""
     deviation: float | None
-    """Standard deviation of a score over questions (mean metrics)."""
+    """Standard deviation of a system's scores over questions; None for binary metrics."""
     paired_deviation: float | None
-    """Standard deviation of the difference between two systems' scores on a question; None for binary metrics."""
+    """Standard deviation over questions of the difference of the two systems' scores; None for binary metrics."""
     origin: str
-    """Source of the assumptions, for the table's note."""
+    """Source of the assumptions, for the note of the table."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """Number of questions for one difference; None if the difference is impossible."""
+    """Numbers of questions needed to detect a difference; None for a difference that is impossible."""
 
     difference: float
-    """Difference in the units of the score, a share for binary metrics."""
+    """Difference in the unit of the score: a proportion for binary metrics."""
     paired: int | None
-    """Number of questions if both systems answer the same: exact McNemar test, or paired test of means."""
+    """Number of questions if both systems answer the same questions (McNemar's test, or paired test of means)."""
     exact: bool
-    """True if ``paired`` is exact, False if it is the normal approximation."""
+    """Whether ``paired`` is exact; otherwise it is a normal approximation."""
     unpaired: int | None
     """Number of questions per system if the systems answer different questions."""
     interval: int
-    """Number of questions for a 95% interval of one score that extends by the difference to each side."""
+    """Number of questions for which the 95% interval of a single score has the difference as its half-width."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Numbers of questions by difference."""
+    """Numbers of questions needed to detect each of several differences."""
 
     metric: str
     power: float
@@ -70,11 +71,12 @@ def assume_binary(mean: float, discordance: float | None = None) -> Assumptions:
 
     Args:
         mean: Accuracy of the first system.
-        discordance: Share of questions on which the systems disagree. The default, ``2 mean (1 - mean)``, is that of
-            unrelated systems of this accuracy; similar systems disagree less and need fewer questions.
+        discordance: Proportion of questions that exactly one of the two systems answers correctly. The default,
+            ``2 mean (1 - mean)``, assumes unrelated systems of this accuracy; similar systems disagree less often and
+            need fewer questions.
 
     Raises:
-        InputError: A share is outside of 0..1.
+        InputError: A value is not between 0 and 1.
     """
     if not 0 < mean < 1:
         raise InputError(f"The assumed accuracy must be between 0 and 1, not {mean:g}.")
@@ -87,14 +89,14 @@ def assume_binary(mean: float, discordance: float | None = None) -> Assumptions:
 
 
 def assume_mean(deviation: float, correlation: float = 0.5) -> Assumptions:
-    """Return assumptions for a metric that is a mean of numbers.
+    """Return assumptions for a metric whose scores are not binary.
 
     Args:
-        deviation: Standard deviation of a score over questions.
+        deviation: Standard deviation of a system's scores over questions.
         correlation: Correlation of two systems' scores over questions.
 
     Raises:
-        InputError: The deviation is not positive, or the correlation is outside of -1..1.
+        InputError: The deviation is not positive, or the correlation is not between -1 and 1.
     """
     if deviation <= 0:
         raise InputError(f"The standard deviation of scores must be above 0, not {deviation:g}.")
@@ -111,38 +113,40 @@ def _no_variation(run: str, label: str) -> str:
 
 
 def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
-    """Estimate assumptions from an experiment: medians over its cells and over its pairs of cells.
+    """Estimate assumptions from an experiment, as medians over its cells and over pairs of cells.
 
-    Pairs are settings of one model, and models in one setting.
+    The cells of a pair share the benchmark and either the model or the setting.
 
     Raises:
-        InputError: The metric does not exist, fewer than two cells have scores in it, or the scores do not vary.
+        InputError: The metric does not exist, no two cells can be compared in it, or the scores do not vary.
     """
-    definition = METRICS.find(metric)
-    cells = {cell: outcomes for cell, outcomes in answered_cells(experiment).items() if definition.scores(cell.task)}
+    metric_definition = METRICS.find(metric)
+    cells = {
+        cell: outcomes for cell, outcomes in answered_cells(experiment).items() if metric_definition.scores(cell.task)
+    }
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
     pairs = [
-        common_scores(cells[a], cells[b], metric)
-        for a, b in combinations(cells, 2)
-        if a.benchmark == b.benchmark and (a.model == b.model or a.setting == b.setting)
+        common_scores(cells[first], cells[second], metric)
+        for first, second in combinations(cells, 2)
+        if first.benchmark == second.benchmark and (first.model == second.model or first.setting == second.setting)
     ]
-    differences = [np.subtract(b, a) for a, b in pairs if len(a) > 1]
+    differences = [np.subtract(second, first) for first, second in pairs if len(first) > 1]
     scores = [column for column in scores if len(column) > 1]
     if not differences:
-        raise InputError(f"{experiment.run} has no two cells to compare in {definition.label}.")
+        raise InputError(f"{experiment.run} has no two cells to compare in {metric_definition.label}.")
     origin = f"medians over {len(scores)} cells and {len(differences)} pairs of {experiment.run}"
-    if definition.binary:
+    if metric_definition.binary:
         mean = float(np.median([np.mean(column) for column in scores]))
         discordance = float(np.median([np.mean(differences_of_pair != 0) for differences_of_pair in differences]))
         if not 0 < mean < 1 or discordance == 0:
-            raise InputError(_no_variation(experiment.run, definition.label))
+            raise InputError(_no_variation(experiment.run, metric_definition.label))
         return Assumptions(True, mean, discordance, None, None, origin)
     deviation = float(np.median([np.std(column, ddof=1) for column in scores]))
-    paired = float(np.median([np.std(differences_of_pair, ddof=1) for differences_of_pair in differences]))
-    if deviation == 0 or paired == 0:
-        raise InputError(_no_variation(experiment.run, definition.label))
-    return Assumptions(False, None, None, deviation, paired, origin)
+    paired_deviation = float(np.median([np.std(differences_of_pair, ddof=1) for differences_of_pair in differences]))
+    if deviation == 0 or paired_deviation == 0:
+        raise InputError(_no_variation(experiment.run, metric_definition.label))
+    return Assumptions(False, None, None, deviation, paired_deviation, origin)
 
 
 def plan(
@@ -153,21 +157,21 @@ def plan(
     power: float = 0.8,
     alpha: float = 0.05,
 ) -> Plan:
-    """Return the number of questions needed to show each difference, in three designs.
+    """Compute the numbers of questions needed to detect differences in three designs (:class:`PlanRow`).
 
     Args:
-        differences: Differences of two means, above 0; shares for binary metrics (0.05 is five points).
-        assumptions: See :func:`assume_binary`, :func:`assume_mean`, :func:`assume_from_run`.
+        differences: Positive differences of two means; for binary metrics, 0.05 is five percentage points.
+        assumptions: Assumptions of :func:`assume_binary`, :func:`assume_mean` or :func:`assume_from_run`.
         metric: Name of the metric in the table.
         power: Probability of a significant result if the difference exists.
-        alpha: Two-sided significance level; divide it by the number of tests for Bonferroni's correction.
+        alpha: Two-sided significance level; for Bonferroni's correction, divide it by the number of tests.
 
     Raises:
-        InputError: A difference, power or level is out of range.
+        InputError: A difference, the power or the significance level is out of range.
 
     References:
         Miettinen (1968), Biometrics 24, 339-352, and Connor (1987), Biometrics 43, 207-211, for McNemar's test;
-        Fleiss, Levin and Paik (2003), Statistical Methods for Rates and Proportions, section 4.2, for two shares.
+        Fleiss, Levin and Paik (2003), Statistical Methods for Rates and Proportions, section 4.2, for two proportions.
     """
     METRICS.find(metric)
     if not differences or min(differences) <= 0:
@@ -201,9 +205,9 @@ def _binary_row(difference: float, assumptions: Assumptions, power: float, alpha
 
 
 def _paired_binary(difference: float, discordance: float, power: float, alpha: float) -> tuple[int | None, bool]:
-    """Return the number of questions for McNemar's test and whether it is exact.
+    """Return the number of questions for McNemar's test, and whether it is exact.
 
-    The number is None if the systems disagree on fewer questions than the difference needs.
+    The number is None if the difference is larger than the discordance, and thus impossible.
     """
     if difference > discordance:
         return None, True
@@ -213,10 +217,10 @@ def _paired_binary(difference: float, discordance: float, power: float, alpha: f
     estimate = math.ceil(((z_alpha * math.sqrt(discordance) + z_power * spread) / difference) ** 2 + 2 / difference)
     if estimate > MAX_EXACT_QUESTIONS:
         return estimate, False
-    gain, loss = (discordance + difference) / 2, (discordance - difference) / 2
+    second_only, first_only = (discordance + difference) / 2, (discordance - difference) / 2
 
     def is_sufficient(n: int) -> bool:
-        return mcnemar_power(gain, loss, n, alpha) >= power
+        return mcnemar_power(second_only, first_only, n, alpha) >= power
 
     low, high = max(1, estimate // 2), estimate
     while not is_sufficient(high):
@@ -247,7 +251,7 @@ def _at_least_two(number: float) -> int:
 
 
 def plan_table(plan: Plan) -> Table:
-    """Return a table of the number of questions by difference and design."""
+    """Return a table of the numbers of questions by difference and design."""
     assumptions = plan.assumptions
     if assumptions.binary:
         unit, test = "points", "exact McNemar test (~: normal approximation)"

@@ -13,35 +13,35 @@ from climassay.statistics import Estimate, proportion
 
 @dataclass(frozen=True, slots=True)
 class PositionRow:
-    """Distribution of a model's choices over option positions, measured with the options in several orders."""
+    """Position bias of a model: the distribution of its choices over positions, with the options in several orders."""
 
     model: str
     setting: str
     scoring: str
     orders: int
     picked: tuple[float, ...]
-    """Share of choices at each position."""
+    """Proportion of the choices at each position."""
     right: tuple[float, ...]
-    """Share of correct answers among questions whose correct option was at each position."""
+    """Proportion of correct answers to questions whose correct option was at each position."""
     recall_spread: float
-    """Standard deviation of ``right`` over positions: 0 without position bias (RStd of Zheng et al. 2024)."""
+    """Standard deviation of ``right`` over positions; 0 without position bias (RStd of Zheng et al. 2024)."""
     p_value: float | None
-    """P-value of the chi-square test that choices are distributed over positions as the correct options are.
+    """P-value of a chi-squared test of the hypothesis that choices have the positions' distribution of correct options.
 
-    None for fewer orders than options: positions of the correct options are then random too, and the test would find a
-    bias in one of five guessers.
+    None with fewer orders than options, because the positions of correct options are then random too: the test would
+    find a bias in every fifth model that guesses.
     """
     consistent: float
-    """Share of questions with the same choice in every order."""
+    """Proportion of questions with the same choice in every order."""
     averaged: Estimate | None
-    """Accuracy if each option's log-probability is averaged over the orders; None without log-probabilities.
+    """Accuracy if the log-probabilities of each option are averaged over the orders; None without log-probabilities.
 
-    With at least as many orders as options, averaging removes the bias of positions.
+    With at least as many orders as options, averaging removes position bias.
     """
 
 
 def position_row(variant: tuple[str, str, str], rows: Sequence[Prediction]) -> PositionRow:
-    """Return the position bias of the predictions of one variant: model, setting and scoring."""
+    """Compute position bias from the predictions ``rows`` of one variant (model, setting and scoring)."""
     from scipy.special import chdtrc  # scipy.stats takes a second to import.
 
     n_positions = max(len(row.order) for row in rows)
@@ -68,12 +68,15 @@ def position_row(variant: tuple[str, str, str], rows: Sequence[Prediction]) -> P
         recall_spread=float(recall[n_correct > 0].std()),
         p_value=p_value if orders >= n_positions else None,
         consistent=float(np.mean([len(options) == 1 and None not in options for options in choices.values()])),
-        averaged=_averaged(rows),
+        averaged=_averaged_accuracy(rows),
     )
 
 
-def _averaged(rows: Sequence[Prediction]) -> Estimate | None:
-    """Return the accuracy of the option with the highest mean log-probability; a failed order counts as wrong."""
+def _averaged_accuracy(rows: Sequence[Prediction]) -> Estimate | None:
+    """Return the accuracy of choosing the option with the highest mean log-probability over the orders.
+
+    A question with a failed order counts as wrong.
+    """
     if not any(row.logprobs for row in rows):
         return None
     totals: dict[str, NDArray[np.float64] | None] = {}

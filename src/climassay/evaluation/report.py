@@ -54,13 +54,13 @@ from climassay.reporting import (
 from climassay.reporting.html import Block, Finding, Tone
 
 _N_COLOURS = 5
-"""Number of colours of a figure, the maximum number of its models."""
+"""Number of distinguishable colours, and thus the maximum number of models in a figure."""
 _N_PAPER_KINDS = 3
-"""Number of question kinds in the paper, the first in :data:`~climassay.questions.KINDS`."""
+"""Number of kinds of questions in the ClimaQA paper; they are the first in :data:`~climassay.questions.KINDS`."""
 
 
 def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
-    """Return scores of models by level in the first setting, at most five models a figure (the paper's Figure 5)."""
+    """Return plots of scores by level in the first setting, with at most five models in each (paper's Figure 5)."""
     benchmark_scores = [score for score in scores.scores if score.cell.benchmark == benchmark]
     setting = next((score.cell.setting for score in benchmark_scores), "")
     figures = []
@@ -76,21 +76,21 @@ def level_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
         levels = [level for level in LEVELS if any(score.level == level for score in level_scores)]
         if metric.published and len(levels) > 1:
             for start in range(0, len(models), _N_COLOURS):
-                models_part = tuple(models[start : start + _N_COLOURS])
+                group = tuple(models[start : start + _N_COLOURS])
                 dots = [
                     Dot(score.level, score.cell.model, score.estimate.value, *score.estimate.interval)
                     for level in levels
                     for score in level_scores
-                    if score.level == level and score.cell.model in models_part
+                    if score.level == level and score.cell.model in group
                 ]
-                counts = [score.estimate.n for score in level_scores if score.cell.model in models_part]
+                counts = [score.estimate.n for score in level_scores if score.cell.model in group]
                 suffix = f" by level, setting {setting}"
-                figures.append(metric_plot(metric, dots, counts, suffix, has_shared_rows=True, order=models_part))
+                figures.append(metric_plot(metric, dots, counts, suffix, has_shared_rows=True, order=group))
     return figures
 
 
 def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
-    """Return a forest plot of all models and settings over all levels, for each published or external metric."""
+    """Return a forest plot of all models and settings for each metric that the paper or another framework defines."""
     constants = {
         (constant.metric, constant.task): constant.value
         for constant in scores.constants
@@ -102,8 +102,8 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
             by_metric[score.metric].append(score)
     figures = []
     for metric in METRICS.ordered(by_metric):
-        ends = [end for score in by_metric[metric.name] for end in score.estimate.interval]
-        if not (metric.published or (metric.external and min(ends) >= 0 and max(ends) <= 1)):
+        bounds = [bound for score in by_metric[metric.name] for bound in score.estimate.interval]
+        if not (metric.published or (metric.external and min(bounds) >= 0 and max(bounds) <= 1)):
             continue
         for task in dict.fromkeys(score.cell.task for score in by_metric[metric.name]):
             task_scores = [score for score in by_metric[metric.name] if score.cell.task == task]
@@ -120,9 +120,9 @@ def setting_figures(scores: ExperimentScores, benchmark: str) -> list[DotPlot]:
 
 
 def source_figure(questions: Sequence[Question], title: str) -> StackedBars | None:
-    """Return the number of questions per book and task (the paper's Figure 6); None if no question names its book."""
-    present = {question.kind for question in questions}
-    tasks = tuple(kind for index, kind in enumerate(KINDS) if index < _N_PAPER_KINDS or kind in present)
+    """Return a plot of the number of questions per book and task; None if no question names its book (Figure 6)."""
+    kinds_present = {question.kind for question in questions}
+    tasks = tuple(kind for index, kind in enumerate(KINDS) if index < _N_PAPER_KINDS or kind in kinds_present)
     counts: Counter[tuple[str | None, Kind]] = Counter((question.document, question.kind) for question in questions)
     books = list(dict.fromkeys(question.document for question in questions))
     if books in ([], [None]):
@@ -142,7 +142,7 @@ def source_figure(questions: Sequence[Question], title: str) -> StackedBars | No
 
 
 BINARY_METRICS = ("accuracy", "exact_match", "supported")
-"""Metrics that mark an answer as wrong if they are below a half: the binary metric of each task."""
+"""Binary metrics, one for each task; an answer with a score below one half is wrong."""
 
 
 def experiment_report(
@@ -158,11 +158,11 @@ def experiment_report(
 
     Args:
         experiment: Experiment with its outcomes.
-        scores: Scores of the experiment, if they are computed already.
-        published: Rows of the paper to show next to ours.
-        contamination: Overlaps of the questions with texts that models have read.
-        seed: Seed of bootstrap and sign flips.
-        answers: True appends every question with every answer.
+        scores: Scores of the experiment; computed if None.
+        published: Published scores to show beside ours.
+        contamination: Overlaps of the questions with training or retrieval texts.
+        seed: Seed of the bootstrap and the sign flips.
+        answers: Whether every question is listed with all its answers.
     """
     scores = scores or score_experiment(experiment, seed=seed)
     tables = experiment_tables(scores, published, published_benchmarks(experiment, published))
@@ -211,8 +211,8 @@ def experiment_report(
         facts=(
             ("Run", experiment.run),
             *(
-                (f"Metric {METRICS[name].label}", by)
-                for name, by in experiment.metric_sources.items()
+                (f"Metric {METRICS[name].label}", source)
+                for name, source in experiment.metric_sources.items()
                 if name in METRICS
             ),
             ("Seed of the resampling", str(seed)),
@@ -225,11 +225,11 @@ def _entry(name: str, value: Any) -> str:
 
 
 CHIEF_METRICS = ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match", "rubric_score", "epistemics")
-"""Metrics for which the summary names the best cell."""
+"""Metrics for which the summary names the cell with the highest score."""
 
 
 def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
-    """Return a summary: the best cells, significant differences and failures."""
+    """Return a summary of the best cells, significant differences, failures and notes."""
     blocks: list[Block] = []
     for benchmark in (*experiment.questions, *experiment.groups):
         metrics = METRICS.ordered(score.metric for score in scores.scores if score.cell.benchmark == benchmark)
@@ -241,8 +241,8 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
         tests = [test for test in scores.tests if test.benchmark == benchmark]
         if tests:
             n_significant = sum(test.p_holm < 0.05 for test in tests)
-            compared, differ = counted(len(tests), "paired comparison"), "differs" if n_significant == 1 else "differ"
-            sentences.append(f"Of {compared}, {n_significant} {differ} beyond chance (Holm, 5%).")
+            comparisons, verb = counted(len(tests), "paired comparison"), "differs" if n_significant == 1 else "differ"
+            sentences.append(f"Of {comparisons}, {n_significant} {verb} beyond chance (Holm, 5%).")
         prefix = f"{benchmark}: " if len(experiment.questions) > 1 else ""
         blocks.append(Prose(f"{prefix}{' '.join(sentences) or 'No answer has a score.'}"))
     counts = [count for count in scores.counts if count.cell.benchmark in experiment.questions]
@@ -261,16 +261,16 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
 
 
 def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:
-    results = [
+    overall_scores = [
         score
         for score in scores.scores
         if score.cell.benchmark == benchmark and score.metric == metric and score.level == OVERALL
     ]
-    if not results:
+    if not overall_scores:
         return ""
-    best = max(results, key=lambda score: score.estimate.value)
-    n_tied = sum(score.estimate.value == best.estimate.value for score in results) - 1
-    tied = f" and {counted(n_tied, 'other')}" if n_tied else ""
+    best = max(overall_scores, key=lambda score: score.estimate.value)
+    n_tied = sum(score.estimate.value == best.estimate.value for score in overall_scores) - 1
+    ties = f" and {counted(n_tied, 'other')}" if n_tied else ""
     sign = "%" if METRICS[metric].percent else ""
     low, high = (format_score(metric, end) for end in best.estimate.interval)
     constant = [
@@ -280,7 +280,7 @@ def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str
     ]
     constant_text = f", best constant answer {format_score(metric, constant[0])}{sign}" if constant else ""
     return (
-        f"Highest {METRICS[metric].label}: {best.cell.model}, {best.cell.setting}{tied}, "
+        f"Highest {METRICS[metric].label}: {best.cell.model}, {best.cell.setting}{ties}, "
         f"{format_score(metric, best.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
         f"n = {best.estimate.n}{constant_text})."
     )
@@ -314,7 +314,10 @@ def _benchmark_sections(
 
 
 def _contamination_table(experiment: Experiment, benchmark: str) -> Table | None:
-    """Return texts in prompts and training data by cell, with the number of questions they contaminate."""
+    """Return a table of the texts in each cell's prompts and training data, with the number of contaminated questions.
+
+    Return None if no cell of the benchmark has such texts.
+    """
     records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
     if not records:
         return None
@@ -343,7 +346,7 @@ def _contamination_table(experiment: Experiment, benchmark: str) -> Table | None
 
 
 def answer_tables(experiment: Experiment) -> AnswerTables:
-    """Return every question with every answer; each passage is stored once."""
+    """Return every question with all its answers, for the report; each passage is stored only once."""
     texts: dict[str, int] = {}
     sources: list[SourceText] = []
 
@@ -403,7 +406,7 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
 def answer_row(
     outcome: Outcome, question: Question, metrics: Sequence[Metric], sources: tuple[int, ...] = ()
 ) -> AnswerRow:
-    """Return an answer with its scores, the judge's findings and remarks."""
+    """Return the row of an answer in the report, with its scores, the judge's findings, and remarks."""
     text = outcome.error or outcome.answer
     if outcome.chosen is not None and not outcome.error:
         text = f"{option_letter(outcome.chosen)}) {outcome.answer}"
@@ -441,28 +444,27 @@ _TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "o
 
 
 def _findings(assessment: LongAnswerAssessment, question: Question) -> Iterator[Finding]:
-    """Yield a judge's findings: criteria, dimensions and failures, in this order."""
-    for criterion, judged in zip(question.rubric, assessment.criteria, strict=False):
-        head = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
-        yield Finding(head, judged.verdict, _TONES[judged.verdict], judged.reason, _quotation(judged))
+    """Yield the findings of a judge: first on criteria, then on dimensions, then failures."""
+    for criterion, judgement in zip(question.rubric, assessment.criteria, strict=False):
+        title = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
+        yield Finding(title, judgement.verdict, _TONES[judgement.verdict], judgement.reason, _quotation(judgement))
     for rating in assessment.ratings:
         tone: Tone = "right" if rating.rating >= 4 else "middle" if rating.rating >= 3 else "wrong"
-        head = f"{rating.dimension}{': ' if rating.issues else ''}{'; '.join(rating.issues)}"
-        yield Finding(head, f"{rating.rating:.3g} of 5", tone, rating.reason, _quotation(rating))
+        title = f"{rating.dimension}{': ' if rating.issues else ''}{'; '.join(rating.issues)}"
+        yield Finding(title, f"{rating.rating:.3g} of 5", tone, rating.reason, _quotation(rating))
     yield from (Finding(error, "judge failed", "outside") for error in assessment.errors)
 
 
-def _quotation(judged: CriterionJudgement | DimensionRating) -> str:
-    return judged.quotation if judged.quoted else f"{judged.quotation} (not in the answer)"
+def _quotation(judgement: CriterionJudgement | DimensionRating) -> str:
+    return judgement.quotation if judgement.quoted else f"{judgement.quotation} (not in the answer)"
 
 
 def is_wrong(outcome: Outcome) -> bool:
-    """Return whether an answer is wrong, for a reader who looks for mistakes.
+    """Return whether a report marks an answer as wrong.
 
-    A failed answer is wrong. Otherwise the judge decides about freeform and long answers; without a judge, factual
-    accuracy
-    of at most 0.5 is wrong. Any other answer is wrong if its task's binary metric, or the first metric of another
-    framework, is below a half.
+    A failed answer is wrong. The judge decides on freeform and long answers; without a judge, a factual accuracy of at
+    most 0.5 is wrong. Any other answer is wrong if the binary metric of its task, or the first metric of another
+    framework, is below one half.
     """
     if outcome.error is not None:
         return True
@@ -477,7 +479,7 @@ def is_wrong(outcome: Outcome) -> bool:
 
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
-    """Return a report section with the figures and tables of an evaluation, below a lead text."""
+    """Return a report section with a lead, figures and tables of a multiple-choice evaluation."""
     has_several_models = len({row.model for row in scores.accuracy}) > 1
     overall: list[Dot] = []
     by_level: list[Dot] = []

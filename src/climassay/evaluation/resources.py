@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from climassay.grounding import CollectionGroup
 
 RecordModel = Callable[[Generator], Generator]
-"""Wraps a model so that its answers are stored in the records and reused."""
+"""Function that wraps a model so that its answers are stored in the records and reused."""
 CheckAnswer = Callable[[str, Prepared], tuple[CheckedSentence, ...]]
-"""Checks an answer against collections, given its text and the passages of its prompt."""
+"""Function that checks an answer against collections, given its text and the passages of its prompt."""
 OnTraining = Callable[[str, int, int, float], None]
-"""Receives adapter, step, total number of steps and validation loss."""
+"""Callback that receives the adapter's name, the step, the total number of steps and the validation loss."""
 LoadModel = Callable[..., Generator]
-"""Loads a model with the arguments of :func:`climassay.models.load_model`."""
+"""Function that loads a model, with the arguments of :func:`climassay.models.load_model`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +40,17 @@ class ExperimentCallbacks:
     """Callbacks that report the progress of an experiment."""
 
     on_cell: Callable[[Cell, str], None] = lambda _cell, _stage: None
-    """Receives a cell and its stage, ``asked`` or ``scored``."""
+    """Called with a cell and the stage that begins: ``asked`` or ``scored``."""
     on_answer: Callable[[int], None] = lambda _count: None
-    """Receives the number of new answers, stored ones included."""
+    """Called with the number of new answers, including answers found in the records."""
     on_more: Callable[[int], None] = lambda _count: None
-    """Receives the number of answers needed in addition to those of the benchmarks."""
+    """Called with the number of answers that are needed in addition to those of the benchmarks."""
     on_end: Callable[[str], None] = lambda _step: None
-    """Receives the name of a step that follows the last answer."""
+    """Called with the name of each step after the last answer."""
 
 
 class HarnessCell(NamedTuple):
-    """A model's answers to one task of another framework in one setting."""
+    """Results of a model on one task of another framework in one setting."""
 
     record: CellRecord
     outcomes: list[Outcome]
@@ -60,35 +60,35 @@ class HarnessCell(NamedTuple):
 
 
 class HarnessCells(NamedTuple):
-    """A model's answers to all tasks of another framework, with groups of tasks by name."""
+    """Results of a model on all tasks of another framework, with the groups of tasks by name."""
 
     cells: list[HarnessCell]
     groups: Mapping[str, tuple[TaskGroup, ...]]
 
 
 Harness = Callable[[ExperimentPlan, ModelSpec, RecordModel, ExperimentCallbacks], HarnessCells]
-"""Runs the plan's tasks of another framework with one model."""
+"""Function that runs a plan's tasks of another framework with one model."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationResources:
-    """Functions that open the models, adapters, metrics and checkers of an experiment."""
+    """Resources of an experiment, as functions that open its models, adapters, metrics and checkers."""
 
     open_model: Callable[[ModelSpec, Path | None], Generator]
-    """Loads a model, with the adapter in a folder if the folder is not None."""
+    """Loads a model, with the adapter in the given folder unless it is None."""
     sources: Sources
     adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
-    """Finds or trains the adapter of a model in a setting; returns None if the setting has none."""
+    """Finds or trains the adapter of a model for a setting; returns None if the setting has no adapter."""
     scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
-    """Makes the scorer of generated answers, whose models are recorded."""
+    """Makes the scorer of generated answers; its models are wrapped by the given function."""
     checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
-    """Makes the checker of long answers; returns None if the plan names no collection."""
+    """Makes the function that checks long answers; returns None if the plan names no collection."""
     harnesses: Mapping[str, Harness] = field(default_factory=dict)
-    """Runners of other frameworks' tasks, by key of :data:`climassay.evaluation.runner.HARNESSES`."""
+    """Functions that run other frameworks' tasks, by key of :data:`climassay.evaluation.runner.HARNESSES`."""
     trained_judge: Callable[[Path], Comparer] | None = None
-    """Opens the file of a judge that compares long answers side by side."""
+    """Opens the file of a trained judge as a function that compares long answers; None if none can be opened."""
     shared_models: Sequence[Generator] = ()
-    """Models of the caller, which stay open after the experiment."""
+    """Models that belong to the caller and stay open after the experiment."""
 
 
 def open_resources(
@@ -100,14 +100,14 @@ def open_resources(
     on_training: OnTraining | None = None,
     load: LoadModel = load_model,
 ) -> EvaluationResources:
-    """Return the resources of a plan, each opened when first used.
+    """Return the resources of a plan, each of which is opened when first used.
 
     Args:
         plan: Experiment to run.
-        workspace: Holds collections and adapters.
-        prompts: Templates of questions and training examples; the built-in templates by default.
+        workspace: Workspace with the collections and adapters.
+        prompts: Prompt templates of questions and training examples; the built-in templates by default.
         deadline: Timeout of a request to a server in seconds, retries included.
-        on_training: Receives the progress of training adapters.
+        on_training: Callback that reports the progress of training adapters.
         load: Function that loads the models.
     """
     sources = open_sources(workspace, plan.folder)
@@ -145,7 +145,7 @@ def open_resources(
 
 
 def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
-    """Return the collections of a workspace and the example pools of a folder, each opened once, when first used."""
+    """Return functions that open a workspace's collections, once each, and pools of examples in a folder."""
 
     @cache
     def retriever(names: tuple[str, ...]) -> Retriever:
@@ -159,16 +159,16 @@ def open_sources(workspace: Workspace, folder: Path = Path()) -> Sources:
 def make_scorer(
     spec: MetricSpec, record_model: RecordModel, judge: Generator | None = None, *, workspace: Workspace
 ) -> Scorer:
-    """Return the scorer for a plan's metrics.
+    """Return the scorer that computes a plan's metrics.
 
     Args:
         spec: Metrics of the plan.
-        record_model: Wraps the model of the entailment scorer.
-        judge: Loaded and recorded judge.
-        workspace: Holds models' folders.
+        record_model: Function that wraps the model of the entailment scorer.
+        judge: Loaded judge, already wrapped so that its answers are recorded.
+        workspace: Workspace in which models are looked up.
 
     Raises:
-        InputError: The model of the entailment scorer gives no probabilities of answers.
+        InputError: The model of the entailment scorer gives no probabilities of options.
     """
     from climassay.metrics import sentence_encoder
     from climassay.metrics.entailment import load_entailment, model_name

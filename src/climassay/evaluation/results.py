@@ -21,46 +21,48 @@ from climassay.records.queries import RunDetails, run_details
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One model in one setting on one task of one benchmark."""
+    """Cell of an experiment: one model in one setting on one task of one benchmark."""
 
     benchmark: str
     model: str
     setting: str
-    """Label of the setting in tables; includes the scoring if the experiment compares scorings."""
+    """Label of the setting in tables, including the scoring if the experiment compares scorings."""
     task: Kind
     scoring: str = ""
-    """Scoring of choices if the experiment compares scorings, else empty; settings are compared within a scoring."""
+    """Scoring of multiple-choice answers, if the experiment compares scorings; else empty. Only settings with the same
+    scoring are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """Model, prompt and settings of a cell, with counts of its requests."""
+    """Metadata of a cell: its model, prompt and setting, with counts of its requests."""
 
     cell: Cell
     model: str
     """Name of the model as the user wrote it."""
     fingerprint: str
-    """Fingerprint of the model, including its adapter if the setting has one."""
+    """Fingerprint of the model, including the setting's adapter if there is one."""
     setting: Mapping[str, object]
-    """All settings with defaults filled in, for example collections, number of passages, examples, adapter."""
+    """Parameters of the setting, defaults included: collections, number of passages, examples, adapter and others."""
     prompt: str
     prompt_sha256: str
     n_requested: int
-    """Number of answers requested from the model instead of read from the records."""
+    """Number of answers that were requested from the model, not found in the records."""
     failed: int
-    """Number of failed answers, requested and stored ones."""
+    """Number of failed answers, whether requested or found in the records."""
     notes: tuple[str, ...] = ()
-    """Warnings for the reader, for example that contexts were truncated to the model's window."""
+    """Warnings for the report, for example that documents were truncated to the model's context window."""
     texts: str = ""
-    """Description of texts in the prompt or training data, for example ``5 examples``; empty if there are none."""
+    """Description of the texts in prompts or training data, for example ``5 examples``; empty if there are none."""
     contaminated: int | None = None
-    """Number of questions that share :data:`MIN_SHARED_WORDS` words with these texts; None if no text is known."""
+    """Number of questions that share at least :data:`MIN_SHARED_WORDS` consecutive words with these texts; None if no
+    text is known."""
     dtype: str = ""
-    """Number format in which a local model computed; empty if unknown."""
+    """Number format (dtype) of a local model; empty if unknown."""
 
     @property
     def overlap(self) -> str:
-        """Sentence on contaminated questions; empty if there are none."""
+        """Sentence on the number of contaminated questions; empty if there are none."""
         if not self.contaminated:
             return ""
         sharing = "question shares" if self.contaminated == 1 else "questions share"
@@ -72,7 +74,7 @@ class CellRecord:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Answer to one question in one cell with its scores; accuracy is the mean over option orders.
+    """Answer to a question in a cell, with its scores; accuracy is averaged over the option orders.
 
     A failed answer scores 0 in every metric of its task. If a metric itself fails for an answer, :attr:`scores` lacks
     that metric, and tables count the answer as unscored.
@@ -83,37 +85,37 @@ class Outcome:
     """Id of the question."""
     level: Level | None
     answer: str
-    """Text of the chosen option (mcq) or generated text (freeform, cloze); empty if there is none."""
+    """Text of the chosen option (mcq), or generated text (other kinds); empty if there is none."""
     scores: Mapping[str, float]
-    """Scores by name of :data:`climassay.metrics.METRICS`."""
+    """Scores by name of the metric in :data:`climassay.metrics.METRICS`."""
     chosen: int | None = None
-    """Index of the chosen option in the file's order (mcq); None if the answer named no option."""
+    """Index of the chosen option in the order of the file (mcq); None if the answer names no option."""
     probability: float | None = None
-    """Probability of the chosen option among the options (mcq with log-probabilities)."""
+    """Probability of the chosen option relative to all options (mcq); None without log-probabilities."""
     reading: ReadingMethod | None = None
-    """Method by which the choice was read from the model's response (mcq)."""
+    """Method by which the choice was determined from the model's response (mcq)."""
     violations: tuple[str, ...] = ()
-    """Answer constraints that the answer breaks, for example ``more than two sentences``."""
+    """Constraints that the answer violates, for example ``more than two sentences``."""
     passages: tuple[str, ...] = ()
-    """Ids of the passages in the prompt, see :attr:`Experiment.passages`."""
+    """Ids of the passages in the prompt, whose texts are in :attr:`Experiment.passages`."""
     error: str | None = None
     judgement: AnswerJudgement | None = None
-    """Verdict of the experiment's judge with its reason (freeform)."""
+    """Judgement of the experiment's judge on a freeform answer."""
     assessment: LongAnswerAssessment | None = None
-    """Verdicts of the experiment's judge by criterion and dimension (longform)."""
+    """Assessment of a long answer by the experiment's judge."""
     points: tuple[CheckedSentence, ...] = ()
-    """Sentences of a long answer with their references, checked against the experiment's collections."""
+    """Sentences of a long answer, which were checked, with their references, against the experiment's collections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Preference of a judge between two answers to a question, shown in one order."""
+    """Preference of a judge between two answers to a question that are shown in one order."""
 
     first: Cell
     second: Cell
     question: str
     better: Literal["first", "second", "tie"] | None
-    """Preferred answer; None if the judge failed."""
+    """PreferredAnswer answer; None if the judge failed."""
     reason: str = ""
     error: str | None = None
     judge: str = ""
@@ -122,67 +124,68 @@ class Preference:
 
 @dataclass(frozen=True, slots=True)
 class ConstantScore:
-    """Score of the best constant answer, given to every question."""
+    """Score of the majority-class baseline, which gives the most frequent correct answer to every question."""
 
     benchmark: str
     metric: str
     level: str
     answer: str
-    """Best constant answer at that level: a letter (mcq) or the most frequent term (cloze)."""
+    """Answer of the baseline at the level: a letter (mcq), or the most frequent term (cloze)."""
     value: float
     task: Kind
 
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
-    """Benchmarks that are averaged into one score, as lm-evaluation-harness averages the tasks of a group."""
+    """Group of benchmarks whose scores are averaged, as lm-evaluation-harness averages the tasks of a group."""
 
     members: tuple[str, ...]
-    """Names of benchmarks; benchmarks without the metric are left out."""
+    """Names of the benchmarks; those without the metric are left out of the mean."""
     metric: str = ""
-    """Name of the metric without its filter; empty for every score that all members have."""
+    """Name of the metric without its filter; empty for every metric in which all members have scores."""
     filters: tuple[str, ...] | None = None
-    """Names of the filters; None for all."""
+    """Names of the metric's filters; None for all filters."""
     by_size: bool = False
-    """Whether every question has the same weight; otherwise every benchmark has."""
+    """Whether all questions have the same weight; otherwise all benchmarks have the same weight."""
 
     def includes(self, score: str) -> bool:
-        """Return whether the group averages a score, named ``metric,filter``."""
+        """Return whether the group averages a score whose name is ``metric,filter``."""
         metric, _, filter_name = score.partition(",")
         return metric.removesuffix("↓") == self.metric and (self.filters is None or filter_name in self.filters)
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """Results of a matrix: models x settings x tasks x benchmarks."""
+    """Experiment with its results: every model in every setting on every task of every benchmark."""
 
     run: str
-    """Id of the run."""
+    """Id of the experiment's run in the records."""
     name: str
     config: Mapping[str, object]
-    """Parsed experiment file as JSON values."""
+    """Plan of the experiment, as JSON-serialisable values."""
     cells: tuple[CellRecord, ...]
-    """Records of all cells, in the order of the file."""
+    """Metadata of all cells, in the order of the experiment file."""
     outcomes: tuple[Outcome, ...]
     questions: Mapping[str, tuple[Question, ...]]
     """Questions by benchmark."""
     passages: Mapping[str, str] = field(default_factory=dict)
     """Text of every passage that was in a prompt, by id."""
     predictions: Mapping[Cell, tuple[Prediction, ...]] = field(default_factory=dict)
-    """Model's choices in every option order, by cell."""
+    """Predictions of multiple-choice answers in every option order, by cell."""
     tally: RequestCounts = field(default_factory=RequestCounts, compare=False)
-    """Requests to the answering models in this run; not saved."""
+    """Counts of the requests to the evaluated models in this run; not saved."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
-    """Model that computed a metric, by metric, for example the encoder of ``bert_score``."""
+    """Model that computed each metric, by metric, for example the encoder of ``bert_score``."""
     preferences: tuple[Preference, ...] = ()
-    """Preferences between long answers, every pair in both orders."""
+    """Preferences between long answers, with every pair in both orders."""
     constants: tuple[ConstantScore, ...] = ()
-    """Constant answers to benchmarks of other frameworks; those of question files are computed from the questions."""
+    """Majority-class baselines of other frameworks' benchmarks; those of question files are computed from the
+    questions."""
     groups: Mapping[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
-    """Groups of benchmarks that are averaged, by the name of the group."""
+    """Groups of benchmarks whose scores are averaged, by name of the group."""
 
     def empty_tasks(self) -> list[str]:
-        """Return a sentence for each benchmark that lacks questions of a task named in the file."""
+        """Return a sentence for each benchmark without questions of a task that the experiment file names."""
         plan: Mapping[str, Any] = self.config
         tasks = plan.get("tasks", ())
         if set(tasks) == set(KINDS):  # the file names no tasks
@@ -195,9 +198,9 @@ class Experiment:
         return sentences
 
     def omitted_metrics(self) -> list[str]:
-        """Return a sentence on the metrics of freeform answers that need an entailment scorer, if the file names none.
+        """Return a sentence on the metrics that were left out because the experiment file names no entailment scorer.
 
-        Empty if there is a scorer, no freeform question, or if the file names its metrics.
+        Return an empty list if none was left out, or if the file names its metrics.
         """
         plan: Mapping[str, Any] = self.config
         settings = plan.get("metrics", {"entailment": "unknown"})
@@ -215,11 +218,11 @@ class Experiment:
 
 
 COMMANDS = ("evaluate run", "evaluate mcq", "evaluate lm-eval", "evaluate inspect")
-"""Commands whose runs hold an experiment."""
+"""Commands that record an experiment."""
 
 
 def save_experiment(run: Run, experiment: Experiment) -> None:
-    """Save an experiment with its open run: one results table per field, in whose rows a cell is its index."""
+    """Save an experiment to its open run, as one results table per field; tables refer to cells by index."""
     cell_index = {record.cell: index for index, record in enumerate(experiment.cells)}
     tables: dict[str, list[dict[str, Any]]] = {
         "experiment": [{"name": experiment.name, "config": experiment.config}],
@@ -249,20 +252,20 @@ def save_experiment(run: Run, experiment: Experiment) -> None:
 
 
 def load_experiment(store: Records, run: str) -> Experiment:
-    """Load the experiment of a run.
+    """Load the experiment of a run from the records.
 
     Raises:
         RecordsError: There is no such run.
-        InputError: The run is not an experiment, or did not end.
+        InputError: The run is not that of an experiment, or was not completed.
     """
     return experiment_of(run_details(store.database, run))
 
 
 def experiment_of(details: RunDetails) -> Experiment:
-    """Return the experiment in the details of a run.
+    """Return the experiment that a run's details contain.
 
     Raises:
-        InputError: The run is not an experiment, or did not end.
+        InputError: The run is not that of an experiment, or was not completed.
     """
     run, tables = details.summary.id, details.results
     if details.summary.command not in COMMANDS:
@@ -310,16 +313,16 @@ def _rows_by(rows: Sequence[dict[str, Any]], column: str) -> dict[str, list[dict
 
 
 def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequence[Prediction]) -> list[Outcome]:
-    """Return one outcome per multiple-choice question.
+    """Return an outcome for each multiple-choice question, from the predictions in all option orders.
 
-    The answer is the choice in the file's option order; accuracy is the mean over all option orders.
+    The answer is the choice in the file's option order. Accuracy is the mean over all orders.
     """
-    by_question: dict[str, list[Prediction]] = defaultdict(list)
+    predictions_by_question: dict[str, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
-        by_question[prediction.question].append(prediction)
+        predictions_by_question[prediction.question].append(prediction)
     outcomes = []
     for question in questions:
-        orders = by_question[question.id]
+        orders = predictions_by_question[question.id]
         first = orders[0]
         violations: tuple[str, ...] = ()
         if first.method == ASKED_AGAIN:

@@ -23,34 +23,35 @@ from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import Estimate, PairedComparison, paired_tests
 
 MAX_TESTS = 60
-"""Maximum number of pairs to test; if there are more, only cells that share model or setting are tested."""
+"""Maximum number of pairs of cells to test; if there are more, only cells with the same model or setting are tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """Mean score of one cell of a run."""
+    """Mean score of a cell of a run."""
 
     run: str
     name: str
     """Name of the experiment."""
     cell: Cell
     estimate: Estimate
-    """Mean with Wilson's interval for binary metrics, else by bootstrap over questions."""
+    """Mean, with Wilson's interval for binary metrics and a bootstrap interval over questions for others."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunTest:
-    """Paired test of a cell of one run against a cell of another on their common questions."""
+    """Paired test of two cells of different runs on their common questions."""
 
     first: RunScore
     second: RunScore
     result: PairedComparison
-    """Second - first, by McNemar's exact test (binary metrics) or sign flips; Holm over the comparison."""
+    """Difference second - first, with p-values of McNemar's exact test (binary metrics) or sign flips; Holm's
+    correction is over all tests of the comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunComparison:
-    """Scores and tests of one metric in several runs."""
+    """Scores of several runs in one metric, with paired tests between the runs."""
 
     metric: str
     level: str
@@ -59,23 +60,23 @@ class RunComparison:
 
 
 def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
-    """Return the names of the metrics in which some outcome has a score, in the order of tables."""
-    present = dict.fromkeys(
+    """Return the names of the metrics in which any outcome has a score, in the order of tables."""
+    metric_names = dict.fromkeys(
         name for experiment in experiments for outcome in experiment.outcomes for name in outcome.scores
     )
-    return [metric.name for metric in METRICS.ordered(present)]
+    return [metric.name for metric in METRICS.ordered(metric_names)]
 
 
 def compare_runs(
     experiments: Sequence[Experiment], metric: str, *, level: str = OVERALL, seed: int = 0
 ) -> RunComparison:
-    """Compare one metric of several runs, cell by cell.
+    """Compare the cells of several runs by one metric.
 
     Args:
-        experiments: Different experiments, in the order of the table.
-        metric: Name in :data:`~climassay.metrics.METRICS`.
-        level: Level of questions, or ``overall``.
-        seed: Seed of bootstrap and sign flips.
+        experiments: Experiments of the runs, in the order of the table.
+        metric: Name of the metric in :data:`~climassay.metrics.METRICS`.
+        level: Level of the questions, or ``overall``.
+        seed: Seed of the bootstrap and the sign flips.
 
     Raises:
         InputError: The metric does not exist.
@@ -84,7 +85,7 @@ def compare_runs(
     cells = [
         (experiment, cell, outcomes)
         for experiment in experiments
-        for cell, outcomes in _level_outcomes(experiment, metric, level)
+        for cell, outcomes in _cells_at_level(experiment, metric, level)
     ]
     columns = [
         [value for outcome in outcomes if (value := score_of(outcome, metric)) is not None] for _, _, outcomes in cells
@@ -112,27 +113,34 @@ def compare_runs(
     )
 
 
-def _level_outcomes(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
-    """Yield the scored cells with the outcomes of the level, in which question ids are replaced by their words."""
-    words = {
+def _cells_at_level(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
+    """Yield each cell with scores in the metric, and its outcomes at the level.
+
+    The ids of questions are replaced by their texts, so that equal questions of different runs match.
+    """
+    text_by_question = {
         (name, question.id): "\n".join((question.question, *question.options, question.answer))
         for name, questions in experiment.questions.items()
         for question in questions
     }
     for cell, outcomes in answered_cells(experiment).items():
-        selected = [outcome for outcome in outcomes if level in (OVERALL, outcome.level)]
-        if METRICS[metric].scores(cell.task) and any(score_of(outcome, metric) is not None for outcome in selected):
+        level_outcomes = [outcome for outcome in outcomes if level in (OVERALL, outcome.level)]
+        if METRICS[metric].scores(cell.task) and any(
+            score_of(outcome, metric) is not None for outcome in level_outcomes
+        ):
             yield (
                 cell,
                 tuple(
-                    replace(outcome, question=words.get((cell.benchmark, outcome.question), outcome.question))
-                    for outcome in selected
+                    replace(
+                        outcome, question=text_by_question.get((cell.benchmark, outcome.question), outcome.question)
+                    )
+                    for outcome in level_outcomes
                 ),
             )
 
 
 def comparison_table(comparison: RunComparison) -> Table:
-    """Return a table with a row per cell and run."""
+    """Return a table of scores with a row for each cell of each run."""
     names = _run_names(comparison)
     rows = [
         (
@@ -156,7 +164,7 @@ def comparison_table(comparison: RunComparison) -> Table:
 
 
 def comparison_test_table(comparison: RunComparison) -> Table | None:
-    """Return a table of the paired tests between runs; None if no two runs asked the same question."""
+    """Return a table of the paired tests between runs; None if no two runs have a question in common."""
     if not comparison.tests:
         return None
     names = _run_names(comparison)
@@ -178,7 +186,7 @@ def comparison_test_table(comparison: RunComparison) -> Table | None:
 
 
 def comparison_figure(comparison: RunComparison) -> DotPlot | None:
-    """Return a forest plot of all cells, a colour per run; None if there are none."""
+    """Return a forest plot of all cells, with a colour for each run; None if there are no scores."""
     if not comparison.scores:
         return None
     names = _run_names(comparison)
@@ -194,10 +202,10 @@ def _label(score: RunScore, names: Mapping[str, str]) -> str:
 
 
 def _run_names(comparison: RunComparison) -> dict[str, str]:
-    """Return each run's name in tables: its experiment's name, with its id if several runs share that name."""
+    """Return the name of each run in tables: its experiment's name, with the run's id if the name is not unique."""
     names = {score.run: score.name or score.run for score in comparison.scores}
-    shared = [name for name, runs in Counter(names.values()).items() if runs > 1]
-    return {run: f"{name}, {run}" if name in shared and name != run else name for run, name in names.items()}
+    shared_names = [name for name, runs in Counter(names.values()).items() if runs > 1]
+    return {run: f"{name}, {run}" if name in shared_names and name != run else name for run, name in names.items()}
 
 
 def _unit(metric: str) -> str:

@@ -28,8 +28,8 @@ from climassay.evaluation.results import (
 from climassay.evaluation.settings import SETTINGS, Prepared, Setting, TaskPrompts, make_setting
 from climassay.evaluation.tasks import Prediction, Scoring, ask_mcq, ask_written, n_option_orders
 from climassay.evaluation.tuned import Adapter
-from climassay.metrics.factual_accuracy import judged_answers
-from climassay.metrics.long_answers import assessed_answers, assessment_scores
+from climassay.metrics.factual_accuracy import judge_with_scorer
+from climassay.metrics.long_answers import assess_with_scorer, assessment_scores
 from climassay.metrics.registry import Answered, LongAnswer, Scorer
 from climassay.models.contract import Generator, OptionScorer, number_format
 from climassay.prompts import Prompt
@@ -38,14 +38,14 @@ from climassay.records import RecordedModel, Records, RequestCounts, Run
 from climassay.settings import resolve_file
 
 HARNESSES = {"lm_eval": "lm-evaluation-harness", "inspect": "Inspect"}
-"""Other frameworks whose tasks an experiment can run, by the field of the plan that names the tasks."""
+"""Names of the other frameworks whose tasks an experiment can run, by the field of the plan that lists the tasks."""
 
 
 def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
-    """Read the questions of a benchmark's files as one set, limited by :func:`limit_questions`.
+    """Read the questions of a benchmark's files that belong to the plan's tasks, limited by :func:`limit_questions`.
 
     Raises:
-        InputError: A file cannot be read, or no question is of the plan's tasks.
+        InputError: A file cannot be read, or no question belongs to the plan's tasks.
     """
     question_sets = [
         read_questions(file if file in (PRIMER, LONG_ANSWERS) else resolve_file(plan.folder, file))
@@ -62,29 +62,29 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
 
 
 def draw_indices(count: int, limit: int | None, seed: int) -> list[int]:
-    """Return ``limit`` of ``count`` indices, drawn by seed and sorted; all indices if ``limit`` is None."""
+    """Draw ``limit`` of the indices below ``count`` at random, and return them sorted; all if ``limit`` is None."""
     return sorted(np.random.default_rng(seed).permutation(count)[:limit].tolist())
 
 
 def limit_questions(question_set: QuestionSet, plan: ExperimentPlan) -> QuestionSet:
-    """Return the question set with at most ``plan.limit`` questions of each task, drawn by the plan's seed."""
+    """Return the question set with at most ``plan.limit`` questions of each task, drawn at random."""
     if plan.limit is None:
         return question_set
-    drawn: set[str] = set()
+    selected_ids: set[str] = set()
     for task in plan.tasks:
         ids = [question.id for question in question_set.of_kind(task)]
-        drawn |= {ids[index] for index in draw_indices(len(ids), plan.limit, plan.seed)}
-    return replace(question_set, questions=tuple(q for q in question_set.questions if q.id in drawn))
+        selected_ids |= {ids[index] for index in draw_indices(len(ids), plan.limit, plan.seed)}
+    return replace(question_set, questions=tuple(q for q in question_set.questions if q.id in selected_ids))
 
 
 def count_answers(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
-    """Return the number of answers in an experiment, without tasks of other frameworks."""
+    """Return the number of answers that an experiment needs, not counting tasks of other frameworks."""
     total = 0
     for question_set in sets.values():
         for task in plan.tasks:
             kind = TYPES[task]
             for model in plan.models:
-                scorings: tuple[Scoring, ...] = plan.scorings_of(model) if kind.has_options else ("letter",)
+                scorings: tuple[Scoring, ...] = plan.find_scorings(model) if kind.has_options else ("letter",)
                 orders = plan.permutations if kind.has_options else 1
                 per_question = sum(n_option_orders(kind, scoring, orders) for scoring in scorings)
                 total += len(question_set.of_kind(task)) * per_question
@@ -93,7 +93,7 @@ def count_answers(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
 
 @dataclass(slots=True)
 class _ExperimentRun:
-    """Inputs of a running experiment, and the results so far."""
+    """State of a running experiment: its inputs, and the results so far."""
 
     plan: ExperimentPlan
     sets: Mapping[str, QuestionSet]
@@ -129,28 +129,28 @@ def run_experiment(
     callbacks: ExperimentCallbacks | None = None,
     command: str = COMMANDS[0],
 ) -> Experiment:
-    """Run an experiment: ask, score and save.
+    """Run an experiment: ask all questions, score the answers and save the results.
 
-    Every answer is stored before it is used. If the process is killed, a second call requests only missing answers.
-    Models are loaded one after the other, once for every adapter.
+    Every answer is stored before it is used, so that a second call after an interruption requests only the missing
+    answers. Models are loaded one after the other, and anew for each adapter.
 
     Args:
         plan: Experiment to run.
-        sets: Questions by benchmark, see :func:`read_benchmark`.
-        resources: Opens models, collections, adapters and metrics.
-        store: Records that hold answers and results.
-        prompts: Templates; the built-in templates by default.
-        use_cache: False requests every answer again.
+        sets: Questions by benchmark (:func:`read_benchmark`).
+        resources: Functions that open models, collections, adapters and metrics.
+        store: Records in which answers and results are stored.
+        prompts: Prompt templates; the built-in templates by default.
+        use_cache: Whether stored answers are reused; otherwise every answer is requested again.
         callbacks: Callbacks that report progress.
-        command: Command of the run in the records.
+        command: Name of the command, for the records.
 
     Raises:
-        InputError: A setting cannot be prepared.
+        InputError: A setting, or the plan's trained judge or other framework, cannot be used.
         ModelError: A model cannot be loaded, or lacks the log-probabilities that its scoring needs.
     """
     templates = prompts or TaskPrompts.load()
     config: dict[str, Any] = {
-        "experiment": _json_value(asdict(plan)),
+        "experiment": _as_json_value(asdict(plan)),
         "questions_sha256": {name: question_set.sha256 for name, question_set in sets.items()},
         "prompts": {task: templates.for_task(task).sha256 for task in plan.tasks},
         "use_cache": use_cache,
@@ -170,7 +170,7 @@ def run_experiment(
             file = plan.folder / plan.metrics.trained_judge
             trained_judges[file.stem] = resources.trained_judge(file)
         for model in plan.models:
-            for adapter, group in _settings_by_adapter(model, settings if sets else (), resources):
+            for adapter, group in _group_by_adapter(model, settings if sets else (), resources):
                 generator = resources.open_model(model, None if adapter is None else adapter.folder)
                 try:
                     for setting in group:
@@ -203,19 +203,19 @@ def run_experiment(
     return experiment
 
 
-def _settings_by_adapter(
+def _group_by_adapter(
     model: ModelSpec, settings: Sequence[Setting], resources: EvaluationResources
 ) -> Iterator[tuple[Adapter | None, list[Setting]]]:
-    """Yield all settings without an adapter together, then each setting with its adapter."""
-    plain: list[Setting] = []
-    tuned: list[Setting] = []
+    """Yield (adapter, settings): first all settings without an adapter together, then each other setting alone."""
+    settings_without_adapter: list[Setting] = []
+    tuned_settings: list[Setting] = []
     for setting in settings:
         spec = setting.spec
         is_tuned = spec.adapter or spec.training is not None or SETTINGS.find(spec.kind).tuned
-        (tuned if is_tuned else plain).append(setting)
-    if plain:
-        yield None, plain
-    for setting in tuned:
+        (tuned_settings if is_tuned else settings_without_adapter).append(setting)
+    if settings_without_adapter:
+        yield None, settings_without_adapter
+    for setting in tuned_settings:
         adapter = resources.adapter(model, setting.spec)
         if adapter is None:
             raise InputError(f"The setting {setting.name} needs an adapter, or a training that makes one.")
@@ -224,7 +224,7 @@ def _settings_by_adapter(
 
 @dataclass(frozen=True, slots=True)
 class _QuestionBatch:
-    """Questions of one task for one model in one setting."""
+    """Questions of one task that one model is asked in one setting."""
 
     model: ModelSpec
     generator: Generator
@@ -232,13 +232,13 @@ class _QuestionBatch:
     questions: Sequence[Question]
     adapter: Adapter | None
     passages: dict[str, str]
-    """Texts of all passages in prompts, by id; filled while prompts are prepared."""
+    """Texts of all passages in prompts, by id; filled when prompts are prepared."""
     prepared: dict[str, Prepared] = field(default_factory=dict)
-    """Passages and examples by question id; filled while prompts are prepared."""
+    """Passages and examples by question id; filled when prompts are prepared."""
 
     @property
     def recording_setting(self) -> Setting:
-        """Setting that also stores prepared passages and examples in this batch."""
+        """Setting that stores the prepared passages and examples in this batch as well."""
 
         def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
             prepared = self.setting.prepare(questions, model)
@@ -258,7 +258,7 @@ class _QuestionBatch:
         if truncations:
             count = f"{len(truncations)} of {len(self.prepared)} questions, the first: {truncations[0]}"
             notes = (*notes, f"the document was truncated to the window for {count}")
-        setting = _json_value(asdict(self.setting.spec))
+        setting = _as_json_value(asdict(self.setting.spec))
         record = CellRecord(
             cell=cell,
             model=self.model.name,
@@ -289,7 +289,7 @@ def _run_setting(
 
 
 def _run_choices(experiment_run: _ExperimentRun, cell: Cell, batch: _QuestionBatch) -> None:
-    scorings = experiment_run.plan.scorings_of(batch.model)
+    scorings = experiment_run.plan.find_scorings(batch.model)
     model = experiment_run.recorded(batch.generator)
     if any(scoring != "letter" for scoring in scorings) and not isinstance(batch.generator, OptionScorer):
         raise ModelError(
@@ -338,12 +338,12 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
     pairs = list(zip(batch.questions, answers, strict=True))
     items = [Answered(question.question, question.answer, answer.text) for question, answer in pairs]
     all_scores = experiment_run.scorer.score(cell.task, items)
-    judgements = judged_answers(
+    judgements = judge_with_scorer(
         experiment_run.scorer,
         cell.task,
         [item if answer.error is None else None for item, answer in zip(items, answers, strict=True)],
     )
-    assessments = assessed_answers(
+    assessments = assess_with_scorer(
         experiment_run.scorer,
         cell.task,
         [
@@ -360,8 +360,8 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
     for (question, answer), scores, judgement, assessment in zip(
         pairs, all_scores, judgements, assessments, strict=True
     ):
-        judged = {} if judgement is None or judgement.score is None else {"judged_accuracy": judgement.score}
-        judged |= {} if assessment is None else assessment_scores(assessment, question.rubric)
+        judge_scores = {} if judgement is None or judgement.score is None else {"judged_accuracy": judgement.score}
+        judge_scores |= {} if assessment is None else assessment_scores(assessment, question.rubric)
         points = check(answer.text, answer.prepared) if check is not None and answer.text else ()
         outcomes.append(
             Outcome(
@@ -369,7 +369,7 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
                 question=question.id,
                 level=question.level,
                 answer=answer.text,
-                scores={**scores, **judged, **point_scores(points)},
+                scores={**scores, **judge_scores, **point_scores(points)},
                 violations=answer.violations,
                 passages=answer.prepared.passage_ids,
                 error=answer.error,
@@ -409,7 +409,7 @@ def _run_harnesses(experiment_run: _ExperimentRun, model: ModelSpec) -> None:
 def _compare_long_answers(
     experiment_run: _ExperimentRun, trained_judges: Mapping[str, Comparer]
 ) -> Iterator[Preference]:
-    """Compare long answers side by side, benchmark by benchmark, by each judge of the plan."""
+    """Yield the preferences of each judge of the plan between long answers, benchmark by benchmark."""
     judge = None if experiment_run.scorer is None else experiment_run.scorer.judge
     comparers: dict[str, Comparer] = {}
     if experiment_run.plan.metrics.side_by_side and judge is not None:
@@ -426,6 +426,6 @@ def _compare_long_answers(
                 yield from compare_answers(questions, outcomes, compare, name)
 
 
-def _json_value(value: Any) -> Any:
-    """Return the value as it is read back from the records."""
+def _as_json_value(value: Any) -> Any:
+    """Return the JSON value that the records return for a value after saving it."""
     return json.loads(json.dumps(value, default=lambda enum: enum.name))

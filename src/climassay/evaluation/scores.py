@@ -32,67 +32,70 @@ OVERALL = "overall"
 Family = Literal["settings", "models"]
 P = TypeVar("P", bound="PairedScores")
 _Variant = tuple[str, str, str]
-"""Model label, setting and scoring."""
+"""Label of the model, label of the setting, and scoring."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean of one metric in one cell at one level."""
+    """Mean score of a cell in one metric at one level."""
 
     cell: Cell
     metric: str
     level: str
     """Level in :data:`LEVELS`, or ``overall``."""
     estimate: Estimate
-    """Mean over the questions with a score; interval by Wilson for binary metrics, else by bootstrap."""
+    """Mean over the questions with a score, with Wilson's interval for binary metrics and a bootstrap interval for
+    others."""
     unscored: int
     """Number of questions without a score, which are excluded from the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """Counts of irregular answers in a cell."""
+    """Numbers of answers in a cell that failed, could not be parsed or scored, or violate a constraint."""
 
     cell: Cell
     n: int
     failed: int
-    """Number of failed answers, which score 0."""
+    """Number of failed answers, which have the score 0."""
     unparsed: int
     violations: int
-    """Number of answers that break a constraint, for example more than two sentences; scored unchanged."""
+    """Number of answers that violate a constraint, such as more than two sentences; they are scored unchanged."""
     kinds: tuple[tuple[str, int], ...]
-    """Answer constraints that were broken, each with its number of answers, most frequent first."""
+    """Violated constraints, each with its number of answers, the most frequent first."""
     unscored: tuple[tuple[str, int], ...]
-    """Metrics with the number of answers for which they could not be computed."""
+    """Metrics, each with the number of answers for which it could not be computed."""
     readings: tuple[tuple[ReadingMethod, int], ...] = ()
-    """Reading methods with the number of choices, most frequent first."""
+    """Reading methods, each with its number of choices, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedScores:
-    """Comparison of two settings of a model, or of two models in a setting, on the same questions."""
+    """Paired comparison of two settings of a model, or of two models in a setting, on the same questions."""
 
     family: Family
-    """Property that differs between the two."""
+    """Property in which the two differ: the setting or the model."""
     fixed: str
-    """Property that both share: the model's label (settings) or the setting's label (models)."""
+    """Label of the property that both share: the model for ``settings``, the setting for ``models``."""
     first: str
     second: str
     difference: Estimate
-    """Mean of second - first over the questions scored in both, with the interval of the test."""
+    """Mean of second - first over the questions with both scores, with the interval of the test."""
     first_only: int | None
-    """Number of questions that only the first answered correctly (binary metrics, file's option order)."""
+    """Number of questions that only the first answered correctly in the file's option order; None unless the metric is
+    binary."""
     second_only: int | None
     test: str
-    """Test: ``McNemar, exact``, ``sign flip``, or ``sign flip over questions`` for means over several option orders."""
+    """Name of the test: ``McNemar, exact``, ``sign flip``, or ``sign flip over questions`` if scores are means over
+    several option orders."""
     p_value: float
     p_holm: float
-    """P-value corrected for all tests of the family on the benchmark (Holm)."""
+    """P-value with Holm's correction for all tests of the family on the benchmark."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairedTest(PairedScores):
-    """Comparison of two cells of an experiment by one metric."""
+    """Paired comparison of two cells of an experiment by one metric."""
 
     benchmark: str
     metric: str
@@ -100,26 +103,26 @@ class PairedTest(PairedScores):
 
 @dataclass(frozen=True, slots=True)
 class PairedRow(PairedScores):
-    """Comparison of two cells of a multiple-choice evaluation by accuracy."""
+    """Paired comparison of two models or settings of a multiple-choice evaluation by accuracy."""
 
     scoring: str
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionScore:
-    """Rating of the long answers of a cell in one dimension of adequacy."""
+    """Mean rating of a cell's long answers in one dimension of adequacy."""
 
     cell: Cell
     dimension: str
     estimate: Estimate
-    """Mean rating from 1 to 5 over the rated answers."""
+    """Mean over the rated answers, from 1 to 5."""
     issues: tuple[tuple[str, int], ...]
-    """Faults that the judge named with the number of answers, most frequent first."""
+    """Faults that the judge named, each with its number of answers, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointCounts:
-    """Results of checking the long answers of a cell against collections."""
+    """Numbers of sentences and references in a cell's long answers, by the result of checking them."""
 
     cell: Cell
     sentences: Mapping[str, int]
@@ -130,27 +133,28 @@ class PointCounts:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentScores:
-    """Scores, counts and tests of an experiment."""
+    """Scores, baselines, counts and tests of an experiment."""
 
     scores: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     counts: tuple[CellCounts, ...]
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
-    """Position bias of cells with permuted options."""
+    """Position bias of the cells with several option orders."""
     side_by_side: Mapping[str, Mapping[str, SideBySide]] = field(default_factory=dict)
-    """Comparisons of long answers, by benchmark and name of the trained judge (empty for the plan's judge)."""
+    """Side-by-side comparisons of long answers, by benchmark and name of the trained judge (empty for the plan's
+    judge)."""
     dimensions: tuple[DimensionScore, ...] = ()
     points: tuple[PointCounts, ...] = ()
 
     def get(self, cell: Cell, metric: str, level: str = OVERALL) -> Score | None:
-        """Return one score, or None if the cell has no such score."""
+        """Return the score of a cell in a metric at a level; None if there is none."""
         results = (s for s in self.scores if s.cell == cell and s.metric == metric and s.level == level)
         return next(results, None)
 
 
 def outcomes_by_cell(experiment: Experiment) -> dict[Cell, list[Outcome]]:
-    """Return the outcomes of each cell, cells in the order of the file."""
+    """Return the outcomes of each cell; cells are in the order of the experiment file."""
     results: dict[Cell, list[Outcome]] = {record.cell: [] for record in experiment.cells}
     for outcome in experiment.outcomes:
         results.setdefault(outcome.cell, []).append(outcome)
@@ -158,23 +162,26 @@ def outcomes_by_cell(experiment: Experiment) -> dict[Cell, list[Outcome]]:
 
 
 def all_failed(answers: Sequence[Outcome | Prediction]) -> bool:
-    """Return whether no request was answered, so that only the number of failures is known."""
+    """Return whether all answers failed."""
     return all(answer.error is not None for answer in answers)
 
 
 def answered_cells(experiment: Experiment) -> dict[Cell, list[Outcome]]:
-    """Return the outcomes of each cell in which a request was answered; only these cells have scores."""
+    """Return the outcomes of each cell in which at least one request was answered; only these cells have scores."""
     return {cell: outcomes for cell, outcomes in outcomes_by_cell(experiment).items() if not all_failed(outcomes)}
 
 
 def _weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, float]:
-    """Return the weight of a question of each benchmark in the mean over all benchmarks."""
+    """Return the weight of each question of a benchmark in a group's mean, by benchmark.
+
+    ``sizes`` are the numbers of questions by benchmark.
+    """
     total = sum(sizes.values())
     return {name: 1.0 if group.by_size else total / (len(sizes) * size) for name, size in sizes.items()}
 
 
 def _group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the names of the scores that a group averages."""
+    """Return the names of the scores that a group averages, out of the scores that its benchmarks have."""
     names = dict.fromkeys(score for scores in scores_by_benchmark.values() for score in scores)
     if not group.metric:
         return [score for score in names if all(score in scores for scores in scores_by_benchmark.values())]
@@ -182,8 +189,11 @@ def _group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Collection
 
 
 def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]]) -> dict[Cell, list[Outcome]]:
-    """Return a cell per group and variant: outcomes of all benchmarks, weighted so that their mean is the group's."""
-    pooled: dict[Cell, list[Outcome]] = {}
+    """Return a cell for each group, model and setting, with the outcomes of all the group's benchmarks.
+
+    Scores are weighted so that their mean is the score of the group.
+    """
+    outcomes_by_pooled_cell: dict[Cell, list[Outcome]] = {}
     for name, groups in experiment.groups.items():
         members = {member for group in groups for member in group.members}
         variants: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
@@ -207,7 +217,7 @@ def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]
                                 scores[benchmark, outcome.question][score] = weight * value
             kinds = [cell.task for cell in cell_by_benchmark.values()]
             pooled_cell = Cell(name, model, setting, _shared_kind(kinds))
-            pooled[pooled_cell] = [
+            outcomes_by_pooled_cell[pooled_cell] = [
                 replace(
                     outcome,
                     cell=pooled_cell,
@@ -217,7 +227,11 @@ def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]
                 for benchmark in outcomes
                 for outcome in outcomes[benchmark]
             ]
-    return {cell: outcomes for cell, outcomes in pooled.items() if any(outcome.scores for outcome in outcomes)}
+    return {
+        cell: outcomes
+        for cell, outcomes in outcomes_by_pooled_cell.items()
+        if any(outcome.scores for outcome in outcomes)
+    }
 
 
 def _pooled_constants(experiment: Experiment) -> Iterator[ConstantScore]:
@@ -237,19 +251,19 @@ def _pooled_constants(experiment: Experiment) -> Iterator[ConstantScore]:
 
 
 def _shared_kind(kinds: Sequence[Kind]) -> Kind:
-    """Return the kind of a group's questions; freeform if they are of several kinds."""
+    """Return the common kind of a group's questions, or freeform if they are of several kinds."""
     return kinds[0] if len(set(kinds)) == 1 else "freeform"
 
 
 def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:
-    """Return the metrics that these outcomes have or should have, in the order of tables."""
-    present = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
+    """Return the metrics of outcomes in the order of tables, including a judge's metrics if all judgements failed."""
+    metric_names = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
     if any(outcome.judgement is not None for outcome in outcomes):
-        present["judged_accuracy"] = None  # even if every judgement failed, so that the failures are counted
+        metric_names["judged_accuracy"] = None  # even if every judgement failed, so that the failures are counted
     if any(outcome.assessment is not None and outcome.assessment.errors for outcome in outcomes):
-        present |= dict.fromkeys(("rubric_score", "presentation", "epistemics"))  # likewise
+        metric_names |= dict.fromkeys(("rubric_score", "presentation", "epistemics"))  # likewise
     tasks = {outcome.cell.task for outcome in outcomes}
-    return [metric for metric in METRICS.ordered(present) if any(map(metric.scores, tasks))]
+    return [metric for metric in METRICS.ordered(metric_names) if any(map(metric.scores, tasks))]
 
 
 def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = None, seed: int = 0) -> ExperimentScores:
@@ -257,28 +271,29 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
 
     Args:
         experiment: Experiment with its outcomes.
-        tested: Metrics of the paired tests; by default those that the experiment names, or one or two per task.
-        seed: Seed of bootstrap and sign flips.
+        tested: Names of the metrics to compute and test; by default those that the experiment names. If it names none,
+            all metrics are computed, and one or two per task tested.
+        seed: Seed of the bootstrap and the sign flips.
 
     Raises:
         InputError: A metric does not exist.
     """
     settings = experiment.config.get("metrics")
     tested = tested or (settings.get("names") if isinstance(settings, Mapping) else None)
-    present = {name for outcome in experiment.outcomes for name in outcome.scores}
-    metrics = [METRICS.find(name) for name in tested] if tested else METRICS.ordered({*METRICS, *present})
+    names_present = {name for outcome in experiment.outcomes for name in outcome.scores}
+    metrics = [METRICS.find(name) for name in tested] if tested else METRICS.ordered({*METRICS, *names_present})
     names = [metric.name for metric in metrics if tested or metric.tested]
     cells = outcomes_by_cell(experiment)
     cells |= _pooled_cells(experiment, cells)
-    answered = {cell: outcomes for cell, outcomes in cells.items() if not all_failed(outcomes)}
-    external = {constant.benchmark for constant in experiment.constants}
+    answered_by_cell = {cell: outcomes for cell, outcomes in cells.items() if not all_failed(outcomes)}
+    external_benchmarks = {constant.benchmark for constant in experiment.constants}
     return ExperimentScores(
-        scores=tuple(_metric_scores(answered, seed)),
+        scores=tuple(_metric_scores(answered_by_cell, seed)),
         constants=(
             *(
                 constant
                 for name, questions in experiment.questions.items()
-                if name not in external
+                if name not in external_benchmarks
                 for constant in _constant_scores(name, questions)
             ),
             *experiment.constants,
@@ -289,7 +304,7 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             test
             for benchmark in dict.fromkeys(cell.benchmark for cell in cells)
             for family in get_args(Family)
-            for test in _paired_cell_tests(benchmark, family, answered, names, seed)
+            for test in _paired_cell_tests(benchmark, family, answered_by_cell, names, seed)
         ),
         positions={
             cell: position_row((cell.model, predictions[0].setting, predictions[0].scoring), predictions)
@@ -334,19 +349,19 @@ def _dimension_scores(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Ite
         if estimate.interval.low == estimate.interval.high:
             # Equal ratings have a bootstrap interval without width; Wilson's for the share of the scale is wider.
             width, n = HIGHEST - LOWEST, estimate.n
-            ends = wilson_interval((estimate.value - LOWEST) / width * n, n)
-            estimate = replace(estimate, interval=Interval(*(LOWEST + width * end for end in ends)))
+            bounds = wilson_interval((estimate.value - LOWEST) / width * n, n)
+            estimate = replace(estimate, interval=Interval(*(LOWEST + width * bound for bound in bounds)))
         yield DimensionScore(cell, name, estimate, tuple(issues.most_common()))
 
 
 def score_of(outcome: Outcome, metric: str) -> float | None:
-    """Return an outcome's score; a failed answer scores 0 in every metric."""
+    """Return an outcome's score in a metric: 0 for a failed answer, None if the metric could not be computed."""
     value = outcome.scores.get(metric)
     return 0.0 if value is None and outcome.error is not None else value
 
 
 def is_right_or_wrong(metric: Metric, *columns: Sequence[float]) -> bool:
-    """Return whether a metric's scores are 0 or 1; binary metrics are not if averaged over option orders."""
+    """Return whether a metric is binary and all scores in the columns are 0 or 1, not means over option orders."""
     return metric.binary and all(value in (0.0, 1.0) for column in columns for value in column)
 
 
@@ -366,16 +381,16 @@ def _metric_scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterat
 
 
 def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: int) -> Iterator[Estimate]:
-    """Yield the mean of each column of scores: Wilson's interval if all are 0 or 1, else bootstrap.
+    """Yield the mean of each column of scores, with Wilson's interval if all scores are 0 or 1, else bootstrap.
 
-    Equal values from 0 to 1 have Wilson's interval too, because their bootstrap interval would have no width.
+    Columns of equal scores from 0 to 1 get Wilson's interval too, because their bootstrap interval has no width.
     """
     is_binary = [
         is_right_or_wrong(metric, values) or (len(set(values)) == 1 and 0 <= values[0] <= 1)
         for metric, values in columns
     ]
-    resampled = [values for (_, values), binary in zip(columns, is_binary, strict=True) if not binary]
-    means = iter(mean_estimates(resampled, seed=seed))
+    columns_to_resample = [values for (_, values), binary in zip(columns, is_binary, strict=True) if not binary]
+    means = iter(mean_estimates(columns_to_resample, seed=seed))
     for (_, values), binary in zip(columns, is_binary, strict=True):
         yield proportion(math.fsum(values), len(values)) if binary else next(means)
 
@@ -386,8 +401,8 @@ def _constant_scores(benchmark: str, questions: Sequence[Question]) -> Iterator[
             continue
         metric = "accuracy" if kind.has_options else "exact_match"
         task_questions = [question for question in questions if question.kind == task]
-        present = [level for level in LEVELS if any(question.level == level for question in task_questions)]
-        for level in [*present, OVERALL] if task_questions else []:
+        levels_present = [level for level in LEVELS if any(question.level == level for question in task_questions)]
+        for level in [*levels_present, OVERALL] if task_questions else []:
             answers = [
                 question.type.expected_answer(question)
                 for question in task_questions
@@ -416,14 +431,14 @@ def _cell_counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
 
 
 def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[ReadingMethod, int], ...]:
-    """Count reading methods, most frequent first; answers without one are left out."""
+    """Count the reading methods of answers, the most frequent first; answers without one are left out."""
     return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
 
 def _paired_cell_tests(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
-    """Yield a paired test for every two cells that differ in exactly one property, on their common questions."""
+    """Yield a paired test on the common questions of every two cells that differ only in the family's property."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:
@@ -458,7 +473,7 @@ def _build_comparison(kind: type[P], result: PairedComparison, **names: Any) -> 
 
 
 def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
-    """Return the scores of both cells on the questions scored in both, in the first cell's order."""
+    """Return the scores of two cells on the questions that have a score in both, in the order of the first cell."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
     complete = [(a, b) for a, b in pairs if a is not None and b is not None]
@@ -467,30 +482,30 @@ def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: s
 
 @dataclass(frozen=True, slots=True)
 class AccuracyRow:
-    """Accuracy of one model, setting and scoring at one level."""
+    """Accuracy of a model in one setting, with one scoring and at one level."""
 
     model: str
-    """Label of the model; empty if predictions name none."""
+    """Label of the model; empty if the predictions have none."""
     setting: str
     scoring: str
     level: str
     accuracy: Estimate | None
-    """Accuracy with n as the number of questions; each question is weighted by its mean over option orders.
+    """Mean over questions of the proportion of option orders with a correct answer; n is the number of questions.
 
-    None if no request of the model, setting and scoring was answered.
+    None if all requests failed.
     """
     baseline: float
-    """Accuracy of the best constant answer: always the same letter."""
+    """Accuracy of the majority-class baseline, which always gives the same letter."""
     chance: float
-    """Mean of 1 / number of options."""
+    """Expected accuracy of guessing: the mean of 1 / number of options."""
     unparsed: int
-    """Number of answers without an option letter; counted wrong."""
+    """Number of answers that name no option, which count as wrong."""
     failed: int
-    """Number of failed requests; counted wrong."""
+    """Number of failed requests, which count as wrong."""
     asked_again: int = 0
-    """Number of answers that named no option, after which the model said which option it had chosen."""
+    """Number of answers that named no option at first, so that the model was asked which option it had chosen."""
     readings: tuple[tuple[ReadingMethod, int], ...] = ()
-    """Reading methods with the number of choices, most frequent first."""
+    """Reading methods, each with its number of choices, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,22 +522,24 @@ def score_mcq(predictions: Sequence[Prediction], *, seed: int = 0) -> McqScores:
 
     Args:
         predictions: Predictions of :func:`~climassay.evaluation.tasks.ask_mcq`.
-        seed: Seed of bootstrap and sign flips.
+        seed: Seed of the bootstrap and the sign flips.
     """
     groups: dict[_Variant, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
         groups[prediction.model, prediction.setting, prediction.scoring].append(prediction)
     rows = tuple(row for variant, group in groups.items() for row in _accuracy_rows(variant, group, seed))
-    answered = {variant: group for variant, group in groups.items() if not all_failed(group)}
-    permuted = [(variant, group) for variant, group in answered.items() if any(row.permutation > 0 for row in group)]
-    paired = tuple(row for family in get_args(Family) for row in _paired_rows(family, answered, seed))
-    return McqScores(rows, paired, tuple(position_row(variant, group) for variant, group in permuted))
+    answered_groups = {variant: group for variant, group in groups.items() if not all_failed(group)}
+    permuted_groups = [
+        (variant, group) for variant, group in answered_groups.items() if any(row.permutation > 0 for row in group)
+    ]
+    paired = tuple(row for family in get_args(Family) for row in _paired_rows(family, answered_groups, seed))
+    return McqScores(rows, paired, tuple(position_row(variant, group) for variant, group in permuted_groups))
 
 
 def _accuracy_rows(variant: _Variant, group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
     sizes = {row.question: len(row.order) for row in group}
-    present = [level for level in LEVELS if any(row.level == level for row in group)]
-    for level in [*present, OVERALL]:
+    levels_present = [level for level in LEVELS if any(row.level == level for row in group)]
+    for level in [*levels_present, OVERALL]:
         rows = [row for row in group if level in (OVERALL, row.level)]
         means = _mean_correctness(rows)
         accuracy = next(metric_estimates([(METRICS["accuracy"], list(means.values()))], seed))
@@ -540,7 +557,7 @@ def _accuracy_rows(variant: _Variant, group: Sequence[Prediction], seed: int) ->
 
 
 def _mean_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
-    """Return the mean correctness of each question over its option orders."""
+    """Return the proportion of option orders with a correct answer, by question."""
     values: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
         values[row.question].append(row.correct)
@@ -548,17 +565,23 @@ def _mean_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
 
 
 def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int) -> Iterator[PairedRow]:
-    differs, shared = (1, 0) if family == "settings" else (0, 1)
-    pairs = [(a, b) for a, b in combinations(groups, 2) if a[shared] == b[shared] and a[2] == b[2]]
-    single = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
+    differing_index, shared_index = (1, 0) if family == "settings" else (0, 1)
+    pairs = [
+        (first_means, second_means)
+        for first_means, second_means in combinations(groups, 2)
+        if first_means[shared_index] == second_means[shared_index] and first_means[2] == second_means[2]
+    ]
+    has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
     values = []
     for first, second in pairs:
-        a, b = _mean_correctness(groups[first]), _mean_correctness(groups[second])
-        values.append((list(a.values()), [b[question] for question in a]))
-    for (first, second), has_one_order, result in zip(pairs, single, paired_tests(values, single, seed), strict=True):
+        first_means, second_means = _mean_correctness(groups[first]), _mean_correctness(groups[second])
+        values.append((list(first_means.values()), [second_means[question] for question in first_means]))
+    for (first, second), has_one_order, result in zip(
+        pairs, has_one_order_by_pair, paired_tests(values, has_one_order_by_pair, seed), strict=True
+    ):
         # Gained and lost questions are counted in the file's option order.
         exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
-        names = {"first": first[differs], "second": second[differs], "scoring": first[2]}
-        row = _build_comparison(PairedRow, result, family=family, fixed=first[shared], **names)
+        names = {"first": first[differing_index], "second": second[differing_index], "scoring": first[2]}
+        row = _build_comparison(PairedRow, result, family=family, fixed=first[shared_index], **names)
         test = row.test if has_one_order else "sign flip over questions"
         yield replace(row, first_only=exact.first_only, second_only=exact.second_only, test=test)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Values = dict[str, object]
 AUTO = "auto"
 RESERVED_TOKENS = 512
-"""Number of tokens reserved for the question, its options, the instructions and the answer."""
+"""Number of tokens of the context window that are reserved for question, options, instructions and answer."""
 MakePrepare = TypeVar("MakePrepare", bound="Callable[[SettingSpec, Sources], Prepare]")
 
 
@@ -52,31 +52,30 @@ MakePrepare = TypeVar("MakePrepare", bound="Callable[[SettingSpec, Sources], Pre
 class TaskPrompts:
     """Prompt templates of all types of questions.
 
-    Each template gets ``question``, ``passages`` and ``examples``; those of lettered options also ``options``
-    (``letter``,
-    ``text``), those of statements with a gap also ``gap``, the mark of the gap. Small models copy ``<MASK>`` from the
-    prompt, so that the mark replaces it.
+    All templates have the values ``question``, ``passages`` and ``examples``. Templates with with_letters options also
+    have ``options``, each with ``letter`` and ``text``. Templates for statements with a gap also have ``gap``, a mark
+    that replaces ``<MASK>``, because small models copy ``<MASK>`` from the prompt.
     """
 
     by_kind: Mapping[Kind, Prompt]
     mcq_text: Prompt
-    """Template of lettered options that are scored by their texts and hidden."""
+    """Template for multiple-choice questions whose options are scored by their texts and not shown."""
     which_option: Prompt
-    """Template that asks a model which of the ``options`` its ``answer`` to a ``question`` chose."""
+    """Template that asks a model which of the ``options`` its earlier ``answer`` to the ``question`` chose."""
 
     @classmethod
     def load(cls, overrides: Path | None = None) -> "TaskPrompts":
-        """Load the built-in templates, or the user's templates of the same names in ``overrides``."""
+        """Load the built-in templates; templates of the same name in the folder ``overrides`` replace them."""
         by_kind = {kind: load_prompt(kind, overrides) for kind in KINDS}
         return cls(by_kind, load_prompt("mcq_text", overrides), load_prompt("which_option", overrides))
 
     @property
     def mcq(self) -> Prompt:
-        """Template of multiple choice."""
+        """Template for multiple-choice questions."""
         return self.by_kind["mcq"]
 
     def for_task(self, task: Kind, *, by_text: bool = False) -> Prompt:
-        """Return the template of a task; ``by_text`` selects the template without letters."""
+        """Return the template for a task, without letters and options if ``by_text`` is set."""
         return (
             self.mcq_text
             if by_text and TYPES[task].has_options and not TYPES[task].fixed_options
@@ -86,26 +85,29 @@ class TaskPrompts:
     def render(
         self, question: Question, passages: Sequence[str] = (), examples: Sequence[Values] = ()
     ) -> RenderedPrompt:
-        """Render one question as its task's prompt, with options in the file's order."""
+        """Render the prompt of a question, with its options in the order of the file."""
         values: Values = {"question": question.question, "passages": passages, "examples": examples}
         if question.type.has_options:
-            values["options"] = lettered(question.options)
+            values["options"] = with_letters(question.options)
         if question.type.has_gap:
             values["gap"] = GAP
         return self.for_task(question.kind).render(**values, **question.type.prompt_values(question))
 
 
-def lettered(options: Sequence[str]) -> list[dict[str, str]]:
-    """Return options as dicts of ``letter`` and ``text``, for templates."""
+def with_letters(options: Sequence[str]) -> list[dict[str, str]]:
+    """Return options as mappings of ``letter`` and ``text``, for templates."""
     return [{"letter": option_letter(index), "text": text} for index, text in enumerate(options)]
 
 
 def example_values(question: Question, *, as_text: bool = False) -> Values:
-    """Return a question and its answer for templates; ``as_text`` uses the option's text instead of its letter."""
+    """Return a question with its answer as a few-shot example for templates.
+
+    ``as_text`` gives the text of the correct option instead of its letter, and leaves out the options.
+    """
     if question.type.has_options and as_text:
         return {"question": question.question, "answer": question.answer}
     answer = question.type.expected_answer(question)
-    return {"question": question.question, "options": lettered(question.options), "answer": answer}
+    return {"question": question.question, "options": with_letters(question.options), "answer": answer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,40 +118,40 @@ class ExamplePool:
     questions: tuple[Question, ...]
 
     def draw(self, task: Kind, k: int, *, seed: int, test: Sequence[Question]) -> tuple[Question, ...]:
-        """Draw examples of one task, the same for every question of the test.
+        """Draw examples of one kind, which serve all test questions.
 
-        Questions with the words of a test question are never drawn. Neither are questions made from a text that a test
-        question was made from, because their answers may give it away.
+        Questions with the same words as a test question are never drawn. Nor are questions with the same source text as
+        a test question, because their answers may reveal its answer.
 
         Args:
             task: Kind of the examples.
             k: Number of examples.
-            seed: Seed of the selection and order.
-            test: Questions of the test.
+            seed: Random seed of the selection and order.
+            test: Test questions.
 
         Raises:
-            InputError: The pool has too few questions.
+            InputError: The pool has too few suitable questions.
         """
         test_questions = {bare_words(question.question) for question in test}
         test_contexts = {bare_words(question.context) for question in test if question.context}
-        usable = [
+        suitable_questions = [
             question
             for question in self.questions
             if question.kind == task
             and bare_words(question.question) not in test_questions
             and not (question.context and bare_words(question.context) in test_contexts)
         ]
-        if len(usable) < k:
+        if len(suitable_questions) < k:
             raise InputError(
-                f"{k} examples are needed for {task}, but the pool {self.name} has {len(usable)} that are neither in"
-                " the test nor made from its texts."
+                f"{k} examples are needed for {task}, but the pool {self.name} has {len(suitable_questions)} that are "
+                "neither in the test nor made from its texts."
             )
-        order = np.random.default_rng(seed).permutation(len(usable))[:k]
-        return tuple(usable[int(index)] for index in order)
+        order = np.random.default_rng(seed).permutation(len(suitable_questions))[:k]
+        return tuple(suitable_questions[int(index)] for index in order)
 
 
 def open_pool(name: str) -> ExamplePool:
-    """Open the pool named ``primer`` or by the path of a question file.
+    """Open a pool of examples: ``primer``, or a question file.
 
     Raises:
         InputError: The file cannot be read.
@@ -161,12 +163,12 @@ def open_pool(name: str) -> ExamplePool:
 def chat_examples(
     questions: Sequence[Question], prompts: TaskPrompts | None = None, *, contexts: Mapping[str, str] | None = None
 ) -> list[ChatExample]:
-    """Convert questions of all kinds to training examples, in the prompts of the evaluation.
+    """Convert questions of any kinds to training examples with the prompts of the evaluation.
 
     Args:
         questions: Questions of any kinds.
         prompts: Templates; the built-in templates by default.
-        contexts: Passage for the prompt, by question id; by default none, as in the paper's fine-tuning.
+        contexts: Passage in the prompt by question id; by default prompts have no passage, as in the paper.
     """
     templates = prompts or TaskPrompts.load()
     passage_by_question = contexts or {}
@@ -180,104 +182,105 @@ def chat_examples(
 
 
 def after_prefix(prefix: str) -> str:
-    """Return the separator between the prefix of an answer and the answer: a space after ``Answer:``."""
+    """Return the separator between an answer's prefix and the answer, such as a space after ``Answer:``."""
     return " " if prefix and not prefix[-1].isspace() else ""
 
 
 class Retriever(Protocol):
-    """Retrieval functions that settings need."""
+    """Interface for retrieval that settings with passages need."""
 
     def search_many(
         self, queries: Sequence[str], *, k: int, min_cosine: Threshold = None, mode: SearchMode = "hybrid"
     ) -> "list[list[Hit]]":
-        """Return the hits of every query, best first."""
+        """Return the hits of each query, the most relevant first."""
 
     def document_passages(self, document: str) -> "list[Passage]":
-        """Return all passages of a document, named by id, title or file name, in order."""
+        """Return all passages of a document in order; the document is named by id, title or file name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Passages and examples of one question's prompt."""
+    """Passages and examples for the prompt of a question."""
 
     passages: tuple[str, ...] = ()
     passage_ids: tuple[str, ...] = ()
     examples: tuple[Question, ...] = ()
-    """Worked examples of the question's kind."""
+    """Few-shot examples of the question's kind."""
     note: str = ""
-    """Note on truncation, for example how much of a document fits the window; empty if nothing was truncated."""
+    """Note on which part of a document fits the context window; empty if nothing was truncated."""
 
 
 @settings
 class AdapterTraining:
-    """Training of the adapter of a tuned setting; see :mod:`climassay.tuning`."""
+    """Specification of the training of a setting's adapter; see :mod:`climassay.tuning`."""
 
     questions: str = ""
-    """Question file to train on (``fine-tuned``)."""
+    """Question file with the training questions (``fine-tuned``)."""
     collections: tuple[str, ...] = ()
-    """Collections to train on (``continued-pretraining``)."""
+    """Collections with the training documents (``continued-pretraining``)."""
     validation: tuple[str, ...] = ()
-    """Question files or collections for early stopping; if empty, a share of the training data is held out."""
+    """Question files or collections for early stopping; if empty, part of the training data is held out."""
     source: tuple[str, ...] = ()
-    """Collections of the books that the questions came from; must not overlap the training collections."""
+    """Collections of the books from which the test questions were made; they must not overlap the training
+    documents."""
     validate_on: Literal["held-out", "source"] = "held-out"
-    """Data for early stopping: ``source`` uses the books the questions came from, as the paper did, and warns of the
-    leak."""
+    """Data for early stopping: held-out data, or the source books of the test questions as in the paper, which leaks
+    and causes a warning."""
     preset: str = ""
-    """Name of the hyper-parameters; if empty, those for the model, if there are any."""
+    """Name of a preset of hyper-parameters; by default the one for the model and task, if there is one."""
     settings: dict[str, object] = field(default_factory=dict)
-    """Hyper-parameters that override the preset's."""
+    """Hyper-parameters that override those of the preset."""
     search: bool = False
-    """Whether hyper-parameters are searched."""
+    """Whether to search for the best hyper-parameters."""
 
 
 @settings
 class SettingSpec:
-    """Parsed setting."""
+    """Specification of a setting, parsed from a short name or an experiment file."""
 
     kind: str
-    """Name in :data:`SETTINGS`."""
+    """Name of the kind of setting in :data:`SETTINGS`."""
     label: str
     collections: tuple[str, ...] = ()
-    """Collections to search for passages or for the document."""
+    """Collections from which passages (``rag``) or the document (``long-context``) are retrieved."""
     passages: int = 3
     """Maximum number of passages per question (``rag``)."""
     min_cosine: Threshold = None
-    """Minimum cosine similarity of passages (``rag``), or ``"measured"`` for the threshold of
+    """Minimum cosine similarity of passages to the question (``rag``), or ``"measured"`` for the encoder's threshold in
     :mod:`climassay.corpus.relevance`; None for no minimum."""
     mode: SearchMode = "hybrid"
     pool: str = PRIMER
     """Question file of the examples (``few-shot``), or ``primer``."""
     examples: int = 5
-    """Number of examples per task (``few-shot``)."""
+    """Number of examples per prompt (``few-shot``)."""
     seed: int = 0
-    """Seed of the draw of examples."""
+    """Random seed with which examples are drawn."""
     document: str = AUTO
-    """Title or file name of the document (``long-context``), or ``auto``."""
+    """Title or file name of the document (``long-context``), or ``auto`` for the most relevant document."""
     window: int | None = None
-    """Maximum number of tokens of a prompt (``long-context``); by default the model's window."""
+    """Maximum number of tokens of a prompt (``long-context``); by default the model's context window."""
     adapter: str = ""
-    """Name in the workspace, or folder, of an adapter for the model, in any setting."""
+    """Adapter for the model, as a name in the workspace or a folder; possible in any setting."""
     training: AdapterTraining | None = None
-    """Training that makes the adapter if it does not exist yet."""
+    """Specification of the training that creates the adapter if it does not exist yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Functions that open collections and pools of examples."""
+    """Sources of settings, as functions that open collections and pools of examples."""
 
     retriever: Callable[[tuple[str, ...]], Retriever]
-    """Opens collections by name."""
+    """Opens the collections with the given names as one retriever."""
     pool: Callable[[str], ExamplePool]
 
 
 Prepare = Callable[[Sequence[Question], Generator], list[Prepared]]
-"""Prepares the prompts of questions for a model, of which only the window and tokenizer are used."""
+"""Function that prepares passages and examples of questions for a model, whose window and tokenizer may be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Setting that is ready to prepare questions."""
+    """Setting that is ready to prepare the prompts of questions."""
 
     name: str
     prepare: Prepare
@@ -286,23 +289,24 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class SettingType:
-    """Functions that parse and prepare settings of one kind."""
+    """Kind of settings, with the functions that parse and prepare such settings."""
 
     prepare: Callable[[SettingSpec, Sources], Prepare]
     read: Callable[[str], Mapping[str, Any]] | None = None
-    """Parses the part of the short name after the colon into fields; None if the name takes no argument."""
+    """Parses the part of the short name after the colon into fields of :class:`SettingSpec`; None if the name takes no
+    argument."""
     takes: tuple[str, ...] = ()
-    """Parameters of :func:`parse_spec` that the kind uses: ``passages``, ``examples``, ``seed``."""
+    """Names of the parameters of :func:`parse_spec` that the kind uses: ``passages``, ``examples``, ``seed``."""
     tuned: bool = False
-    """True if the setting needs an adapter, named or trained."""
+    """Whether settings of this kind need an adapter, named or trained."""
 
 
 SETTINGS: Registry[SettingType] = Registry("setting", "climassay.settings", [__name__])
-"""Kinds of settings by the first part of their short names."""
+"""Kinds of settings by name, the part of a short name before the colon."""
 
 
 def setting(name: str, **fields: Any) -> Callable[[MakePrepare], MakePrepare]:
-    """Return a decorator that registers a function as a kind of setting, with fields of :class:`SettingType`.
+    """Return a decorator that registers a function as a kind of setting; ``fields`` are those of :class:`SettingType`.
 
     Example:
         >>> @setting("hint")
@@ -318,16 +322,16 @@ def setting(name: str, **fields: Any) -> Callable[[MakePrepare], MakePrepare]:
 
 
 def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0) -> SettingSpec:
-    """Parse a short name as in the module's table.
+    """Parse the short name of a setting, as listed in the module's docstring.
 
     Args:
         text: Short name.
         passages: Number of passages per question, for ``rag``.
-        examples: Number of examples per task, for ``few-shot``.
-        seed: Seed of the draw of examples.
+        examples: Number of examples per prompt, for ``few-shot``.
+        seed: Random seed with which examples are drawn.
 
     Raises:
-        InputError: The setting is unknown or takes no argument.
+        InputError: The setting does not exist, or has an argument although it takes none.
     """
     name, separator, argument = text.partition(":")
     if name not in SETTINGS:
@@ -341,10 +345,10 @@ def parse_spec(text: str, *, passages: int = 3, examples: int = 5, seed: int = 0
 
 
 def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
-    """Return a setting that is ready to prepare questions.
+    """Return the setting of a specification, ready to prepare questions.
 
     Raises:
-        InputError: A number is too small, or a collection or pool does not exist.
+        InputError: The number of passages or examples is below 1, or a collection or pool does not exist.
     """
     if spec.passages < 1 or spec.examples < 1:
         raise InputError(f"The setting {spec.label} needs at least one passage or example.")
@@ -352,14 +356,14 @@ def make_setting(spec: SettingSpec, sources: Sources) -> Setting:
 
 
 def parse_setting(text: str, sources: Sources, *, k: int = 3, examples: int = 5, seed: int = 0) -> Setting:
-    """Parse a short name and make its setting.
+    """Parse the short name of a setting, and make the setting.
 
     Args:
         text: Short name.
-        sources: Opens collections (``rag:``, ``long-context:``) and pools (``few-shot``).
-        k: Number of passages per question.
-        examples: Number of examples per task.
-        seed: Seed of the draw of examples.
+        sources: Functions that open collections (``rag:``, ``long-context:``) and pools (``few-shot``).
+        k: Number of passages per question, for ``rag``.
+        examples: Number of examples per prompt, for ``few-shot``.
+        seed: Random seed with which examples are drawn.
     """
     return make_setting(parse_spec(text, passages=k, examples=examples, seed=seed), sources)
 
@@ -382,8 +386,8 @@ def _few_shot(spec: SettingSpec, sources: Sources) -> Prepare:
 
     def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
         kinds = dict.fromkeys(question.kind for question in questions)
-        drawn = {kind: pool.draw(kind, spec.examples, seed=spec.seed, test=questions) for kind in kinds}
-        return [Prepared(examples=drawn[question.kind]) for question in questions]
+        examples_by_kind = {kind: pool.draw(kind, spec.examples, seed=spec.seed, test=questions) for kind in kinds}
+        return [Prepared(examples=examples_by_kind[question.kind]) for question in questions]
 
     return prepare
 
@@ -411,7 +415,7 @@ def _document_fields(argument: str) -> dict[str, Any]:
 
 @setting("long-context", read=_document_fields)
 def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
-    """Put a document before each question, truncated by :func:`_fit_window` if necessary."""
+    """Prepare prompts with a document before each question; :func:`_fit_window` truncates it if necessary."""
     retriever = sources.retriever(spec.collections)
 
     def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
@@ -476,9 +480,9 @@ def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int
 @setting("context")
 def _context(_spec: SettingSpec, _sources: Sources) -> Prepare:
     def prepare(questions: Sequence[Question], _model: Generator) -> list[Prepared]:
-        missing = sum(question.context is None for question in questions)
-        if missing:
-            raise InputError(f"The setting context needs every question's source text; {missing} of them lack it.")
+        n_missing = sum(question.context is None for question in questions)
+        if n_missing:
+            raise InputError(f"The setting context needs every question's source text; {n_missing} of them lack it.")
         return [Prepared((question.context or "",)) for question in questions]
 
     return prepare

@@ -20,7 +20,7 @@ Form = Literal["screen", "markdown", "latex", "csv", "html"]
 
 @dataclass(frozen=True)
 class ExperimentTables(Result):
-    """Tables of an experiment, with intervals, marks of the best, constant answers, counts and paired tests."""
+    """Tables of an experiment: scores with intervals and baselines, counts and paired tests."""
 
     experiment: "Experiment"
     scores: "ExperimentScores"
@@ -28,7 +28,7 @@ class ExperimentTables(Result):
     named: "tuple[NamedTable, ...]"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tables as JSON-serialisable values."""
+        """Return the scores and the published scores as JSON-serialisable values."""
         names = {"run": self.experiment.run, "name": self.experiment.name}
         return {**names, **scores_data(self.scores), "published": list(self.published)}
 
@@ -37,10 +37,10 @@ class ExperimentTables(Result):
         return [named_table.table for named_table in self.named]
 
     def chosen(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
-        """Return the tables of the names with their names; for CSV, by default only the table of all scores.
+        """Return (name, table) for the tables that are named, by default all; for CSV by default only ``scores``.
 
         Raises:
-            InputError: A table does not exist, or several tables are requested for one CSV file.
+            InputError: A table does not exist, or several tables are selected for one CSV file.
         """
         from climassay.evaluation.tables import score_rows
 
@@ -61,14 +61,14 @@ class ExperimentTables(Result):
         return results
 
     def for_screen(self, only: Sequence[str], width: int) -> list[Table]:
-        """Return the tables laid out for a screen; tables that are named keep all rows."""
+        """Return the selected tables, laid out for a screen of a width in characters; named tables keep all rows."""
         from climassay.evaluation.tables import NamedTable
 
         named = [NamedTable(name, "", table) for name, table in self.chosen(only)]
         return evaluation.screen_tables(named, width, complete=only)
 
     def written(self, only: Sequence[str], form: Form) -> str:
-        """Return the tables of the names as text in a format."""
+        """Return the selected tables as text in a format."""
         tables = [table for _, table in self.chosen(only, form)]
         if form == "html":
             lead = "Scores with 95% intervals, constant answers, counts and paired tests."

@@ -33,18 +33,19 @@ SHORT_LEVELS: Mapping[str, str] = {"base": "Base", "reasoning": "Reason", "hypot
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """Table with the name that selects it."""
+    """Table with the name by which users select it."""
 
     name: str
-    """Name: ``overview``, ``mcq-cloze``, ``freeform``, ``own-metrics``, ``dimensions``, ``points``, ``side-by-side``,
-    ``position``, ``counts``, ``settings``, ``models``, or a question kind that the paper does not have."""
+    """Name of the table: ``overview``, ``mcq-cloze``, ``freeform``, ``own-metrics``, ``dimensions``, ``points``,
+    ``side-by-side``, ``position``, ``counts``, ``settings``, ``models``, or a kind of questions that is not in the
+    paper."""
     benchmark: str
     table: Table
 
 
 @dataclass(frozen=True, slots=True)
 class _ScoreColumn:
-    """One metric at one level."""
+    """Column of a score table: a metric at one level."""
 
     metric: Metric
     level: str
@@ -57,18 +58,18 @@ class _ScoreColumn:
 
 @dataclass(frozen=True, slots=True)
 class _BenchmarkScores:
-    """Scores of one benchmark."""
+    """Scores of one benchmark, from which a score table is made."""
 
     cells: tuple[Cell, ...]
-    """Cells, including those without a score because all requests failed."""
+    """Cells of the table, including those without a score because all requests failed."""
     scores: tuple[Score, ...]
     constants: tuple[ConstantScore, ...]
     published: tuple[PublishedScore, ...]
     has_published_questions: bool = False
-    """Whether the published scores are those of the same questions."""
+    """Whether the published scores were measured on the same questions."""
 
     def columns(self, is_included: Callable[[Metric], bool]) -> list[_ScoreColumn]:
-        """Return columns of the included metrics that have a score, at the levels of the questions they score."""
+        """Return a column for each included metric and each level at which the benchmark has a score."""
         present = dict.fromkeys((score.metric, score.level) for score in self.scores)
         return [
             _ScoreColumn(metric, level)
@@ -79,7 +80,7 @@ class _BenchmarkScores:
         ]
 
     def variants(self, columns: Sequence[_ScoreColumn]) -> list[tuple[str, str]]:
-        """Return model and setting of each row, grouped by model, including those whose requests all failed."""
+        """Return (model, setting) of each row, grouped by model; cells whose requests all failed have a row, too."""
         keys = {(column.metric.name, column.level) for column in columns}
         cells = {score.cell for score in self.scores if (score.metric, score.level) in keys}
         unscored = set(self.cells) - {score.cell for score in self.scores}
@@ -94,7 +95,7 @@ class _BenchmarkScores:
 
 
 def format_score(metric: str, value: float) -> str:
-    """Format a score: per cent with one decimal for accuracy and exact match, else three decimals."""
+    """Format a score: in per cent with one decimal for accuracy and exact match, else with three decimals."""
     return f"{100 * value:.1f}" if METRICS[metric].percent else f"{value:.3f}"
 
 
@@ -105,40 +106,40 @@ def metric_plot(
 
     Args:
         metric: Metric whose name begins the title.
-        dots: Scores; shares from 0 to 1 have an axis from 0 to 1, others an axis over all intervals.
+        dots: Scores; the axis goes from 0 to 1 if all intervals are in this range, else over all intervals.
         counts: Number of questions of each dot.
         suffix: End of the title.
-        note: Text after the explanation of dots and bars.
+        note: Text at the end of the note, which explains dots and bars.
         **options: Further fields of :class:`DotPlot`.
     """
-    ends = [end for dot in dots for end in (dot.low, dot.high)]
-    if all(0 <= end <= 1 for end in ends):
+    bounds = [bound for dot in dots for bound in (dot.low, dot.high)]
+    if all(0 <= bound <= 1 for bound in bounds):
         axis = Axis.shares(metric.label, percent=metric.percent)
     else:
-        axis = Axis.over(metric.label, (0.0, *ends), percent=metric.percent)
+        axis = Axis.over(metric.label, (0.0, *bounds), percent=metric.percent)
     note = f"Dots: mean over {question_range(counts)}. Bars: 95% interval.{note}"
     return DotPlot(f"{heading(metric)}{suffix}", tuple(dots), metric.label, note, axis, decimals=3, **options)
 
 
 def question_range(counts: Collection[int]) -> str:
-    """Format a range of numbers of questions, for example ``30 questions`` or ``20 to 30 questions``."""
+    """Format the range of several numbers of questions, for example ``30 questions`` or ``20 to 30 questions``."""
     low, high = min(counts, default=0), max(counts, default=0)
     return f"{low:,} to {counted(high, 'question')}" if low < high else counted(high, "question")
 
 
 def heading(metric: Metric) -> str:
-    """Return the metric's label with a capital, for the start of a title."""
+    """Return the label of a metric with a capital letter, for the beginning of a title."""
     return metric.label[:1].upper() + metric.label[1:]
 
 
 def format_estimate(metric: str, estimate: Estimate) -> str:
     """Format a score with its interval, for example ``61.1 [52.0, 69.4]``."""
-    low, high = (format_score(metric, end) for end in estimate.interval)
+    low, high = (format_score(metric, bound) for bound in estimate.interval)
     return f"{format_score(metric, estimate.value)} [{low}, {high}]"
 
 
 def format_difference(metric: str, value: float) -> str:
-    """Format a difference of two scores: percentage points for accuracy and exact match, else three decimals."""
+    """Format a difference of scores: in percentage points for accuracy and exact match, else with three decimals."""
     return f"{100 * value:+.1f}" if METRICS[metric].percent else f"{value:+.3f}"
 
 
@@ -146,11 +147,11 @@ TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
 
 
 def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str]:
-    """Return number of items and difference of a paired test, then the cells below :data:`TEST_HEADINGS`."""
+    """Return the cells of a paired test: number of items, difference, and those below :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
         format_difference(metric, test.difference.value),
-        " to ".join(format_difference(metric, end) for end in test.difference.interval),
+        " to ".join(format_difference(metric, bound) for bound in test.difference.interval),
         "-" if test.first_only is None else f"{test.second_only} / {test.first_only}",
         shown_p_value(test.p_value),
         shown_p_value(test.p_holm),
@@ -158,7 +159,7 @@ def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str
 
 
 def published_benchmarks(experiment: Experiment, published: Sequence[PublishedScore]) -> frozenset[str]:
-    """Return the names of the benchmarks whose questions are those of the published scores."""
+    """Return the names of the benchmarks that have the same questions as the published scores."""
     config: Mapping[str, Any] = experiment.config
     files = {benchmark["name"]: benchmark["files"] for benchmark in config.get("benchmarks", ())}
     return frozenset(
@@ -174,9 +175,10 @@ def experiment_tables(
     """Return all tables of an experiment, benchmark by benchmark; tables without rows are left out.
 
     Args:
-        scores: Scores of :func:`~climassay.evaluation.scores.score_experiment`.
-        published: Rows of the paper to show below ours, marked as published.
-        same_questions: Benchmarks whose questions are those of the published rows, see :func:`published_benchmarks`.
+        scores: Scores of the experiment (:func:`~climassay.evaluation.scores.score_experiment`).
+        published: Published scores, which are shown below ours.
+        same_questions: Names of the benchmarks with the questions of the published scores
+            (:func:`published_benchmarks`).
     """
     overview = _overview(scores)
     tables = [] if overview is None else [overview]
@@ -252,28 +254,29 @@ def experiment_tables(
 
 
 def _has_shared_table(metric: str, task: Kind) -> bool:
-    """Return whether a score is in a table of several kinds: the paper's kinds, and metrics of other packages.
+    """Return whether a score appears in a table that several kinds of questions share.
 
-    Other kinds, and metrics of other frameworks, have a table for each kind.
+    The kinds of the ClimaQA paper and metrics of other packages share tables. Other kinds, and metrics of other
+    frameworks, have a table for each kind.
     """
     return not METRICS[metric].external and (TYPES[task].in_climaqa or task in METRICS[metric].kinds)
 
 
 SCORE_TABLES = ("mcq-cloze", "freeform", "own-metrics")
-"""Names of tables with a column per score, which may be wider than a screen."""
+"""Names of the tables with a column for each score, which may be too wide for a screen."""
 _WIDE_SCREEN = 160
-"""Minimum width, in characters, of a screen with eight scores side by side."""
+"""Minimum width of a screen, in characters, for eight scores side by side."""
 _MAX_SCREEN_TESTS = 24
-"""Maximum number of tests on a screen; of more tests only the significant ones are shown."""
+"""Maximum number of tests on a screen; if there are more, only significant tests are shown."""
 
 
 def screen_tables(named: Sequence[NamedTable], width: int, *, complete: Collection[str] = ()) -> list[Table]:
-    """Return tables for a screen: scores split into parts that fit, and only significant tests if there are many.
+    """Return tables for a screen: wide tables are split, and long lists of tests show only significant tests.
 
     Args:
-        named: Tables of :func:`experiment_tables`.
+        named: Tables with their names (:func:`experiment_tables`).
         width: Width of the screen in characters.
-        complete: Names of the tables whose rows are all shown.
+        complete: Names of the tables that keep all their rows.
     """
     # A score with its interval takes some 14 characters; the levels of a metric are four scores.
     n_scores, results = 8 if width >= _WIDE_SCREEN else 4, []
@@ -291,7 +294,10 @@ def screen_tables(named: Sequence[NamedTable], width: int, *, complete: Collecti
 
 
 def _overview(scores: ExperimentScores) -> NamedTable | None:
-    """Return the chief metrics of all benchmarks; None without several benchmarks, some of another framework."""
+    """Return a table of the chief metrics of all benchmarks.
+
+    Return None for a single benchmark, or if no benchmark comes from another framework.
+    """
     overall = [score for score in scores.scores if score.level == OVERALL and METRICS[score.metric].tested]
     keys = list(dict.fromkeys((score.cell.benchmark, score.metric) for score in overall))
     if len({name for name, _ in keys}) < 2 or not any(METRICS[metric].external for _, metric in keys):
@@ -367,22 +373,27 @@ def _score_table(
 def _marks(
     columns: Sequence[_ScoreColumn], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
-    """Return marks of each column's best values, over all rows and within each group; printed ties share marks."""
+    """Return the marks of each column's best values, over all rows and within each group, by row and column.
+
+    Values that are equal as printed share a mark.
+    """
     marks: dict[tuple[int, int], set[Mark]] = {}
     for index, column in enumerate(columns):
-        printed = {
+        rounded_by_row = {
             row: float(format_score(column.metric.name, estimate.value))
             for row, estimate in enumerate(estimates[index] for estimates in values)
             if estimate is not None
         }
-        parts: list[tuple[Mark, list[int]]] = [("top", list(printed))]
-        parts += [("best", [row for row in printed if groups[row] == group]) for group in dict.fromkeys(groups)]
-        for mark, rows in parts:
-            best = min if column.metric.lower else max
-            highest = best((printed[row] for row in rows), default=0.0)
+        row_groups: list[tuple[Mark, list[int]]] = [("top", list(rounded_by_row))]
+        row_groups += [
+            ("best", [row for row in rounded_by_row if groups[row] == group]) for group in dict.fromkeys(groups)
+        ]
+        for mark, rows in row_groups:
+            select_best = min if column.metric.lower else max
+            best_value = select_best((rounded_by_row[row] for row in rows), default=0.0)
             # If all values are equal, none is the best.
-            for row in rows if len({printed[row] for row in rows}) > 1 else []:
-                if printed[row] == highest:
+            for row in rows if len({rounded_by_row[row] for row in rows}) > 1 else []:
+                if rounded_by_row[row] == best_value:
                     # Two leading columns, model and setting, hold no numbers.
                     marks.setdefault((row, index + 2), set()).add(mark)
     return {cell: frozenset(cell_marks) for cell, cell_marks in marks.items()}
@@ -437,7 +448,7 @@ def _count_table(benchmark: str, counts: Iterable[CellCounts]) -> Table:
         for count in counts
         if count.cell.benchmark == benchmark
     ]
-    words = ("model", "setting", "task", "read by", "which", "unscored")
+    left_columns = ("model", "setting", "task", "read by", "which", "unscored")
     headings = (
         "model",
         "setting",
@@ -452,7 +463,7 @@ def _count_table(benchmark: str, counts: Iterable[CellCounts]) -> Table:
     )
     return Table(
         f"Answers that are not plain answers, {benchmark}",
-        tuple(Column(heading, "left" if heading in words else "right") for heading in headings),
+        tuple(Column(heading, "left" if heading in left_columns else "right") for heading in headings),
         tuple(tuple(row) for row in rows),
         note="Failed and unparsed answers score 0. Answers that break a constraint are scored unchanged. Unscored: "
         f"the metric itself failed; its means leave out such answers. Read by: {READ_BY}.",
@@ -464,7 +475,7 @@ READ_BY = (
     "probability: of the letters, which hold at least half of it; low mass: likewise, with less than half; "
     "enumeration: the model could write nothing but a letter; text: what it wrote"
 )
-"""Explanation of the reading methods, for notes."""
+"""Explanation of the reading methods, for the notes of tables."""
 
 
 def _format_readings(readings: Iterable[tuple[str, int]]) -> str:
@@ -493,7 +504,7 @@ def _test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Tab
 
 
 def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
-    """Return a table with a row per score and interval, for other programs."""
+    """Return a table with a row for each score and its interval, for further processing."""
     ours = [
         (
             *(score.cell.benchmark, score.cell.model, score.cell.setting, score.cell.task, score.metric, score.level),
@@ -512,7 +523,7 @@ def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = (
 
 
 def mcq_tables(scores: McqScores) -> list[Table]:
-    """Return tables of accuracy by level, of paired tests and of position bias, the last two if there are any rows."""
+    """Return the tables of a multiple-choice evaluation: accuracy, and if available paired tests and position bias."""
     has_models = len({row.model for row in scores.accuracy}) > 1
     labels = ("model", "setting", "scoring") if has_models else ("setting", "scoring")
     has_asked_again = any(row.asked_again for row in scores.accuracy)

@@ -44,7 +44,7 @@ import numpy as np
 
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError, ModelError
-from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, lettered
+from climassay.evaluation.settings import Prepared, Setting, TaskPrompts, after_prefix, example_values, with_letters
 from climassay.models.contract import (
     MIN_OPTION_MASS,
     Completion,
@@ -65,62 +65,63 @@ from climassay.questions import Question, QuestionType
 TextScoring = Literal["text", "text-sum", "text-per-token", "text-per-byte", "text-pmi"]
 Scoring = Literal["likelihood", "letter"] | TextScoring
 ReadingMethod = Literal["probability", "low mass", "enumeration", "text"]
-"""Method by which a choice is read from a model's response.
+"""Method by which a choice is determined from a model's response.
 
-``probability``: probabilities of the letters, which sum to at least half. ``low mass``: probabilities that sum to less
-than half, so that the model would rather have written something else (local models only). ``enumeration``: a server
-generated a letter under a schema that allows nothing else. ``text``: generated text.
+``probability``: from the probabilities of the letters, which sum to at least one half. ``low mass``: from probabilities
+of the letters that sum to less, so that the model would more likely have written something else (local models only).
+``enumeration``: from a letter that a server generated under a schema that allows nothing else. ``text``: from generated
+text.
 """
 _READING_METHODS: Mapping[str, ReadingMethod] = {"constrained": "enumeration", "generated": "text"}
 
 
-def _by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
+def _is_by_text(scoring: Scoring) -> TypeGuard[TextScoring]:
     return scoring in get_args(TextScoring)
 
 
 ASKED_AGAIN = "asked again"
-"""Method of a prediction if the text named no option and the model was asked which option it chose."""
+"""Method of a prediction if the answer named no option and the model was asked which option it had chosen."""
 WHICH_OPTION_TOKENS = 32
-"""Maximum number of tokens of the JSON that names the chosen option."""
+"""Maximum number of tokens of the JSON answer that names the chosen option."""
 _NO_OPTION = "none"
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Choice of one question in one option order."""
+    """A model's choice for a question in one option order."""
 
     question: str
     level: str | None
     setting: str
     scoring: Scoring
     permutation: int
-    """Number of the option order, 0 for the file's order."""
+    """Index of the option order; 0 is the order of the file."""
     order: tuple[int, ...]
-    """Option indices by position: position p showed option ``order[p]``."""
+    """Indices of the options by position: option ``order[p]`` was shown at position p."""
     chosen: int | None
-    """Index of the chosen option in the file's order; None if unparsed or failed."""
+    """Index of the chosen option in the order of the file; None if the answer failed or could not be parsed."""
     position: int | None
     correct: bool
     correct_position: int
     logprobs: tuple[float, ...] = ()
-    """Log-probabilities of the letters or texts, by position (all but ``letter``)."""
+    """Log-probabilities of the options' letters or texts, by position; empty for the scoring ``letter``."""
     scores: tuple[float, ...] = ()
-    """Scores of the options by position, for scorings by text: log-probabilities divided or reduced as the scoring
-    defines."""
+    """Scores of the options by position, for scorings by text: the log-probabilities after the scoring's
+    normalisation."""
     text: str = ""
     method: str = ""
-    """Method of the log-probabilities, see :class:`~climassay.models.contract.OptionScores`, or :data:`ASKED_AGAIN`."""
+    """Method of the log-probabilities (:class:`~climassay.models.contract.OptionScores`), or :data:`ASKED_AGAIN`."""
     passages: tuple[str, ...] = ()
     note: str = ""
-    """Note on a truncated context, see :class:`~climassay.evaluation.settings.Prepared`."""
+    """Note on a truncated context (:class:`~climassay.evaluation.settings.Prepared`)."""
     error: str | None = None
     model: str = ""
-    """Label of the model in an experiment; empty outside of one."""
+    """Label of the model in an experiment; empty outside of experiments."""
 
     @property
     def reading(self) -> ReadingMethod | None:
-        """Method by which the choice was read; None if the request failed or options were scored by their texts."""
-        if self.error is not None or _by_text(self.scoring):
+        """Method by which the choice was determined; None for a failed request or options scored by their texts."""
+        if self.error is not None or _is_by_text(self.scoring):
             return None
         if self.scoring == "letter" or self.method in _READING_METHODS:
             return _READING_METHODS.get(self.method, "text")
@@ -128,9 +129,9 @@ class Prediction:
 
     @property
     def probability(self) -> float | None:
-        """Probability of the chosen option among the options (``likelihood``), else None.
+        """Probability of the chosen option relative to all options; None except for the scoring ``likelihood``.
 
-        The probabilities of letters are comparable; those of texts of different lengths are not.
+        Unlike probabilities of letters, probabilities of texts with different lengths are not comparable.
         """
         if self.reading not in ("probability", "low mass") or self.position is None or not self.logprobs:
             return None
@@ -139,7 +140,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _PresentedQuestion:
-    """A question in one option order under one setting."""
+    """A question as presented to a model, in one setting and option order."""
 
     question: Question
     setting: str
@@ -150,19 +151,19 @@ class _PresentedQuestion:
     def render(self, prompt: Prompt, scoring: Scoring) -> RenderedPrompt:
         return prompt.render(
             question=self.question.question,
-            options=lettered(self.question.arranged(self.order)),
+            options=with_letters(self.question.arranged(self.order)),
             passages=self.prepared.passages,
-            examples=[example_values(example, as_text=_by_text(scoring)) for example in self.prepared.examples],
+            examples=[example_values(example, as_text=_is_by_text(scoring)) for example in self.prepared.examples],
         )
 
     def continuations(self, scoring: Scoring, prefix: str) -> tuple[str, ...]:
-        """Return option letters or texts as the model would generate them after the prefix."""
+        """Return the letters or texts of the options as the model would write them after the prefix."""
         options = self.question.arranged(self.order)
-        texts = options if _by_text(scoring) else self.question.type.labels(options)
+        texts = options if _is_by_text(scoring) else self.question.type.labels(options)
         return tuple(after_prefix(prefix) + text for text in texts)
 
     def predict(self, scoring: Scoring, position: int | None, **fields: Any) -> Prediction:
-        """Return the prediction of a position, with further fields of :class:`Prediction`."""
+        """Return the prediction that chooses the option at a position; ``fields`` are further fields of it."""
         assert self.question.correct is not None
         chosen = None if position is None else self.order[position]
         return Prediction(
@@ -183,21 +184,21 @@ class _PresentedQuestion:
 
 
 def option_orders(options: int, n_orders: int, seed: int) -> list[tuple[int, ...]]:
-    """Return distinct orders of a question's options, the file's order first.
+    """Return distinct orders of a question's options, beginning with the order of the file.
 
-    The first k orders are rotations, in which every option appears at every position exactly once. Further orders are
-    drawn at random from the remaining permutations.
+    The first k orders are rotations, so that each option appears once at each position. Further orders are drawn at
+    random from the other permutations.
 
     Args:
         options: Number of options, k.
-        n_orders: Number of orders, 1 or more; at most k! exist and are returned.
-        seed: Seed of the draw.
+        n_orders: Number of orders, at least 1; no more than k! are returned.
+        seed: Random seed with which orders beyond the rotations are drawn.
 
     Returns:
-        Orders; position p of an order holds the index of the option shown there.
+        Orders as tuples; element p is the index of the option shown at position p.
 
     Raises:
-        InputError: ``n_orders`` is less than one.
+        InputError: ``n_orders`` is less than 1.
     """
     if n_orders < 1:
         raise InputError(f"At least one option order is needed, not {n_orders}.")
@@ -206,8 +207,8 @@ def option_orders(options: int, n_orders: int, seed: int) -> list[tuple[int, ...
         return rotations[:n_orders]
     # Beyond 7 options all orders no longer fit in memory, and a prefix of them is as good a pool as any.
     pool = [order for order in islice(permutations(range(options)), 5040) if order not in set(rotations)]
-    drawn = np.random.default_rng(seed).permutation(len(pool))[: n_orders - options]
-    return rotations + [pool[int(index)] for index in drawn]
+    drawn_indices = np.random.default_rng(seed).permutation(len(pool))[: n_orders - options]
+    return rotations + [pool[int(index)] for index in drawn_indices]
 
 
 def ask_mcq(
@@ -221,18 +222,17 @@ def ask_mcq(
     seed: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[Prediction]:
-    """Ask every question in every setting, scoring and option order.
+    """Ask multiple-choice questions in every setting, scoring and option order.
 
     Args:
-        questions: Questions of one kind, with options and a correct one.
-        model: Any generator; all scorings but ``letter`` need an option scorer, ``text-per-token`` also a token
-            counter.
+        questions: Questions of one kind, with options of which one is correct.
+        model: Generator; all scorings but ``letter`` need an option scorer, ``text-per-token`` also a token counter.
         settings: Settings that prepare passages and examples.
-        prompts: Templates.
-        scorings: One or more scorings, see the module.
-        orders: Number of option orders per question, see :func:`option_orders`; scorings by text have one only.
-        seed: Seed of the orders beyond rotations.
-        on_progress: Receives the number of new answers.
+        prompts: Prompt templates.
+        scorings: Scorings to apply, as listed in the module's docstring.
+        orders: Number of option orders per question (:func:`option_orders`); scorings by text use only one.
+        seed: Random seed with which orders beyond the rotations are drawn.
+        on_progress: Function that is called with the number of new answers.
 
     Returns:
         Predictions, ordered by setting, scoring, question and order.
@@ -242,14 +242,14 @@ def ask_mcq(
     """
     if any(scoring != "letter" for scoring in scorings) and not isinstance(model, OptionScorer):
         raise ModelError(f"{model.name} gives no log-probabilities: use letter scoring (--scoring letter).")
-    if any(_by_text(scoring) for scoring in scorings) and isinstance(unwrap_model(model), ConcurrentModel):
-        names = " and ".join(filter(_by_text, scorings))
+    if any(_is_by_text(scoring) for scoring in scorings) and isinstance(unwrap_model(model), ConcurrentModel):
+        names = " and ".join(filter(_is_by_text, scorings))
         raise ModelError(
             f"{names} needs log-probabilities of whole texts, which the chat server of {model.name} does not give: "
             "use --scoring likelihood or letter, or a local: model."
         )
     if "text-per-token" in scorings:
-        _token_counter(model)
+        _find_token_counter(model)
     on_result = None if on_progress is None else lambda _index, _result: on_progress(1)
     predictions: list[Prediction] = []
     for setting in settings:
@@ -257,13 +257,13 @@ def ask_mcq(
         text_scores: list[OptionScores] | None = None  # one request serves all scorings by text
         for scoring in scorings:
             presented = [
-                _PresentedQuestion(question, setting.name, number, order, context)
+                _PresentedQuestion(question, setting.name, order_index, order, context)
                 for question, context in zip(questions, prepared, strict=True)
-                for number, order in enumerate(
+                for order_index, order in enumerate(
                     option_orders(len(question.options), n_option_orders(question.type, scoring, orders), seed)
                 )
             ]
-            prompt = prompts.for_task(questions[0].kind, by_text=_by_text(scoring)) if questions else prompts.mcq
+            prompt = prompts.for_task(questions[0].kind, by_text=_is_by_text(scoring)) if questions else prompts.mcq
             rendered = [item.render(prompt, scoring) for item in presented]
             if scoring == "letter":
                 max_tokens = profile_of(model).room(
@@ -288,7 +288,7 @@ def ask_mcq(
                 )
                 for item, text in zip(presented, rendered, strict=True)
             ]
-            if not _by_text(scoring):
+            if not _is_by_text(scoring):
                 for item, score in zip(presented, model.option_logprobs(requests, on_result=on_result), strict=True):
                     method = "" if score.error else score.method
                     predictions.append(
@@ -308,21 +308,24 @@ def ask_mcq(
 def _read_letters(
     presented: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, which_option: Prompt
 ) -> list[Prediction]:
-    """Read the option that each answer chooses; ask a strong model once about answers that name none."""
+    """Parse the option that each answer chooses; a strong model is asked once more about answers that name none."""
     positions: list[int | None] = []
     for item, completion in zip(presented, completions, strict=True):
         arranged = item.question.arranged(item.order)
         kind = item.question.type
         positions.append(None if completion.error else kind.parse_choice(completion.text, len(arranged), arranged))
-    unread = [
+    indices_without_option = [
         index
         for index, (position, completion) in enumerate(zip(positions, completions, strict=True))
         if position is None and completion.error is None and completion.text.strip()
     ]
     options_by_index: dict[int, int] = {}
-    if unread and profile_of(model).name == "strong":
-        requests = [_which_option(presented[index], completions[index].text, which_option) for index in unread]
-        for index, request, reply in zip(unread, requests, model.generate(requests), strict=True):
+    if indices_without_option and profile_of(model).name == "strong":
+        requests = [
+            _make_option_request(presented[index], completions[index].text, which_option)
+            for index in indices_without_option
+        ]
+        for index, request, reply in zip(indices_without_option, requests, model.generate(requests), strict=True):
             labels = request.schema["properties"]["option"]["enum"] if request.schema else ()
             option = ""
             with suppress(ValueError, KeyError, TypeError):
@@ -341,7 +344,7 @@ def _read_letters(
     ]
 
 
-def _which_option(item: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
+def _make_option_request(item: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
     arranged = item.question.arranged(item.order)
     labels = item.question.type.labels(arranged)
     options = [{"letter": label, "text": text} for label, text in zip(labels, arranged, strict=True)]
@@ -351,8 +354,8 @@ def _which_option(item: _PresentedQuestion, answer: str, prompt: Prompt) -> Gene
 
 
 def n_option_orders(kind: QuestionType, scoring: Scoring, orders: int) -> int:
-    """Return the number of option orders of a question: 1 if options are hidden or fixed, else ``orders``."""
-    return 1 if _by_text(scoring) or kind.fixed_options else orders
+    """Return the number of option orders of a question: 1 if its options are not shown or fixed, else ``orders``."""
+    return 1 if _is_by_text(scoring) or kind.fixed_options else orders
 
 
 def _predict_by_text(
@@ -363,22 +366,27 @@ def _predict_by_text(
     prompt: Prompt,
     model: OptionScorer,
 ) -> list[Prediction]:
-    """Choose the option with the highest score under a scoring by text."""
+    """Predict the option with the highest score under a scoring by text."""
     premises: Sequence[OptionScores | None] = [None] * len(presented)
     if scoring == "text-pmi":
         # The same options after the prompt with an empty question: the domain premise.
-        bare = prompt.render(question="", options=[], passages=[], examples=[])
+        empty_prompt = prompt.render(question="", options=[], passages=[], examples=[])
         premises = model.option_logprobs(
-            [OptionRequest(bare.messages, request.options, bare.assistant_prefix) for request in requests]
+            [
+                OptionRequest(empty_prompt.messages, request.options, empty_prompt.assistant_prefix)
+                for request in requests
+            ]
         )
     predictions = []
     for item, request, score, premise in zip(presented, requests, text_scores, premises, strict=True):
         error = score.error or (None if premise is None else premise.error)
         scores: tuple[float, ...] = ()
         if error is None and premise is not None:
-            scores = tuple(full - prior for full, prior in zip(score.logprobs, premise.logprobs, strict=True))
+            scores = tuple(
+                logprob - prior_logprob for logprob, prior_logprob in zip(score.logprobs, premise.logprobs, strict=True)
+            )
         elif error is None:
-            lengths = _lengths(scoring, item.question.arranged(item.order), request, model)
+            lengths = _option_lengths(scoring, item.question.arranged(item.order), request, model)
             scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
         position = int(np.argmax(scores)) if scores else None
         method = "" if error else score.method
@@ -388,20 +396,22 @@ def _predict_by_text(
     return predictions
 
 
-def _lengths(scoring: TextScoring, options: Sequence[str], request: OptionRequest, model: OptionScorer) -> list[int]:
-    """Return the divisors of the options' log-probabilities."""
+def _option_lengths(
+    scoring: TextScoring, options: Sequence[str], request: OptionRequest, model: OptionScorer
+) -> list[int]:
+    """Return the length of each option, by which a scoring by text divides its log-probability."""
     if scoring == "text-sum":
         return [1] * len(options)
     if scoring == "text-per-token":
         prompt = model.render(request.messages, request.assistant_prefix)
         texts = [prompt, *(prompt + option for option in request.options)]
-        n_prompt_tokens, *totals = _token_counter(model).count_tokens(texts)
+        n_prompt_tokens, *totals = _find_token_counter(model).count_tokens(texts)
         return [max(1, total - n_prompt_tokens) for total in totals]
     return [len(text.encode() if scoring == "text-per-byte" else text) for text in options]
 
 
-def _token_counter(model: Generator) -> Windowed:
-    """Return the model, unwrapped, if it counts tokens; raise ModelError otherwise."""
+def _find_token_counter(model: Generator) -> Windowed:
+    """Return the model that counts tokens, without its wrappers; raise ModelError if there is none."""
     inner: object = model
     while not isinstance(inner, Windowed):
         inner = getattr(inner, "wrapped", None)
@@ -412,14 +422,14 @@ def _token_counter(model: Generator) -> Windowed:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedAnswer:
-    """Generated answer to one question."""
+    """Generated answer to a question."""
 
     question: str
     text: str
-    """First paragraph (freeform) or first line (cloze) of the generated text; empty on failure."""
+    """First paragraph (freeform) or first line (cloze) of the generated text; empty if the request failed."""
     prepared: Prepared
     violations: tuple[str, ...] = ()
-    """Constraints that the answer breaks."""
+    """Constraints that the answer violates."""
     error: str | None = None
 
 
@@ -431,21 +441,21 @@ def ask_written(
     *,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[GeneratedAnswer]:
-    """Ask freeform or cloze questions in one setting, greedily.
+    """Ask questions that are answered in words in one setting, with greedy decoding.
 
-    The prompt asks for at most two sentences (freeform) or one scientific word (cloze). A longer answer is scored
-    unchanged, and the violation is recorded. Text after the first paragraph or line is dropped, because small models go
-    on with questions of their own.
+    The prompt asks for at most two sentences (freeform) or one scientific word (cloze). A longer answer is kept, and
+    the violation is recorded. Text after the first paragraph (freeform) or line (cloze) is dropped, because small
+    models continue with questions of their own.
 
     Args:
         questions: Questions of one kind that is answered in words.
-        model: Any generator.
+        model: Generator.
         setting: Setting that prepares passages and examples.
-        prompts: Templates.
-        on_progress: Receives the number of new answers.
+        prompts: Prompt templates.
+        on_progress: Function that is called with the number of new answers.
 
     Returns:
-        One answer per question, in order.
+        Answers in the order of the questions.
 
     References:
         Manivannan et al. (2025), ClimaQA, section 5.1 (the constraints).

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from climassay.tuning.config import Task
 
 VALIDATION_SHARE = 0.1
-"""Share of the training questions that is held out if no others are named for validation."""
+"""Proportion of the training data that is held out for validation if no validation data is named."""
 ADAPTER_CONFIG = "adapter_config.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """Adapter of a model in a tuned setting."""
+    """Adapter of a model for a setting."""
 
     folder: Path
     notes: tuple[str, ...] = ()
-    """Notes for the cells, for example a leakage warning."""
+    """Notes for the cells that use the adapter, for example a warning of a data leak."""
     learned: Sequence[str] | None = field(default=None, repr=False)
-    """Texts on which the adapter was trained; None if they are unknown."""
+    """Training texts of the adapter; None if they are unknown."""
 
 
 def find_adapter(
@@ -45,21 +45,23 @@ def find_adapter(
     prompts: TaskPrompts | None = None,
     on_progress: Callable[[str, int, int, float], None] | None = None,
 ) -> Adapter | None:
-    """Return the adapter that a setting names, or train the one it describes; None if the setting has neither.
+    """Return the adapter that a setting names or whose training it specifies; None if it does neither.
 
-    A finished training is reused, and an interrupted one is resumed. ``{model}`` in the adapter's name is replaced by
-    the model's label.
+    The adapter is trained if necessary: a completed training is reused, and an interrupted one is resumed. ``{model}``
+    in the name of an adapter is replaced by the model's label.
 
     Args:
         model: Local model to tune.
-        spec: Setting.
-        plan: Plan with the seed and the folder of relative files.
-        workspace: Holds adapters and collections.
-        prompts: Templates of training examples; the built-in templates by default.
-        on_progress: Receives adapter, step, total number of steps and validation loss.
+        spec: Specification of the setting.
+        plan: Plan with the seed and the folder at which relative file names start.
+        workspace: Workspace with adapters and collections.
+        prompts: Prompt templates of training examples; the built-in templates by default.
+        on_progress: Function that is called with the adapter's name, the step, the total number of steps and the
+            validation loss.
 
     Raises:
-        InputError: The adapter does not exist, or was made for another setting than the plan's.
+        InputError: The adapter does not exist, the model is not local, or an adapter of this name was trained
+            differently.
     """
     from climassay.tuning import TuningProgress, search, train
 
@@ -78,7 +80,7 @@ def find_adapter(
         else _text_training_data(spec.training, workspace)
     )
     task: Task = "finetune" if spec.training.questions else "pretrain"
-    preset, config = chosen_config(model.name, task, spec.training.preset, dict(spec.training.settings))
+    preset, config = choose_config(model.name, task, spec.training.preset, dict(spec.training.settings))
 
     def report(progress: TuningProgress) -> None:
         if on_progress is not None:
@@ -97,13 +99,13 @@ def find_adapter(
         warnings=data.warnings,
         on_progress=report,
     )
-    stopped = ", stopped early" if result.stopped_early else ""
+    early_note = ", stopped early" if result.stopped_early else ""
     return Adapter(
         result.folder,
         (
             f"adapter {result.name}: {result.train.size} {result.train.kind} of {result.train.name}, validation loss "
             f"{result.before.loss:.3f} to {result.best.loss:.3f} nats a token at step {result.best_step} of "
-            f"{result.steps}{stopped}",
+            f"{result.steps}{early_note}",
             *result.warnings,
         ),
         data.texts,
@@ -111,7 +113,7 @@ def find_adapter(
 
 
 class ReadDocument(NamedTuple):
-    """A document of a collection and its training text."""
+    """A document of a collection, with its text for training."""
 
     stored: "StoredDocument"
     text: "TextDocument"
@@ -120,13 +122,13 @@ class ReadDocument(NamedTuple):
 def question_data(
     name: str, questions: Sequence[Question], prompts: TaskPrompts, *, with_contexts: bool = False
 ) -> "ChatData":
-    """Return questions as training examples, each in the prompt of the evaluation.
+    """Convert questions to training data with the prompts of the evaluation.
 
     Args:
         name: Name of the data in reports.
         questions: Questions of any kinds.
         prompts: Templates.
-        with_contexts: Put the text that a question was made from before the question, if there is one.
+        with_contexts: Whether the source text of a question, if it has one, precedes the question in the prompt.
     """
     from climassay.tuning import ChatData
 
@@ -135,18 +137,18 @@ def question_data(
 
 
 def split_questions(questions: Sequence[Question], share: float, *, seed: int) -> tuple[list[Question], list[Question]]:
-    """Split questions so that those made from the same text are on the same side.
+    """Split questions into two sets so that questions with the same source text are in the same set.
 
-    A text is a question's context, or its section of its document if the file has no contexts. Other questions are
-    split one by one.
+    The source text is identified by a question's context, or else by its document and section. Questions without
+    either are assigned individually.
 
     Args:
         questions: Questions of any kinds.
-        share: Share of the questions for the second side, see :func:`climassay.learning.splits.split_groups`.
-        seed: Seed of the split.
+        share: Proportion of the questions in the second set (:func:`climassay.learning.splits.split_groups`).
+        seed: Random seed of the split.
 
     Raises:
-        InputError: All questions come from one text, or the share is 0.
+        InputError: All questions have the same source text, or the proportion is 0.
     """
     from climassay.learning.splits import split_groups
 
@@ -155,12 +157,12 @@ def split_questions(questions: Sequence[Question], share: float, *, seed: int) -
         question.context or ((question.document, question.section) if question.section else question.id)
         for question in questions
     ]
-    training, held_out = split_groups(list(questions), texts, share, seed=seed)
-    return list(training), list(held_out)
+    first_questions, second_questions = split_groups(list(questions), texts, share, seed=seed)
+    return list(first_questions), list(second_questions)
 
 
 def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[ReadDocument]:
-    """Return all documents of some collections with their training texts, each document once.
+    """Return the documents of several collections with their texts for training, each document once.
 
     Raises:
         InputError: A collection does not exist.
@@ -187,34 +189,35 @@ def _collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":
 
 @dataclass(frozen=True, slots=True)
 class _TrainingData:
-    """Training and validation data of an adapter."""
+    """Training and validation data for an adapter."""
 
     training: "TuningData"
     validation: "TuningData"
     texts: tuple[str, ...]
-    """Training data as plain texts, one per question or document."""
+    """Plain texts of the training data, one per question or document."""
     warnings: tuple[str, ...] = ()
 
 
-def chosen_config(
+def choose_config(
     model: str, task: "Task", preset: str, settings: dict[str, object]
 ) -> "tuple[str | None, TuningConfig]":
-    """Return the name and hyper-parameters of a preset, overridden by ``settings``.
+    """Return the name of a preset, and its hyper-parameters overridden by ``settings``.
 
-    An empty ``preset`` selects the preset for the model and task, if there is one.
+    An empty ``preset`` selects the preset for the model and task; if there is none, the name is None and the defaults
+    are used.
 
     Raises:
         InputError: The preset or a setting is unknown.
     """
     from climassay.tuning import PRESETS, TuningConfig, find_preset
 
-    selected = find_preset(preset) if preset else None
-    if selected is None:
-        selected = next(
+    selected_preset = find_preset(preset) if preset else None
+    if selected_preset is None:
+        selected_preset = next(
             (candidate for candidate in PRESETS.values() if candidate.task == task and candidate.model == model), None
         )
-    config = TuningConfig() if selected is None else selected.config
-    return (None if selected is None else selected.name), config.with_values(settings)
+    config = TuningConfig() if selected_preset is None else selected_preset.config
+    return (None if selected_preset is None else selected_preset.name), config.with_values(settings)
 
 
 def _question_training_data(training: AdapterTraining, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
@@ -222,18 +225,18 @@ def _question_training_data(training: AdapterTraining, plan: ExperimentPlan, pro
         return read_questions(file if file == PRIMER else resolve_file(plan.folder, file))
 
     question_set = read(training.questions)
-    learned: Sequence[Question] = question_set.questions
+    training_questions: Sequence[Question] = question_set.questions
     if training.validation:
         sets = [read(file) for file in training.validation]
-        held_out = [question for validation_set in sets for question in validation_set.questions]
+        validation_questions = [question for validation_set in sets for question in validation_set.questions]
         validation_name = "+".join(validation_set.name for validation_set in sets)
     else:
-        learned, held_out = split_questions(learned, VALIDATION_SHARE, seed=plan.seed)
+        training_questions, validation_questions = split_questions(training_questions, VALIDATION_SHARE, seed=plan.seed)
         validation_name = f"{question_set.name}, held out"
     return _TrainingData(
-        question_data(question_set.name, learned, prompts),
-        question_data(validation_name, held_out, prompts),
-        tuple(map(question_text, learned)),
+        question_data(question_set.name, training_questions, prompts),
+        question_data(validation_name, validation_questions, prompts),
+        tuple(map(question_text, training_questions)),
     )
 
 
@@ -242,13 +245,13 @@ def _text_training_data(training: AdapterTraining, workspace: Workspace) -> _Tra
 
     if not training.collections:
         raise InputError("A training needs questions (a file) or collections to learn from.")
-    learned = _collection_data(workspace, training.collections)
+    training_texts = _collection_data(workspace, training.collections)
     source = _collection_data(workspace, training.source) if training.source else None
     validation = _collection_data(workspace, training.validation) if training.validation else None
     if validation is None and training.validate_on == "held-out":
-        learned, validation = split_documents(learned, VALIDATION_SHARE)
+        training_texts, validation = split_documents(training_texts, VALIDATION_SHARE)
     data = ContinuedPretrainingData.assemble(
-        learned, source=source, validation=validation, validate_on=training.validate_on
+        training_texts, source=source, validation=validation, validate_on=training.validate_on
     )
     return _TrainingData(
         data.train, data.validation, tuple(document.text for document in data.train.documents), data.warnings

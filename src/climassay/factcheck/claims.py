@@ -373,14 +373,14 @@ def assess_probabilities(p_opinion: float, p_off_topic: float) -> Checkability:
 def find_refusal(text: str) -> Checkability | None:
     """Return the refusal of a text by a rule, for example because it is a question; None if no rule applies."""
     words = re.findall(r"[^\W\d_]+", text)
-    stripped = text.strip().lstrip("\"'“”‘’«»([-*• ")
+    stripped_text = text.strip().lstrip("\"'“”‘’«»([-*• ")
     if len(words) < 2:
         reason = "It is a single word, and states nothing." if words else "It has no words."
-    elif _GREETING.fullmatch(stripped):
+    elif _GREETING.fullmatch(stripped_text):
         reason = "It is a greeting."
-    elif _COMMAND.match(stripped):
+    elif _COMMAND.match(stripped_text):
         reason = "It is an order; only statements about the world can be checked."
-    elif _QUESTION.fullmatch(stripped) and len(split_sentences(stripped)) == 1:
+    elif _QUESTION.fullmatch(stripped_text) and len(split_sentences(stripped_text)) == 1:
         reason = "It is a question: write as a statement what is to be checked."
     else:
         return None

@@ -405,9 +405,11 @@ def from_data(data: Any) -> Transcript:
     numbers = [source.number for source in transcript.sources]
     if numbers != list(range(1, len(numbers) + 1)):
         raise InputError("The stored fact-check's sources must be numbered from 1, in order.")
-    for owner, cited in _passage_references(transcript):
-        if unknown := sorted(set(cited) - set(numbers)):
-            raise InputError(f"The stored fact-check's {owner} names passage {unknown[0]}, which it does not have.")
+    for owner, passage_numbers in _passage_references(transcript):
+        if unknown_numbers := sorted(set(passage_numbers) - set(numbers)):
+            raise InputError(
+                f"The stored fact-check's {owner} names passage {unknown_numbers[0]}, which it does not have."
+            )
     for subclaim in transcript.subclaims:
         if not 0 <= subclaim.start <= subclaim.end <= len(transcript.claim.text):
             raise InputError(f"The stored fact-check's subclaim {subclaim.number} does not lie within the claim.")

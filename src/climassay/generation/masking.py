@@ -202,7 +202,7 @@ def open_masker(
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
         model: Model of the masker ``prompted``; if None, the model named after the colon is loaded.
-        glossary: Preferred terms, for ``statistics``.
+        glossary: PreferredAnswer terms, for ``statistics``.
         subject: Field of science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
         load: Function that loads a model by its name.

@@ -20,43 +20,43 @@ JUDGED = "judged_accuracy"
 
 @dataclass(frozen=True, slots=True)
 class ReferencedAnswer:
-    """An answer with its reference."""
+    """An answer with its reference answer."""
 
     id: str
     reference: str
     answer: str
-    """Answer; empty if the model gave none, and scored as such."""
+    """Answer of a model; empty if it gave none, which is scored like any other answer."""
     statement: str = ""
-    """Cloze statement with its gap; empty for freeform answers."""
+    """Cloze statement with its gap; empty for a freeform answer."""
     question: str = ""
-    """Question; empty if the file has none."""
+    """Question, which only a judge needs; empty if the file has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
-    """Rows of a file."""
+    """Answers that were read from a file."""
 
     name: str
     rows: tuple[ReferencedAnswer, ...]
     skipped: tuple[str, ...]
-    """One sentence for each unusable row, with its number."""
+    """A sentence for each row that cannot be used, with the row's number and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerScores:
-    """Scores of every row and their means."""
+    """Scores of all answers by several metrics, with their means."""
 
     rows: tuple[ReferencedAnswer, ...]
     scores: Mapping[str, tuple[float | None, ...]]
-    """Scores by metric, one per row; None if the metric does not apply to the row."""
+    """Scores by metric, one per answer; None if the metric does not apply to the answer."""
     means: Mapping[str, Estimate]
-    """Mean by metric, over the rows with a score."""
+    """Mean by metric, over the answers with a score."""
     pooled: Mapping[str, float]
-    """BLEU of all rows together, which is not the mean of the rows' BLEU."""
+    """Score of all answers together by metric, for metrics such as BLEU for which it differs from the mean."""
     sources: Mapping[str, str]
-    """Source of each metric: an encoder's name, sacreBLEU's signature, the judge."""
+    """Source of each metric's scores: the name of an encoder, sacreBLEU's signature, or the name of the judge."""
     judgements: Mapping[int, AnswerJudgement] = field(default_factory=dict)
-    """Judgements by index of the row; empty without a judge. Failed judgements have no score."""
+    """Judgements by index of the answer; empty without a judge."""
 
 
 _COLUMNS = {
@@ -66,16 +66,16 @@ _COLUMNS = {
     "reference": ("reference", "reference_answer", "gold"),
     "answer": ("answer", "model_answer", "prediction", "response"),
 }
-"""Names of the columns of a table of answers, in order of preference."""
+"""Accepted names for each column of a table of answers, in order of preference."""
 
 
 def read_answers(path: str | Path) -> AnswerTable:
-    """Read answers from a table (CSV, TSV, JSON lines, JSON array, Parquet, gzip included).
+    """Read answers from a table (CSV, TSV, JSON lines, JSON or Parquet, also gzipped).
 
     Args:
-        path: File with columns ``reference`` and ``answer`` (or ``prediction``, ``response``), in any case;
-            ``statement`` (or a ``question`` with a gap) for cloze answers; optionally ``question`` (for the judge) and
-            ``id``.
+        path: File with the columns ``reference`` and ``answer`` (or ``prediction`` or ``response``), in any case. Cloze
+            answers also need ``statement``, or a ``question`` with a gap. The columns ``question``, for the judge, and
+            ``id`` are optional.
 
     Raises:
         InputError: The file cannot be read, lacks a column, or has no usable row.
@@ -90,7 +90,7 @@ def read_answers(path: str | Path) -> AnswerTable:
         columns[name] = columns[name] or require_column(file, names, name)
     answers: list[ReferencedAnswer] = []
     skipped: list[str] = []
-    for number, row in enumerate(rows, start=1):
+    for row_number, row in enumerate(rows, start=1):
         try:
             cells = {name: str(row.get(column or name) or "") for name, column in columns.items()}
             reference, statement, question = cells["reference"], cells["statement"], cells["question"]
@@ -103,10 +103,10 @@ def read_answers(path: str | Path) -> AnswerTable:
                     phrases(question, reference, "")
                     statement = question
             answers.append(
-                ReferencedAnswer(cells["id"] or str(number), reference, cells["answer"], statement, question)
+                ReferencedAnswer(cells["id"] or str(row_number), reference, cells["answer"], statement, question)
             )
         except InputError as error:
-            skipped.append(f"row {number}: {error}")
+            skipped.append(f"row {row_number}: {error}")
     if not answers:
         raise InputError(f"{file} has no usable row; the first one fails because {skipped[0]}")
     return AnswerTable(file.name, tuple(answers), tuple(skipped))
@@ -122,41 +122,40 @@ def score_answers(
     judge: Generator | None = None,
     judge_prompt: Prompt | None = None,
 ) -> AnswerScores:
-    """Score answers by the metrics that apply to them.
+    """Score answers against their references by several metrics.
 
     Args:
-        rows: Answers with a statement are cloze answers, the others freeform answers.
-        metrics: Names in :data:`METRICS`, computed for all rows (phrase similarity for those with a statement);
-            by default the metrics of cloze answers for cloze answers and the metrics of freeform answers for the
-            others.
+        rows: Answers; those with a statement are cloze answers, the others freeform answers.
+        metrics: Names of metrics in :data:`METRICS`, which are computed for all answers; phrase similarity only for
+            cloze answers. By default each answer is scored by the metrics of its kind.
         encoder: Encoder of BERTScore and phrase similarity.
-        window: Number of words on each side of a gap; None for the complete statement.
+        window: Number of words on each side of the gap that phrase similarity compares; None for the whole statement.
         seed: Seed of the bootstrap.
-        judge: A strong model for ``judged_accuracy``, which is left out without one.
-        judge_prompt: Template of the judge; the built-in template by default.
+        judge: Strong model that computes ``judged_accuracy``; without one, this metric is left out.
+        judge_prompt: Prompt template of the judge; the built-in template by default.
 
     Raises:
-        InputError: There are no rows, a metric does not exist, phrase similarity has no statement, or judged accuracy
-            has no judge or no question.
+        InputError: There are no answers, a metric does not exist, phrase similarity is requested without statements, or
+            judged accuracy without a judge or questions.
         ModelError: The encoder cannot be loaded, or the judge failed for every answer.
     """
     if not rows:
         raise InputError("There are no answers to score.")
     scorer = Scorer(encoder, encoder, window=window, judge=judge)
-    usable = [m for m in METRICS.values() if m.name == JUDGED or (m.score is not None and not m.needs)]
-    names = [metric.name for metric in usable]
-    unknown = [name for name in metrics or () if name not in names]
-    if unknown:
-        raise InputError(f"{unknown[0]!r} is not a metric of answers: they are {', '.join(names)}.")
+    available_metrics = [m for m in METRICS.values() if m.name == JUDGED or (m.score is not None and not m.needs)]
+    names = [metric.name for metric in available_metrics]
+    unknown_names = [name for name in metrics or () if name not in names]
+    if unknown_names:
+        raise InputError(f"{unknown_names[0]!r} is not a metric of answers: they are {', '.join(names)}.")
     if judge is None and JUDGED in (metrics or ()):
         raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
     scores: dict[str, tuple[float | None, ...]] = {}
     means: dict[str, Estimate] = {}
     pooled: dict[str, float] = {}
     judgements: dict[int, AnswerJudgement] = {}
-    selected = [METRICS[name] for name in metrics] if metrics is not None else usable
-    selected += [METRICS[JUDGED]] if judge is not None else []
-    for metric in dict.fromkeys(selected):
+    selected_metrics = [METRICS[name] for name in metrics] if metrics is not None else available_metrics
+    selected_metrics += [METRICS[JUDGED]] if judge is not None else []
+    for metric in dict.fromkeys(selected_metrics):
         if metric.score is None:
             if judge is None:
                 continue
@@ -194,7 +193,7 @@ def score_answers(
 def _judge_rows(
     rows: Sequence[ReferencedAnswer], judge: Generator, prompt: Prompt | None
 ) -> dict[int, AnswerJudgement]:
-    """Judge the freeform rows that have a question; return judgements by index of the row."""
+    """Judge the freeform answers that have a question; return the judgements by index of the answer."""
     indices = [index for index, row in enumerate(rows) if row.question.strip() and not row.statement]
     if not indices:
         raise InputError("Judged accuracy needs the questions: a column question next to reference and answer.")

@@ -16,7 +16,7 @@ from climassay.models.contract import Encoder
 from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
-"""Start of a number's exponent: 10² is not 102."""
+"""Beginning of a number's exponent, which must be kept apart: 10² is not 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
 _FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
 _SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
@@ -27,9 +27,9 @@ _WORD = re.compile(
     r"|(?<!\w)[+-](?=\.?\d)|(?<!\w)(?<!\d )[+-](?= \.?\d)"  # signs of numbers, not dashes between them
     r"|[<>≤≥≠=≈±%‰$€£^×]|(?<=\d)/(?=\d)|°(?! ?[cfk]\b)"
 )
-"""Words, numbers, and marks that change a quantity."""
+"""Word, number, or sign that is part of a quantity."""
 _MIN_PLURAL_LETTERS = 4
-"""Minimum number of letters of a plural: "CFCs" has four, "gas" has three."""
+"""Minimum number of letters of a word that may be a plural: "CFCs" has four; "gas" has three."""
 _PLURAL_ENDINGS = (
     ("ies", ("y",)),
     ("es", ("", "is")),
@@ -40,22 +40,22 @@ _PLURAL_ENDINGS = (
     ("a", ("um", "on")),
     ("i", ("us",)),
 )
-"""Endings of English, Latin and Greek plurals with those of their singulars."""
+"""Endings of English, Latin and Greek plurals, each with the possible endings of the singular."""
 _NO_PLURALS = ("ss", "us", "is")
 
 
 def exact_match(references: References, candidates: Candidates) -> list[bool]:
-    """Return whether each candidate equals a reference, character by character: ClimaQA's cloze "EM".
+    """Return whether each candidate equals a reference, character by character (ClimaQA's cloze metric "EM").
 
     Returns:
-        One truth value per item, in order; their mean is the published figure (in per cent).
+        One boolean per item, in order; their mean, in per cent, corresponds to the published score.
 
     Raises:
         InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
-        "Entrainment", "entrainment." and "entrainment " all differ from "entrainment": a model that answers in
-        sentences scores 0. The paper defines no normalisation and its code compares raw strings.
+        "Entrainment", "entrainment." and "entrainment " all differ from "entrainment", and a model that answers in
+        sentences scores 0. The paper defines no normalisation, and its code compares raw strings.
 
     References:
         ClimaQA, section 3.2.2.
@@ -64,25 +64,26 @@ def exact_match(references: References, candidates: Candidates) -> list[bool]:
 
 
 def exact_match_normalised(references: References, candidates: Candidates) -> list[bool]:
-    """Return whether each candidate equals a reference up to case, punctuation and plural; our addition.
+    """Return whether each candidate equals a reference apart from case, punctuation and plural endings.
 
-    Both are normalised: markup of subscripts is removed, compatible characters are unified (CO₂ and CO2), case is
-    dropped, and everything but letters, digits and parts of a quantity (sign, comparator, point, exponent, per cent,
-    currency, case of a unit) separates words. Two words match if they are equal or one can be the plural of the other,
-    by rules for English, Latin and Greek endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
+    This metric is climassay's own. Texts are normalised: tags of sub- and superscripts are removed, compatible
+    characters unified (CO₂ and CO2), and case is ignored, except for units that differ only by case. Words are
+    separated by anything but letters, digits and the signs of a quantity (sign, comparator, point, exponent, per cent,
+    currency). Two words match if they are equal, or if one can be the plural of the other by English, Latin or Greek
+    endings (aerosols, gases, stomata, nuclei, vortices, strata, hypotheses).
 
     Returns:
-        One truth value per item, in order. True wherever :func:`exact_match` is.
+        One boolean per item, in order. It is True for every item for which :func:`exact_match` is.
 
     Raises:
         InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
-        Not comparable with published exact match, which is never higher. Articles, British and American spelling
-        (sulphate), abbreviations and synonyms still count as wrong.
+        The scores cannot be compared with published exact match, which is never higher. Different articles, British or
+        American spelling (sulphate), abbreviations and synonyms still count as wrong.
     """
 
-    def same(reference: str, candidate: str) -> bool:
+    def matches(reference: str, candidate: str) -> bool:
         if reference == candidate:
             return True
         reference_words, candidate_words = normalised_words(reference), normalised_words(candidate)
@@ -92,22 +93,22 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         return all(_singulars(first) & _singulars(second) for first, second in pairs)
 
     return [
-        any(same(reference, candidate) for reference in item_references)
+        any(matches(reference, candidate) for reference in item_references)
         for item_references, candidate in answer_pairs(references, candidates)
     ]
 
 
 def normalised_words(text: str) -> list[str]:
-    """Split a text into the words, numbers and marks that :func:`exact_match_normalised` compares."""
-    powered = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
-    plain = folded_case(" ".join(unicodedata.normalize("NFKC", powered).translate(_SIGNS).split()))
+    """Split a text into the normalised words, numbers and signs that :func:`exact_match_normalised` compares."""
+    separated = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
+    plain = folded_case(" ".join(unicodedata.normalize("NFKC", separated).translate(_SIGNS).split()))
     for spelling, sign in _SPELLED_SIGNS.items():
         plain = plain.replace(spelling, sign)
     return _WORD.findall(_THOUSANDS.sub("", plain))
 
 
 def _singulars(word: str) -> set[str]:
-    """Return the word and every word that it may be the plural of."""
+    """Return the word itself and every word of which it may be the plural."""
     results = {word}
     if len(word) < _MIN_PLURAL_LETTERS or word.endswith(_NO_PLURALS) or not word.isalpha():
         return results
@@ -126,7 +127,7 @@ metric("exact_match_normalised", "exact match, normalised", binary=True)(
 
 
 WINDOW = 4
-"""Number of words on each side of the gap, as in the paper."""
+"""Number of words on each side of the gap that phrase similarity compares, as in the paper."""
 
 _GAP = re.compile(r"<\s*(?:mask|blank)\s*>", re.IGNORECASE)
 
@@ -138,11 +139,11 @@ class ClozeAnswer(NamedTuple):
     """Statement with one gap: ``<MASK>``, ``<mask>`` or ``<blank>``."""
     reference: str
     answer: str
-    """Model's answer; empty if it gave none."""
+    """Answer of the model; empty if it gave none."""
 
 
 class Phrases(NamedTuple):
-    """Phrase around a gap, filled with the reference and with the answer."""
+    """Phrase around a gap, once filled with the reference and once with the answer."""
 
     reference: str
     answer: str
@@ -151,31 +152,33 @@ class Phrases(NamedTuple):
 def phrase_similarity(
     statement: str, reference: str, answer: str, window: int | None = WINDOW, encoder: Encoder | str | None = None
 ) -> float:
-    """Return the similarity of reference and answer in the phrase around the gap, ClimaQA's cloze metric.
+    """Return the similarity of the phrases around a gap filled with the reference and with the answer.
 
-    The gap is filled once with the reference and once with the answer, with ``window`` words on each side
-    (:func:`phrases`). The score is 2 (cos - 0.5), cos being the cosine of the two phrases' sentence vectors.
+    This is ClimaQA's cloze metric. The phrases have ``window`` words on each side of the gap (:func:`phrases`). The
+    score is 2 (cos - 0.5), where cos is the cosine similarity of the two phrases' embeddings.
 
     Args:
         statement: Statement with one gap, ``<MASK>``, ``<mask>`` or ``<blank>``.
-        reference: Right answer.
-        answer: Answer to score; an empty one scores 0.
-        window: Number of words on each side; None for the complete statement.
-        encoder: Encoder or its name (``local:minilm`` by default, loaded once). Report it with the figure.
+        reference: Correct answer.
+        answer: Answer to score; an empty answer scores 0.
+        window: Number of words on each side of the gap; None for the whole statement.
+        encoder: Encoder, or the name of one, which is loaded once (``local:minilm`` by default). Report it with the
+            score.
 
     Returns:
-        At most 1, for an answer that equals the reference up to case and punctuation. The paper shows -1 to 1; lower
-        values, for a cosine below 0, are not clipped.
+        Score of at most 1, which an answer has that equals the reference apart from case and punctuation. The paper
+        gives the range -1 to 1; lower scores, for a cosine below 0, are not clipped.
 
     Raises:
         InputError: The statement has not exactly one gap, the reference is empty, or the window is negative.
         ModelError: The encoder cannot be loaded.
 
     Notes:
-        - The paper uses the Universal Sentence Encoder: values of another encoder differ and only ranks are comparable.
-          Shared words around the gap raise the score of every answer; ``benchmarks/long/phrase_window.py`` measures
-          the separation of right and wrong answers for an encoder.
-        - Encoders put opposites close together (entrainment, detrainment): a high score does not make an answer right.
+        - The paper uses the Universal Sentence Encoder. Scores with another encoder differ, and only ranks can be
+          compared. Shared words around the gap raise the score of every answer; ``benchmarks/long/phrase_window.py``
+          measures how well an encoder separates correct from wrong answers.
+        - Embeddings of opposites are similar (entrainment, detrainment): a high score does not mean that an answer is
+          correct.
 
     References:
         ClimaQA, section 3.2.2, Figure 4 (window 4) and appendix A.2.3.
@@ -189,7 +192,7 @@ def phrase_similarities(
     window: int | None = WINDOW,
     encoder: Encoder | str | None = None,
 ) -> list[float]:
-    """Return :func:`phrase_similarity` of each (statement, reference, answer); every phrase is encoded once."""
+    """Return the :func:`phrase_similarity` of each (statement, reference, answer); phrases are encoded only once."""
     answers = [ClozeAnswer(*item) for item in items]
     cosines = phrase_cosines([phrases(*answer, window=window) for answer in answers], encoder)
     return [
@@ -199,10 +202,10 @@ def phrase_similarities(
 
 
 def phrase_cosines(pairs: Sequence[Phrases], encoder: Encoder | str | None = None) -> NDArray[np.float64]:
-    """Return the cosine of each pair of phrases, shape [phrases], -1 to 1; exactly 1 for equal phrases."""
+    """Return the cosine similarity of each pair of phrases, shape [pairs]; it is exactly 1 for equal phrases."""
     if all(pair.reference == pair.answer for pair in pairs):
         return np.ones(len(pairs))
-    index = {phrase: number for number, phrase in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
+    index = {phrase: index_ for index_, phrase in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
     vectors = sentence_encoder(encoder).encode(list(index)).astype(np.float64)
     references = vectors[[index[pair.reference] for pair in pairs]]
     answers = vectors[[index[pair.answer] for pair in pairs]]
@@ -211,10 +214,10 @@ def phrase_cosines(pairs: Sequence[Phrases], encoder: Encoder | str | None = Non
 
 
 def phrases(statement: str, reference: str, answer: str, window: int | None = WINDOW) -> Phrases:
-    """Return the words around the gap, filled with the reference and with the answer.
+    """Return the phrase around the gap, filled with the reference and with the answer.
 
-    Words are lower-cased and stripped of punctuation (:func:`terms`) before they are counted, so that a dash or a
-    bracket is not counted in the window.
+    Words are normalised by :func:`terms` before they are counted, so that a dash or a bracket does not count as a word
+    of the window.
 
     Raises:
         InputError: The statement has not exactly one gap, the reference is empty, or the window is negative.
@@ -235,11 +238,10 @@ def phrases(statement: str, reference: str, answer: str, window: int | None = WI
 
 
 def terms(text: str) -> list[str]:
-    """Return words in lower case without surrounding punctuation; tokens without letter or digit are dropped.
+    """Split a text into lower-case words without surrounding punctuation; tokens without a letter or digit are dropped.
 
-    A number keeps a leading minus and point and a trailing per cent sign; points within numbers and hyphens within
-    words
-    are kept. Sub- and superscripts become plain (``SO<sub>2</sub>`` and SO₂ are so2).
+    A number keeps a leading minus or point and a trailing per cent sign. Points within numbers and hyphens within words
+    are kept. Sub- and superscripts become ordinary characters: ``SO<sub>2</sub>`` and SO₂ both give so2.
     """
     plain = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
     words = []
@@ -259,7 +261,7 @@ def terms(text: str) -> list[str]:
 
 
 def sentence_encoder(encoder: Encoder | str | None = None) -> Encoder:
-    """Return the encoder, or load the one of that name once per process; None is ``local:minilm``."""
+    """Return an encoder by name, ``local:minilm`` by default, loading it once per process; return others unchanged."""
     if encoder is None or isinstance(encoder, str):
         return _load_once(encoder or BUNDLED_ENCODER)
     return encoder
@@ -269,8 +271,8 @@ _load_once = cache(load_encoder)
 
 
 def _encoder_and_window(scorer: Scorer) -> str:
-    words = "whole statement" if scorer.window is None else f"window {scorer.window}"
-    return f"{sentence_encoder(scorer.encoder).name}, {words}"
+    window = "whole statement" if scorer.window is None else f"window {scorer.window}"
+    return f"{sentence_encoder(scorer.encoder).name}, {window}"
 
 
 @metric(

@@ -30,26 +30,27 @@ from climassay.models.contract import (
 from climassay.prompts import ProfileSettings, Prompt, load_prompt, profile_of
 
 ENTAILED = 0.5
-"""Minimum probability of entailment of a faithful citation; entailment is then likelier than all else together."""
+"""Minimum probability of entailment for a statement to count as entailed by the passage that it cites."""
 
 RELATIONS = ("confirms", "contradicts", "leaves open")
-"""Relations of a passage to a statement, in the order of the options."""
+"""Possible relations of a passage to a statement, in the order of :data:`OPTIONS`."""
 OPTIONS = (" confirms the statement", " contradicts the statement", " leaves the statement open")
-"""Continuation of the prompt's "The passage" for each relation; parallel in wording, so that length favours none."""
+"""Continuation of the prompt's "The passage" for each relation. The wordings are parallel, so that none is favoured by
+its length."""
 PREMISE_WORDS = 120
 """Maximum number of words of a premise in the prompt."""
 SUPPORT_OPTIONS = ("SUPPORTS", "REFUTES")
-"""Answers of the paper's judge."""
+"""Answers between which the judge of the ClimaQA paper chooses."""
 EVIDENCE_WORDS = 400
-"""Maximum number of words of an evidence in the prompt of the paper's judge; reference answers are shorter."""
+"""Maximum number of words of the evidence in the prompt of the paper's judge; reference answers are shorter."""
 
 _RELATION_INDEX = {"entailment": 0, "contradiction": 1, "neutral": 2, "supports": 0, "refutes": 1, "not enough info": 2}
-"""Index in :data:`RELATIONS` of classifiers' labels, in lower case."""
+"""Index in :data:`RELATIONS` by label of a classifier, in lower case."""
 _BATCH = 16
 
 
 class Relations(NamedTuple):
-    """Probabilities of a premise's relations to a statement, summing to 1, in the order of :data:`RELATIONS`."""
+    """Probabilities of a premise's relations to a statement, in the order of :data:`RELATIONS`; they sum to 1."""
 
     confirms: float
     contradicts: float
@@ -57,20 +58,20 @@ class Relations(NamedTuple):
 
     @property
     def supports(self) -> float:
-        """P(SUPPORTS) of SUPPORTS and REFUTES alone; a half if both are 0."""
+        """Probability of SUPPORTS if only SUPPORTS and REFUTES are possible; one half if both probabilities are 0."""
         decided = self.confirms + self.contradicts
         return self.confirms / decided if decided > 0 else 0.5
 
 
 class Entailment(Protocol):
-    """Scorer of the entailment of statements by premises."""
+    """Scorer of whether premises entail statements."""
 
     @property
     def name(self) -> str:
-        """Name for reports."""
+        """Name of the scorer, for reports."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Return P(premise entails statement) for each pair of (premise, statement), in order; None if it failed."""
+        """Return P(premise entails statement) for each (premise, statement), in order; None if the request failed."""
 
 
 @runtime_checkable
@@ -78,16 +79,16 @@ class RelationScorer(Entailment, Protocol):
     """Entailment scorer that also distinguishes contradicted from undecided statements."""
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Return probabilities of the relations for each pair of (premise, statement); None if it failed.
+        """Return the probabilities of the relations for each (premise, statement); None if the request failed.
 
-        ``relations(pairs)[i].confirms == score(pairs)[i]``.
+        ``relations(pairs)[i].confirms`` equals ``score(pairs)[i]``.
         """
 
 
 def supports(scorer: Entailment, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-    """Return P(SUPPORTS) rather than REFUTES of each pair of (premise, statement), in order; None if it failed.
+    """Return P(SUPPORTS), as opposed to REFUTES, for each (premise, statement), in order; None if the request failed.
 
-    For a scorer without relations this is P(premise entails statement).
+    If the scorer does not distinguish relations, return P(premise entails statement).
     """
     if isinstance(scorer, RelationScorer):
         return [None if result is None else result.supports for result in scorer.relations(pairs)]
@@ -95,17 +96,17 @@ def supports(scorer: Entailment, pairs: Sequence[tuple[str, str]]) -> list[float
 
 
 class PromptedEntailment:
-    """Entailment scorer that prompts a language model and reads the probabilities of three answers.
+    """Entailment scorer that prompts a language model and uses its probabilities of three answers.
 
-    The prompt holds only the part of a premise that is nearest to the statement (:func:`nearest_parts`).
+    The prompt contains only the part of a premise that is most similar to the statement (:func:`nearest_parts`).
 
-    ``calibrated`` divides the answers' probabilities by those for an empty premise and statement, and normalises: this
-    removes the model's prior preference for an answer.
+    ``calibrated`` divides the probabilities of the answers by their probabilities for an empty premise and statement,
+    and normalises them. This removes the model's prior preference for an answer.
 
-    The bundled model is unusable: on 300 evidence sentences of Climate-FEVER (75 support their claim) it finds the
-    relation in 10.7% of the cases (95% interval 7.7 to 14.7; 25.0% without calibration, 20.4 to 30.2, where it always
-    says "confirms"), a constant answer in 67.7%; its probability of support ranks no better than chance (AUROC 0.49,
-    0.50 without calibration). Use a larger model.
+    The bundled model is too weak for this. On 300 evidence sentences of Climate-FEVER, of which 75 support their claim,
+    its accuracy is 10.7% (95% interval 7.7 to 14.7), or 25.0% without calibration (20.4 to 30.2), where it always
+    answers "confirms"; the majority class alone gives 67.7%. Its probability of support ranks pairs no better than
+    chance (AUROC 0.49, or 0.50 without calibration). Use a larger model.
 
     References:
         Zhao et al. (2021), Calibrate Before Use, ICML, section 5 (contextual calibration).
@@ -120,12 +121,13 @@ class PromptedEntailment:
         encoder: Encoder | None = None,
         prompt: Prompt | None = None,
     ) -> None:
-        """Initialise without a request.
+        """Initialise the scorer; the model is not called yet.
 
         Args:
-            model: Model that gives the answers' probabilities.
-            calibrated: True removes the model's prior preference; by default the model's profile decides.
-            encoder: Encoder that finds the part of a long premise nearest to the statement; None compares words.
+            model: Model that gives the probabilities of the answers.
+            calibrated: Whether the model's prior preference is removed; by default the model's profile decides.
+            encoder: Encoder that finds the part of a long premise that is most similar to the statement; without one,
+                words are compared.
             prompt: Template with the values ``premise`` and ``statement``; the built-in ``entailment`` by default.
         """
         self.name = f"{model.name}, prompted"
@@ -135,35 +137,34 @@ class PromptedEntailment:
         self._prompt = prompt or load_prompt("entailment")
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Return P(premise entails statement) for each pair; see :class:`Entailment`."""
+        """Return P(premise entails statement) for each (premise, statement), see :class:`Entailment`."""
         return [None if shares is None else shares[0] for shares in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Return probabilities of the relations for each pair; see :class:`RelationScorer`."""
+        """Return the probabilities of the relations for each (premise, statement), see :class:`RelationScorer`."""
         result = prompted_shares(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
                                 calibrated=self._calibrated, words=PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
         return [None if shares is None else Relations(*shares) for shares in result]
 
 
 class PromptedSupport:
-    """The paper's judge: a model that answers SUPPORTS or REFUTES to an evidence and a claim.
+    """Judge of the ClimaQA paper: a model that answers SUPPORTS or REFUTES, given a claim and evidence.
 
-    There is no third answer, so that a claim that the evidence leaves open goes to either side. The paper's judge
+    Because there is no third answer, a claim that the evidence leaves open may get either answer. The paper's model
     (GPT-4o-mini) is right on 81% of Climate-FEVER's pairs; ``climassay metrics entailment evaluate`` measures any
     model.
 
     Notes:
-        Probabilities are those of the complete words, which differ from those of their first tokens only if a model
-        continues the first token in another way. If a server lists likely tokens only and lacks one of the two,
-        that one
-        has the list's floor (:mod:`climassay.models.openai.option_scores`) instead of the paper's -100; for a server
-        without log-probabilities the missing word has -100.
+        The probabilities are those of the complete words. They differ from those of the words' first tokens only if a
+        model may continue a first token differently. If a server lists only likely tokens, a word that is not listed
+        gets the lowest log-probability of the list (:mod:`climassay.models.openai.option_scores`), and not -100 as in
+        the paper. If a server gives no log-probabilities, the word that it did not answer gets -100.
     """
 
     def __init__(self, model: OptionScorer, *, calibrated: bool = False) -> None:
-        """Initialise without a request.
+        """Initialise the scorer; the model is not called yet.
 
-        ``calibrated`` divides by the probabilities for a prompt without content (Zhao et al. 2021); the paper does not.
+        ``calibrated`` divides probabilities by those for a content-free prompt (Zhao et al. 2021), unlike the paper.
         """
         self.name = f"{model.name}, SUPPORTS or REFUTES"
         self._model = model
@@ -171,11 +172,11 @@ class PromptedSupport:
         self._calibrated = calibrated
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Return P(SUPPORTS) for each pair of (evidence, claim); None if the request failed."""
+        """Return P(SUPPORTS) for each (evidence, claim), in order; None if the request failed."""
         return [None if relations is None else relations[0] for relations in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Return probabilities of the relations; the third is 0."""
+        """Return the probabilities of the relations for each (evidence, claim); the third relation has 0."""
         relations = prompted_shares(self._model, self._prompt, ("evidence", "claim"), SUPPORT_OPTIONS, pairs,
                                 calibrated=self._calibrated, words=EVIDENCE_WORDS, encoder=None)  # fmt: skip
         return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in relations]
@@ -192,16 +193,16 @@ def prompted_shares(
     words: int,
     encoder: Encoder | None,
 ) -> list[tuple[float, ...] | None]:
-    """Return probabilities of the options for each pair of (premise, statement), in order; None if the request failed.
+    """Return the probabilities of the options for each (premise, statement), in order; None if the request failed.
 
     Args:
-        model: Model that gives the options' probabilities.
-        prompt: Template.
+        model: Model that gives the probabilities of the options.
+        prompt: Prompt template.
         names: Names of premise and statement in the template.
-        options: Answers.
+        options: Answers whose probabilities are returned.
         pairs: Pairs of (premise, statement).
-        calibrated: True divides by the probabilities for a prompt without content (Zhao et al. 2021).
-        words: Maximum number of words of a premise; of longer ones the part nearest to the statement is used.
+        calibrated: Whether probabilities are divided by those for a content-free prompt (Zhao et al. 2021).
+        words: Maximum number of words of a premise; of a longer premise, only the most similar part is used.
         encoder: Encoder of :func:`nearest_parts`.
     """
     if not pairs:
@@ -225,17 +226,17 @@ def prompted_shares(
 def nearest_parts(
     pairs: Sequence[tuple[str, str]], *, words: int = PREMISE_WORDS, encoder: Encoder | None = None
 ) -> list[str]:
-    """Return the sentences of each premise that are nearest to its statement, in the premise's order.
+    """Return the part of each premise that is most similar to its statement: whole sentences in their order.
 
-    Sentences are added from the most similar one on, as long as they fit. The most similar one is truncated to
-    ``words`` if
-    it is longer; gaps are marked. A premise that fits is returned unchanged. Every text is encoded once.
+    Sentences are selected in order of their similarity, as long as they fit. The most similar sentence is truncated if
+    it is longer than ``words``. Gaps between sentences are marked. A premise that fits is returned unchanged. Every
+    text is encoded once.
 
     Args:
         pairs: Pairs of (premise, statement).
         words: Maximum number of words of each part.
-        encoder: Encoder for cosine similarity. None uses the statement's words in a sentence, weighted by inverse
-            document frequency over the premise's sentences.
+        encoder: Encoder for cosine similarity. Without one, the similarity of a sentence is the number of words that it
+            shares with the statement, weighted by inverse document frequency over the premise's sentences.
     """
     long_premises = {premise for premise, _ in pairs if len(premise.split()) > words}
     sentences = {premise: split_sentences(premise) for premise in sorted(long_premises)}
@@ -245,7 +246,7 @@ def nearest_parts(
         texts = dict.fromkeys(
             text for premise, statement in pairs if premise in sentences for text in (*sentences[premise], statement)
         )
-        index = {text: number for number, text in enumerate(texts)}
+        index = {text: index_ for index_, text in enumerate(texts)}
         vectors = encoder.encode(list(texts)).astype(np.float64)
         similarities = [
             vectors[[index[sentence] for sentence in sentences[premise]]] @ vectors[index[statement]]
@@ -260,34 +261,33 @@ def nearest_parts(
 
 
 def _shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.float64]:
-    """Return the weight of the statement's words in each sentence, shape [sentences]."""
-    bags = [set(re.findall(r"\w+", sentence.lower())) for sentence in sentences]
+    """Return the sum of the weights of the words that each sentence shares with the statement, shape [sentences]."""
+    word_sets = [set(re.findall(r"\w+", sentence.lower())) for sentence in sentences]
     weights = np.zeros(len(sentences))
     for word in sorted(set(re.findall(r"\w+", statement.lower()))):
-        has_word = np.array([word in bag for bag in bags])
-        weights[has_word] += math.log(1 + len(bags) / max(1, int(has_word.sum())))
+        has_word = np.array([word in words for words in word_sets])
+        weights[has_word] += math.log(1 + len(word_sets) / max(1, int(has_word.sum())))
     return weights
 
 
 class ClassifierEntailment:
-    """Sequence classifier of two texts, whose configuration names its labels.
+    """Entailment scorer that uses a transformers sequence classifier of text pairs, whose labels have names.
 
-    Weights are read from safetensors only, and code of a model is never run. A model with two labels (entailment or
-    not)
-    assigns the rest to "leaves open", because it does not distinguish contradictions.
+    Weights are loaded from safetensors only, and a model's own code is never run. For a model with two labels,
+    entailment or not, everything that is not entailed counts as "leaves open".
     """
 
     def __init__(self, name: str, folder: Path) -> None:
-        """Initialise; weights are loaded when first used."""
+        """Initialise the classifier; its weights are loaded when first used."""
         self.name = name
         self._folder = folder
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """Return P(premise entails statement) of each pair; never None."""
+        """Return P(premise entails statement) for each (premise, statement), in order; never None."""
         return [None if result is None else result.confirms for result in self.relations(pairs)]
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Return probabilities of the relations of each pair, in order; long premises are truncated."""
+        """Return the probabilities of the relations for each (premise, statement); long texts are truncated."""
         import torch
 
         network, tokenizer, relation_by_label = self._loaded
@@ -301,10 +301,10 @@ class ClassifierEntailment:
             with torch.inference_mode():
                 rows = network(**tokens.to(network.device)).logits.double().softmax(dim=1).tolist()
             for index, row in zip(batch, rows, strict=True):
-                shares = [0.0, 0.0, 0.0]
+                probabilities = [0.0, 0.0, 0.0]
                 for label, probability in enumerate(row):
-                    shares[relation_by_label[label]] += probability
-                relations[index] = Relations(*shares)
+                    probabilities[relation_by_label[label]] += probability
+                relations[index] = Relations(*probabilities)
         return relations
 
     @cached_property
@@ -331,7 +331,7 @@ class ClassifierEntailment:
 
 
 def load_classifier(name: str) -> ClassifierEntailment:
-    """Return a classifier by its folder or hub id; its weights are loaded when first used.
+    """Find a classifier by its folder or hub id; its weights are loaded when first used.
 
     Raises:
         ModelError: The model does not exist.
@@ -342,16 +342,17 @@ def load_classifier(name: str) -> ClassifierEntailment:
 
 
 def relations_by_label(name: str, labels: Mapping[int, str]) -> dict[int, int]:
-    """Return the index in :data:`~climassay.metrics.entailment.RELATIONS` of each label of a classifier.
+    """Return the index in :data:`~climassay.metrics.entailment.RELATIONS` of each of a classifier's labels, by id.
 
     Raises:
-        ModelError: The labels are not those of inference data, for example LABEL_0.
+        ModelError: A label has another name than in natural-language inference, for example LABEL_0, or none means
+            entailment.
     """
     results = {}
     for index, label in labels.items():
-        words = label.lower().replace("_", " ").strip()
+        name_of_label = label.lower().replace("_", " ").strip()
         # "not entailment" of two-class models: whatever is not entailed.
-        relation = 2 if words.startswith("not") else _RELATION_INDEX.get(words)
+        relation = 2 if name_of_label.startswith("not") else _RELATION_INDEX.get(name_of_label)
         if relation is None:
             raise ModelError(
                 f"The classifier {name} calls its labels {', '.join(labels.values())}: entailment, contradiction and"
@@ -370,20 +371,21 @@ def load_entailment(
     load: Callable[[str], Generator] = load_model,
     profile: ProfileSettings | None = None,
 ) -> RelationScorer:
-    """Return the entailment scorer of a name.
+    """Return the entailment scorer with a name.
 
     Args:
         name: One of
 
-            - ``prompted:MODEL``: a model asked whether a passage confirms, contradicts or leaves open;
-            - ``supports:MODEL``: the paper's judge, SUPPORTS or REFUTES;
-            - ``nli:MODEL``: a cross-encoder trained on inference data, a folder or hub id.
-        model: Used instead of loading ``MODEL``, for example one that is recorded.
+            - ``prompted:MODEL``: a model that is asked whether a passage confirms a statement, contradicts it or leaves
+              it open;
+            - ``supports:MODEL``: the judge of the ClimaQA paper, a model that answers SUPPORTS or REFUTES;
+            - ``nli:MODEL``: a cross-encoder trained on natural-language inference, as a folder or hub id.
+        model: Model to use instead of loading ``MODEL``, for example one whose answers are recorded.
         load: Function that loads a model by its name.
-        profile: User's settings, which decide whether ``prompted:`` is calibrated.
+        profile: User's settings, which decide whether a ``prompted:`` scorer is calibrated.
 
     Raises:
-        InputError: The name is not one of these, or the model gives no probabilities.
+        InputError: The name does not have one of these forms, or the model gives no probabilities of options.
         ModelError: The model cannot be loaded.
     """
     kind, _, model_id = name.partition(":")
@@ -394,16 +396,16 @@ def load_entailment(
             f"{name!r} names no entailment scorer: write prompted:MODEL, supports:MODEL or nli:MODEL with the name of "
             "a model."
         )
-    loaded = load(model_id) if model is None else model
-    if model is None and not isinstance(loaded, OptionScorer):
+    loaded_model = load(model_id) if model is None else model
+    if model is None and not isinstance(loaded_model, OptionScorer):
         raise InputError(f"{model_id} gives no probabilities of answers: use another model as entailment scorer.")
-    scorer = cast(OptionScorer, loaded)
+    scorer = cast(OptionScorer, loaded_model)
     if kind == "supports":
         return PromptedSupport(scorer)
     return PromptedEntailment(scorer, calibrated=profile_of(scorer, profile).calibrated)
 
 
 def model_name(name: str) -> str | None:
-    """Return the name of the language model that a scorer asks, or None if it asks none."""
+    """Return the name of the language model in a scorer's name; None if the scorer uses no language model."""
     kind, _, model_id = name.partition(":")
     return model_id if kind in ("prompted", "supports") and model_id else None

@@ -82,22 +82,22 @@ _NOT_PARTICIPLES = _word_set(
 )
 _CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
 _DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
-"""Usual beginning of a subject, as opposed to a further item of a list."""
+"""Word with which a subject usually begins, unlike another item of a list."""
 _MAX_WORDS_TO_VERB = 4
-"""Maximum number of words between an "and" without comma and the verb of the clause that it opens."""
+"""Maximum number of words between an "and" without a comma and the verb of the clause that it begins."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
 _MAX_CLAUSE_LENGTH = 1000
-"""Maximum number of characters before and after a conjunction that decide whether it begins a clause."""
+"""Maximum number of characters on each side of a conjunction that are examined for the beginning of a clause."""
 _MIN_WORDS = 2
-"""Minimum number of words of a statement."""
+"""Minimum number of words of a statement that is split off."""
 
 
 def split_facts(text: str) -> tuple[str, ...]:
-    """Split a text into statements, in order, each a sentence of its own.
+    """Split a text into simple statements, each of which is a sentence, in the order of the text.
 
     Example:
-        "Cold water, which holds more gas, sinks and carries carbon down." gives "Cold water sinks ...": see the tests
-        for what the rules do and leave.
+        "Cold water, which holds more gas, sinks." gives a statement for the relative clause, too; the tests show which
+        clauses the rules split.
     """
     results: list[str] = []
     subject = ""
@@ -114,11 +114,11 @@ def split_facts(text: str) -> tuple[str, ...]:
 
 
 def _split_sentence(sentence: str) -> tuple[list[str], str]:
-    """Return the statements of a sentence, and the subject of its first clause."""
-    clauses = _clauses(sentence.rstrip(" .!?"))
+    """Return the statements of a sentence, and the subject of its first clause (empty if it has none)."""
+    clauses = _split_clauses(sentence.rstrip(" .!?"))
     if not clauses:
         return [], ""
-    subject = _subject(clauses[0])
+    subject = _find_subject(clauses[0])
     statements = clauses[:1]
     for before, clause in pairwise(clauses):
         statement = _complete_statement(clause, subject, before)
@@ -132,8 +132,8 @@ def _split_sentence(sentence: str) -> tuple[list[str], str]:
     return [f"{text[:1].upper()}{text[1:]}." for text in plain], subject
 
 
-def _clauses(sentence: str) -> list[str]:
-    """Split a sentence at the beginning of every clause with a verb of its own."""
+def _split_clauses(sentence: str) -> list[str]:
+    """Split a sentence before each clause that has a verb of its own."""
     clauses, start = [], 0
     for match in _CLAUSE.finditer(sentence):
         before = sentence[max(start, match.start() - _MAX_CLAUSE_LENGTH) : match.start()]
@@ -148,7 +148,7 @@ def _clauses(sentence: str) -> list[str]:
 
 
 def _begins_clause(before: str, after: str, has_comma: bool) -> bool:
-    """Return whether ``after`` begins a clause of its own; ``has_comma`` is True if a comma precedes it."""
+    """Return whether ``after`` begins with a clause of its own; ``has_comma`` is whether a comma precedes it."""
     participle = _PARTICIPLE.match(after)
     if participle:
         return (
@@ -174,7 +174,7 @@ def _begins_clause(before: str, after: str, has_comma: bool) -> bool:
 
 
 def _complete_statement(clause: str, subject: str, before: str) -> str | None:
-    """Return a clause as a statement with a subject; None if there is no subject for it."""
+    """Return a clause as a complete statement with a subject; None if no subject can be found."""
     participle = _PARTICIPLE.match(clause)
     if participle:
         if not subject:
@@ -186,7 +186,7 @@ def _complete_statement(clause: str, subject: str, before: str) -> str | None:
     text = clause[link.end() :] if link else clause
     relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", text)
     if relative:
-        antecedent = _antecedent(before)
+        antecedent = _find_antecedent(before)
         if relative["preposition"] or not antecedent or not _STARTS_WITH_VERB.match(text, relative.end()):
             return None
         return f"{antecedent} {text[relative.end() :]}"
@@ -196,8 +196,8 @@ def _complete_statement(clause: str, subject: str, before: str) -> str | None:
     return f"{subject} {text[pronoun.end() :]}" if pronoun and subject else text
 
 
-def _subject(clause: str) -> str:
-    """Return the words before the first verb of a clause, without a leading condition; empty if there are none."""
+def _find_subject(clause: str) -> str:
+    """Return the subject of a clause: the words before its first verb, without a leading condition; "" if none."""
     if not re.match(_CONDITION, clause, re.IGNORECASE):
         return _before_verb(clause)
     # A condition ends at a comma that a determined subject and its verb follow; otherwise there is no subject.
@@ -217,8 +217,8 @@ def _before_verb(clause: str) -> str:
     return subject if 0 < len(subject.split()) <= 12 else ""
 
 
-def _antecedent(clause: str) -> str:
-    """Return the noun before "which": the words after the last verb or preposition (except "of")."""
+def _find_antecedent(clause: str) -> str:
+    """Return the antecedent of a following "which": the words after the last verb or preposition except "of"."""
     words = clause.rstrip(" ,").split()
     noun: list[str] = []
     for word in reversed(words):
@@ -240,12 +240,13 @@ _STOP_WORDS = _word_set(
 FactStatus = Literal["supported", "contradicted", "open", "irrelevant"]
 
 MIN_RELEVANCE = 0.3
-"""Minimum cosine of a relevant statement with question and reference together, see docs/results/entailment.md."""
+"""Minimum cosine similarity of a statement to the concatenated question and reference for it to count as relevant; see
+docs/results/entailment.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Statement of an answer or reference, with its relation to the other of the two."""
+    """Statement of an answer with its relation to the reference, or of a reference with its relation to the answer."""
 
     text: str
     confirms: float
@@ -253,54 +254,53 @@ class Fact:
     contradicts: float
     """Probability that the other text contradicts the statement."""
     relevance: float
-    """Cosine similarity to the question and reference taken together; 1 for statements of the reference."""
+    """Cosine similarity to the concatenated question and reference; 1 for statements of the reference."""
     status: FactStatus
-    """Most probable relation, or ``irrelevant`` if the relevance is below :data:`MIN_RELEVANCE`."""
+    """Most probable relation to the other text, or ``irrelevant`` if the relevance is below :data:`MIN_RELEVANCE`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactScores:
-    """Agreement of the facts of an answer and of its reference."""
+    """Agreement of the facts of an answer with those of its reference."""
 
     precision: float
-    """Mean over the answer's facts of P(confirmed) if relevant, times 1 - mean P(contradicted); 0 to 1."""
+    """Mean over the answer's facts of P(confirmed), which is 0 for irrelevant facts, times 1 - mean P(contradicted)."""
     recall: float
-    """Mean over the reference's facts of P(confirmed by the answer); 0 to 1."""
+    """Mean over the reference's facts of P(confirmed by the answer)."""
     f1: float
     contradicted: float
-    """Mean P(contradicted) over the answer's facts."""
+    """Mean over the answer's facts of P(contradicted by the reference)."""
     irrelevant: float
-    """Share of the answer's facts that are irrelevant to question and reference."""
+    """Proportion of the answer's facts that are irrelevant to the question and reference."""
     answer_facts: tuple[Fact, ...]
     reference_facts: tuple[Fact, ...]
 
 
 class FactMetric:
-    """Precision, recall and F1 of facts.
+    """Metric of the precision, recall and F1 of an answer's facts.
 
-    Every statement of the answer is compared with the reference (each sentence, and the complete text; the one that
-    decides
-    most counts), and every statement of the reference with the answer. With ``c`` and ``d`` the probabilities that the
-    other side confirms and contradicts a statement, and ``r`` 1 if it is relevant, else 0::
+    Every statement of the answer is compared with the reference, and every statement of the reference with the answer.
+    It is compared with each sentence of the other text and with the complete text; the comparison with the lowest
+    probability of "leaves open" counts. Let ``c`` and ``d`` be the probabilities that the other text confirms and
+    contradicts a statement, and let ``r`` be 1 if the statement is relevant, else 0::
 
         precision = (mean over the answer's facts of r c) (1 - mean over the answer's facts of d)
         recall    = mean over the reference's facts of c
         F1        = 2 precision recall / (precision + recall), 0 if both are 0
 
-    A contradicted fact thus counts twice: it is not supported, and it reduces the weight of supported ones. An empty
-    answer scores 0.
+    A contradicted fact thus counts twice: it is not confirmed, and it reduces the weight of the confirmed facts. An
+    empty answer scores 0.
 
     Notes:
-        Scores depend on the scorer, and only those of one scorer are comparable. A statement that is true but not
-        in the
-        reference counts as unsupported.
+        Only scores of the same entailment scorer can be compared. A statement that is true but not in the reference
+        counts as unsupported.
     """
 
     def __init__(self, scorer: RelationScorer, encoder: Encoder) -> None:
-        """Initialise without a request.
+        """Initialise the metric; no model is called yet.
 
         Raises:
-            InputError: The scorer does not distinguish contradictions from open questions.
+            InputError: The scorer does not distinguish contradicted from undecided statements.
         """
         if not isinstance(scorer, RelationScorer):
             raise InputError(
@@ -310,9 +310,9 @@ class FactMetric:
         self._encoder = encoder
 
     def score(self, items: Sequence[Answered]) -> list[FactScores | None]:
-        """Return the scores of each item, in order; None if the scorer failed on a statement.
+        """Return the scores of each item, in order; None if the scorer failed for one of its statements.
 
-        All statements of all items go to scorer and encoder in one call.
+        Scorer and encoder are called once with the statements of all items.
 
         Raises:
             InputError: A reference answer is empty.
@@ -339,10 +339,10 @@ class FactMetric:
         return results
 
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
-        """Return the relation of each (text, statement), or None if a request failed.
+        """Return the relation of each text to its statement, or None if a request failed.
 
-        It is the relation of the sentence, or the complete text, that leaves the statement open with the lowest
-        probability.
+        The relation is that of the text's sentence, or of the complete text, with the lowest probability of "leaves
+        open".
         """
         parts = [list(dict.fromkeys([premise, *split_sentences(premise)])) for premise, _ in pairs]
         part_pairs = [(part, fact) for text, (_, fact) in zip(parts, pairs, strict=True) for part in text]
@@ -357,7 +357,7 @@ class FactMetric:
         return results
 
     def _relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
-        """Return the cosine of each fact with its item's question and reference taken together."""
+        """Return the cosine similarity of each fact to its item's concatenated question and reference, item by item."""
         texts = [f"{item.question} {item.reference}" for item in items]
         facts = [fact for item_facts in answer_facts for fact in item_facts]
         if not facts:
@@ -402,10 +402,10 @@ def _fact_scores(answer_facts: Sequence[Fact | None], reference_facts: Sequence[
 def fact_scores(
     items: Sequence[Answered], scorer: RelationScorer, encoder: Encoder | None = None
 ) -> list[FactScores | None]:
-    """Return the :class:`FactMetric` scores of each item, with the bundled encoder if none is given.
+    """Return the scores of :class:`FactMetric` for each item; by default with the bundled encoder.
 
     Raises:
-        InputError: A reference answer without words, or a scorer that gives no relations.
+        InputError: A reference answer is empty, or the scorer does not distinguish relations.
     """
     from climassay.models.encoders import load_encoder
 

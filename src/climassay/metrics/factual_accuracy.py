@@ -27,31 +27,32 @@ ATTEMPTS = 2
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest(Generic[T]):
-    """A request to a judge."""
+    """Request to a judge for a JSON object."""
 
     prompt: RenderedPrompt
     schema: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], T]
-    """Parses the JSON object; raises ValueError, KeyError or TypeError if it breaks the schema."""
+    """Converts the JSON object to a result; raises ValueError, KeyError or TypeError if it does not match the
+    schema."""
     max_tokens: int
     """Maximum number of tokens of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeFailure:
-    """Failure of a judge, in place of an answer."""
+    """Failure of a judge, in place of its answer."""
 
     error: str
-    """Error as one sentence."""
+    """Description of the error, as a sentence."""
 
 
 def ask_json(
     requests: Sequence[JudgeRequest[T]], model: Generator, *, seed: int = 0, temperature: float = 0.0
 ) -> list[T | JudgeFailure]:
-    """Ask a judge; repeat once each request that fails or whose answer breaks the schema.
+    """Send requests to a judge; a request that fails, or whose answer does not match the schema, is repeated once.
 
     Returns:
-        Parsed answers in order, with failures in their place.
+        Results in the order of the requests, with failures in the place of missing results.
     """
     results: list[T | JudgeFailure] = [JudgeFailure("Not asked.")] * len(requests)
     for attempt in range(ATTEMPTS):
@@ -79,11 +80,12 @@ def ask_json(
 
 
 JudgedVerdict = Literal["correct", "partly correct", "wrong", "beside the point"]
-"""Verdicts on an answer."""
+"""Verdict of a judge on an answer."""
 SCORES: dict[JudgedVerdict, float] = {"correct": 1.0, "partly correct": 0.5, "wrong": 0.0, "beside the point": 0.0}
-"""Score of each verdict; a mean is the share of correct answers, partly correct ones counted as a half."""
+"""Score of each verdict; the mean is the proportion of correct answers, where a partly correct answer counts as
+half."""
 _MAX_TOKENS = 400
-"""Maximum number of tokens of two sentences of reason and the verdict."""
+"""Maximum number of tokens of a judgement, which has two sentences of reason and a verdict."""
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -102,12 +104,12 @@ class AnswerJudgement:
     verdict: JudgedVerdict | None
     """Verdict; None if the judge failed."""
     reason: str
-    """Reason in the judge's words; empty if the answer is empty or the judge failed."""
+    """Reason for the verdict in the judge's words; empty if the answer is empty or the judge failed."""
     error: str | None = None
 
     @property
     def score(self) -> float | None:
-        """Score from 0 to 1 by :data:`SCORES`; None if the judge failed."""
+        """Score of the verdict (:data:`SCORES`), from 0 to 1; None if the judge failed."""
         return None if self.verdict is None else SCORES[self.verdict]
 
 
@@ -117,28 +119,29 @@ def judge_answers(
     *,
     prompt: Prompt | None = None,
 ) -> list[AnswerJudgement]:
-    """Judge answers to questions with one request each, repeated once if the answer breaks the schema.
+    """Judge answers against their reference answers, with a request for each answer (:func:`ask_json`).
 
     Args:
         items: Question, reference answer and answer of each item.
-        model: A strong model.
-        prompt: Template with ``question``, ``reference`` and ``answer``; the built-in ``judged_accuracy`` by default.
+        model: Strong model.
+        prompt: Template with the values ``question``, ``reference`` and ``answer``; the built-in ``judged_accuracy`` by
+            default.
 
     Returns:
-        One judgement per item, in order. An empty answer is beside the point, without a request.
+        One judgement per item, in order. An empty answer is "beside the point", without a request.
 
     Raises:
-        InputError: A question or a reference is empty, or the model is a very small one, whose verdicts are worthless;
-            use such a model for factual accuracy, which reads its probabilities.
+        InputError: A question or a reference is empty, or the model is a very small one, whose verdicts are unreliable.
+            Such a model can compute factual accuracy, which is based on its probabilities.
     """
     if profile_of(model).scored:
         raise InputError(
             f"{model.name} is too small to give reasons and verdicts: use a strong model as the judge, or "
             "use this model to measure factual accuracy instead."
         )
-    for number, (question, reference, _) in enumerate(items, start=1):
+    for position, (question, reference, _) in enumerate(items, start=1):
         if not question.strip() or not reference.strip():
-            raise InputError(f"Answer {number} cannot be judged: it needs a question and a reference answer.")
+            raise InputError(f"Answer {position} cannot be judged: it needs a question and a reference answer.")
     template = prompt or load_prompt("judged_accuracy")
 
     def read(data: Mapping[str, Any]) -> AnswerJudgement:
@@ -151,17 +154,17 @@ def judge_answers(
         for question, reference, answer in items
         if answer.strip()
     ]
-    replies = ask_json(requests, model)
-    pending = iter(replies)
+    results = ask_json(requests, model)
+    result_iterator = iter(results)
     judgements = []
     for *_, answer in items:
-        reply = next(pending) if answer.strip() else AnswerJudgement("beside the point", "")
-        judgements.append(AnswerJudgement(None, "", reply.error) if isinstance(reply, JudgeFailure) else reply)
+        result = next(result_iterator) if answer.strip() else AnswerJudgement("beside the point", "")
+        judgements.append(AnswerJudgement(None, "", result.error) if isinstance(result, JudgeFailure) else result)
     return judgements
 
 
-def judged_answers(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[AnswerJudgement | None]:
-    """Judge answers with a scorer's judge; None in place of failed answers (None), and everywhere without a judge."""
+def judge_with_scorer(scorer: Scorer, kind: str, items: Sequence[Answered | None]) -> list[AnswerJudgement | None]:
+    """Judge answers with a scorer's judge; return None for items that are None, and for all items without a judge."""
     if scorer.judge is None or all(metric.name != "judged_accuracy" for metric in scorer.metrics(kind)):
         return [None] * len(items)
     judgements = iter(judge_answers([item for item in items if item is not None], scorer.judge))
@@ -182,9 +185,9 @@ METRICS.add(
 
 
 TEMPERATURE = 5.0
-"""Temperature T of the paper."""
+"""Temperature T in the ClimaQA paper."""
 CLIP = 1e-15
-"""Minimum distance of a probability from 0 and 1, so that its logit is finite."""
+"""Minimum distance of clipped probabilities from 0 and 1, which keeps logits finite."""
 
 
 @overload
@@ -192,32 +195,30 @@ def factual_accuracy(p_supports: float, temperature: float = TEMPERATURE) -> flo
 @overload
 def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) -> NDArray[np.float64]: ...
 def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) -> float | NDArray[np.float64]:
-    """Return the paper's score of the probability of SUPPORTS: ``sigmoid(logit(p) / T)``.
+    """Convert probabilities of SUPPORTS to the scores of the ClimaQA paper: ``sigmoid(logit(p) / T)``.
 
-    The score keeps the order of probabilities and their middle (0.5 to 0.5). It spreads those near 0 and 1, among which
-    most answers of a large judge lie: 0.99 becomes 0.715, 0.999999 becomes 0.941.
+    The scores preserve the order of the probabilities, and 0.5 stays 0.5. They spread the probabilities near 0 and 1,
+    where most answers of a large judge lie: 0.99 becomes 0.715, and 0.999999 becomes 0.941.
 
     Args:
-        p_supports: P(SUPPORTS) / (P(SUPPORTS) + P(REFUTES)), one number or an array of any shape, 0 to 1.
-        temperature: T; above 1 it moves scores to the middle, 1 returns ``p``.
+        p_supports: P(SUPPORTS) / (P(SUPPORTS) + P(REFUTES)), from 0 to 1: a number, or an array of any shape.
+        temperature: Temperature T; values above 1 move scores towards 0.5, and 1 returns ``p_supports``.
 
     Returns:
-        Scores from 0 to 1, in the shape of the input. ``p`` is first clipped to 1e-15 from both ends, so that at T = 5
-        scores lie between 0.0010 and 0.9990; if the judge's list of likely tokens lacks one of the two (log p =
-        -100), the
-        score is at this end.
+        Scores from 0 to 1, in the shape of the input. Probabilities are clipped to [1e-15, 1 - 1e-15], so that scores
+        at T = 5 lie between 0.0010 and 0.9990. If one of the two words is missing in a judge's list of likely tokens
+        (log p = -100), the score is one of these bounds.
 
     Raises:
-        InputError: A probability is outside of 0 to 1 or no number, or the temperature is not positive.
+        InputError: A probability is not a number from 0 to 1, or the temperature is not positive.
 
     References:
-        ClimaQA, section 3.2.1. The paper prints l_s / (l_s + l_r) with "logit scores": read as probabilities, which is
-        what its code's softmax over the two first tokens gives.
+        ClimaQA, section 3.2.1. The paper prints l_s / (l_s + l_r) with "logit scores", which are here understood as
+        probabilities, because the paper's code applies a softmax over the first tokens of the two words.
 
     Notes:
-        Scores of different judges are not comparable. Report the share above 0.5, which does not depend on T, with
-        every
-        mean.
+        Scores of different judges cannot be compared. With a mean score, report the proportion of scores above 0.5,
+        which does not depend on T.
     """
     probabilities = np.asarray(p_supports, dtype=np.float64)
     if not np.all((probabilities >= 0) & (probabilities <= 1)):
@@ -231,7 +232,7 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
 
 
 def scorer_name(scorer: Scorer) -> str:
-    """Return the name of the entailment scorer, for the notes of tables."""
+    """Return the name of a scorer's entailment scorer, for the notes of tables; empty if it has none."""
     return "" if scorer.entailment is None else scorer.entailment.name
 
 
@@ -254,9 +255,12 @@ def _support_probabilities(batch: Batch) -> list[float | None]:
 )
 def _factual_accuracy_scores(batch: Batch) -> list[float | None]:
     temperature = batch.scorer.temperature
-    return [None if share is None else factual_accuracy(share, temperature) for share in _support_probabilities(batch)]
+    return [
+        None if probability is None else factual_accuracy(probability, temperature)
+        for probability in _support_probabilities(batch)
+    ]
 
 
 @metric("supported", "supported", binary=True, needs="entailment", source=scorer_name)
 def _supported_scores(batch: Batch) -> list[float | None]:
-    return [None if share is None else float(share > 0.5) for share in _support_probabilities(batch)]
+    return [None if probability is None else float(probability > 0.5) for probability in _support_probabilities(batch)]

@@ -26,33 +26,35 @@ LABELS: Mapping[str, int] = {
     "refutes": 1, "contradiction": 1, "contradicts": 1, "false": 1,
     "not_enough_info": 2, "neutral": 2, "leaves open": 2, "unknown": 2,
 }  # fmt: skip
-"""Index in :data:`RELATIONS` of each label, in lower case: Climate-FEVER's, those of inference data, and ours."""
+"""Index in :data:`RELATIONS` by label in lower case: labels of Climate-FEVER, of inference data and of climassay."""
 EVIDENCE_COLUMNS = ("evidences", "evidence")
-"""Names of the columns that hold a claim's passages."""
+"""Accepted names of the column with a claim's passages."""
 _BLOCK = 64
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPassage:
-    """A passage given with a claim."""
+    """Passage of evidence that a file gives for a claim."""
 
     text: str
     source: str = ""
-    """Title of the passage's article."""
+    """Title of the article that contains the passage."""
     label: str | None = None
-    """Relation to the claim, as the file spells it; None if the file has none."""
+    """Relation of the passage to the claim, as spelt in the file; None if the file does not give it."""
 
     @property
     def titled_text(self) -> str:
-        """Text after its title, for models: sentences often say "it" of the title's subject."""
+        """Text preceded by the article's title, because sentences often refer to the title's subject as "it"."""
         return f"{self.source}: {self.text}" if self.source else self.text
 
 
 def read_passages(value: Any, where: str) -> list[ClaimPassage]:
-    """Parse the passages of one cell: a text, or a list of texts or of objects as in Climate-FEVER, also as JSON.
+    """Parse the passages in a cell.
+
+    The cell is a text, or a list of texts or of objects as in Climate-FEVER; the list may be given as JSON.
 
     Raises:
-        InputError: The cell is something else; ``where`` begins the message.
+        InputError: The cell has another form; the message begins with ``where``.
     """
     if isinstance(value, str) and value.lstrip().startswith("["):
         try:
@@ -79,13 +81,13 @@ def read_passages(value: Any, where: str) -> list[ClaimPassage]:
 
 
 def plain_text(value: object) -> str:
-    """Return a cell as a text with single spaces."""
+    """Return a cell as text with single spaces."""
     return "" if value is None else " ".join(str(value).split())
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """A pair of premise and statement with the relation that people assigned."""
+    """Premise and statement, with the relation that people assigned to them."""
 
     premise: str
     statement: str
@@ -95,40 +97,41 @@ class LabelledPair:
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """Pairs of a file."""
+    """Labelled pairs that were read from a file."""
 
     name: str
     sha256: str
-    """Hash of the file's unpacked content."""
+    """SHA-256 of the file's uncompressed content."""
     pairs: tuple[LabelledPair, ...]
     skipped: int
-    """Number of pairs without a text or a label."""
+    """Number of pairs that were skipped because a text or the label is missing."""
 
 
 def read_pairs(file: Path) -> PairTable:
-    """Read labelled pairs from JSONL, JSON, CSV, TSV or Parquet, gzip included.
+    """Read labelled pairs from a JSONL, JSON, CSV, TSV or Parquet file, also gzipped.
 
-    Two forms are accepted. Climate-FEVER's: ``claim`` and ``evidences``, a list with ``evidence``, ``article`` and
-    ``evidence_label``; the article's title is put before the premise, as its sentences often say "it". Or one pair per
-    row: ``premise``, ``statement`` and ``label``. Labels may be any of :data:`LABELS`, in any case.
+    A file has either one pair per row, with the columns ``premise``, ``statement`` and ``label``, or one claim per row
+    as in Climate-FEVER, with ``claim`` and ``evidences``, a list of objects with ``evidence``, ``article`` and
+    ``evidence_label``. The title of the article then precedes the premise. Labels are any of :data:`LABELS`, in any
+    case.
 
     Raises:
-        InputError: The file cannot be read, has other columns, an unknown label, or no complete pair.
+        InputError: The file cannot be read, or has other columns, an unknown label, or no complete pair.
     """
     data = read_bytes(file)
     rows = list(parse_rows(file, data))
     columns = {name for row in rows for name in row}
     entries: list[tuple[Any, Any, Any, str]] = []
     if "claim" in columns and columns & set(EVIDENCE_COLUMNS):
-        for number, row in enumerate(rows, start=1):
+        for row_number, row in enumerate(rows, start=1):
             cell = next((row[name] for name in EVIDENCE_COLUMNS if row.get(name)), None)
-            where = f"{file}, row {number}"
+            where = f"{file}, row {row_number}"
             passages = read_passages(cell, where)
             entries += [(passage.titled_text, row.get("claim"), passage.label, where) for passage in passages]
     elif {"premise", "statement", "label"} <= columns:
         entries = [
-            (row.get("premise"), row.get("statement"), row.get("label"), f"{file}, row {number}")
-            for number, row in enumerate(rows, start=1)
+            (row.get("premise"), row.get("statement"), row.get("label"), f"{file}, row {row_number}")
+            for row_number, row in enumerate(rows, start=1)
         ]
     else:
         raise InputError(
@@ -150,32 +153,32 @@ def read_pairs(file: Path) -> PairTable:
 
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
-    """Draw ``limit`` statements at random; return their pairs in order, all pairs if ``limit`` is None."""
+    """Draw ``limit`` statements at random, and return all their pairs in order; all pairs if ``limit`` is None."""
     sampled = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
     return tuple(pair for pair in pairs if pair.statement in sampled)
 
 
 @dataclass(frozen=True, slots=True)
 class EntailmentScores:
-    """Scores of an entailment scorer on labelled pairs, with intervals over resampled statements."""
+    """Scores of an entailment scorer on labelled pairs, with bootstrap intervals over statements."""
 
     scorer: str
     two_class: HeldOutScores
-    """Evaluation of SUPPORTS (above a half) or REFUTES on the pairs that are one of them, as in the paper (81%)."""
+    """Evaluation of SUPPORTS against REFUTES on the pairs with one of these labels, as in the ClimaQA paper (81%)."""
     three_class: HeldOutScores
     support_auroc: float
-    """Probability that a supporting pair ranks above any other by P(confirms)."""
+    """Probability that a supporting pair has a higher P(confirms) than another pair (area under the ROC curve)."""
     calibration: Calibration
-    """Calibration of P(SUPPORTS) on the pairs of the two classes."""
+    """Calibration of P(SUPPORTS) on the pairs labelled SUPPORTS or REFUTES."""
     unsupporting: Estimate
-    """Share of all pairs that do not support: the precision of marking every pair."""
+    """Proportion of pairs that do not support: the precision of the mark "may not say so" if every pair had it."""
     marked: Estimate | None
-    """Share of unsupporting pairs among those with P(confirms) below :data:`~climassay.metrics.entailment.ENTAILED`:
-    the precision of "may not say so"; None if there is no such pair."""
+    """Precision of the mark "may not say so": the proportion of pairs that do not support among those with P(confirms)
+    below :data:`~climassay.metrics.entailment.ENTAILED`. None if there are no such pairs."""
 
 
-def support_shares(probabilities: FloatArray) -> FloatArray:
-    """Return P(SUPPORTS) of SUPPORTS and REFUTES, shape [pairs], from relations' probabilities, shape [pairs, 3]."""
+def support_probabilities(probabilities: FloatArray) -> FloatArray:
+    """Convert the relations' probabilities, shape [pairs, 3], to P(SUPPORTS) as opposed to REFUTES, shape [pairs]."""
     return np.asarray(probabilities[:, 0] / np.maximum(probabilities[:, 0] + probabilities[:, 1], 1e-300))
 
 
@@ -187,19 +190,20 @@ def pair_scores(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> HeldOutScores:
-    """Evaluate relations' probabilities, shape [pairs, 3], NaN if the scorer failed, with intervals over statements.
+    """Evaluate the relations' probabilities, shape [pairs, 3], with bootstrap intervals over statements.
 
-    ``two_class`` evaluates SUPPORTS or REFUTES on the pairs that are one of them.
+    The probabilities of a pair are NaN if the scorer failed. ``two_class`` evaluates SUPPORTS against REFUTES on the
+    pairs with one of these labels.
     """
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
     groups = np.array([pair.statement for pair in pairs])
     if not two_class:
         return evaluate(truth, probabilities, RELATIONS, groups=groups, resamples=resamples, seed=seed)
     is_decided = truth < 2
-    share = support_shares(probabilities[is_decided])
+    support = support_probabilities(probabilities[is_decided])
     return evaluate(
-        1 - truth[is_decided], np.stack([1 - share, share], axis=1), ("REFUTES", "SUPPORTS"), groups=groups[is_decided],
-        resamples=resamples, seed=seed,
+        1 - truth[is_decided], np.stack([1 - support, support], axis=1), ("REFUTES", "SUPPORTS"),
+        groups=groups[is_decided], resamples=resamples, seed=seed,
     )  # fmt: skip
 
 
@@ -211,10 +215,10 @@ def validate_entailment(
     seed: int = 0,
     on_progress: Callable[[int], None] | None = None,
 ) -> EntailmentScores:
-    """Evaluate a scorer on labelled pairs; ``on_progress`` receives the number of new pairs.
+    """Evaluate a scorer on labelled pairs; ``on_progress`` is called with the number of newly scored pairs.
 
     Raises:
-        InputError: There is no supporting or no refuting pair, or the scorer failed on all of one kind.
+        InputError: No supporting or no refuting pair was scored.
     """
     probabilities = relation_probabilities(pairs, scorer, on_progress=on_progress)
     truth = np.array([pair.relation for pair in pairs], dtype=np.int64)
@@ -224,7 +228,7 @@ def validate_entailment(
     is_decided, is_marked = is_scored & (truth < 2), is_scored & (probabilities[:, 0] < ENTAILED)
     statements = np.unique([pair.statement for pair in pairs], return_inverse=True)[1]
 
-    def unsupporting(is_selected: NDArray[np.bool_]) -> Estimate:
+    def estimate_unsupporting(is_selected: NDArray[np.bool_]) -> Estimate:
         counts = np.stack(
             [np.bincount(statements, is_selected & is_counted) for is_counted in (truth != 0, truth >= 0)], axis=1
         )
@@ -238,21 +242,23 @@ def validate_entailment(
         two_class=pair_scores(pairs, probabilities, two_class=True, resamples=resamples, seed=seed),
         three_class=pair_scores(pairs, probabilities, resamples=resamples, seed=seed),
         support_auroc=auroc(probabilities[is_scored][:, 0], truth[is_scored] == 0),
-        calibration=calibration(support_shares(probabilities[is_decided]), truth[is_decided] == 0),
-        unsupporting=unsupporting(is_scored),
-        marked=unsupporting(is_marked) if is_marked.any() else None,
+        calibration=calibration(support_probabilities(probabilities[is_decided]), truth[is_decided] == 0),
+        unsupporting=estimate_unsupporting(is_scored),
+        marked=estimate_unsupporting(is_marked) if is_marked.any() else None,
     )
 
 
 def relation_probabilities(
     pairs: Sequence[LabelledPair], scorer: RelationScorer, *, on_progress: Callable[[int], None] | None = None
 ) -> FloatArray:
-    """Return a scorer's probabilities of relations, shape [pairs, 3]; NaN if it failed."""
+    """Return a scorer's probabilities of the relations, shape [pairs, 3]; NaN for a pair on which it failed."""
     results: list[tuple[float, ...]] = []
     for start in range(0, len(pairs), _BLOCK):
         block = pairs[start : start + _BLOCK]
         relations = scorer.relations([(pair.premise, pair.statement) for pair in block])
-        results += [(np.nan,) * len(RELATIONS) if shares is None else shares for shares in relations]
+        results += [
+            (np.nan,) * len(RELATIONS) if probabilities is None else probabilities for probabilities in relations
+        ]
         if on_progress is not None:
             on_progress(len(block))
     return np.array(results, dtype=np.float64).reshape(-1, len(RELATIONS))

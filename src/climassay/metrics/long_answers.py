@@ -31,21 +31,21 @@ from climassay.questions import TYPES, Criterion
 from climassay.questions.types.longform import CriterionVerdict
 
 CREDITS: Mapping[CriterionVerdict, float] = {"met": 1.0, "partly met": 0.5, "not met": 0.0, "contradicted": 0.0}
-"""Share of a criterion's weight that each verdict earns."""
+"""Proportion of a criterion's weight that each verdict earns."""
 Group = Literal["presentation", "epistemics"]
 LOWEST, HIGHEST = 1, 5
 _RATINGS = tuple(map(str, range(LOWEST, HIGHEST + 1)))
 _MAX_TOKENS = 220
-"""Maximum number of tokens of one verdict or rating with its quotation and reason."""
+"""Maximum number of tokens of a verdict or rating, with its quotation and reason."""
 _MAX_WORDS = 700
-"""Maximum number of words of question and answer that a very small judge reads."""
+"""Maximum number of words of an answer in the prompt of a very small judge."""
 _MAX_CHARACTERS = 500
 """Maximum number of characters of a quotation or a reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """Dimension of adequacy, rated from 1 to 5."""
+    """Dimension of adequacy in which long answers are rated from 1 to 5."""
 
     name: str
     group: Group
@@ -87,7 +87,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
         ("degree of certainty missing", "consensus not stated", "contrary evidence not named"),
     ),
 )  # fmt: skip
-"""Eight dimensions of adequacy."""
+"""The eight dimensions of adequacy."""
 GROUP_OF: Mapping[str, Group] = {dimension.name: dimension.group for dimension in DIMENSIONS}
 
 
@@ -96,22 +96,22 @@ _Part: TypeAlias = Criterion | Dimension
 
 @dataclass(frozen=True, slots=True)
 class CriterionJudgement:
-    """Judgement of one criterion of a rubric."""
+    """Judgement of an answer by one criterion of a rubric."""
 
     verdict: CriterionVerdict
     reason: str = ""
     quotation: str = ""
     quoted: bool = True
-    """True if the quotation appears in the answer or is empty."""
+    """Whether the quotation occurs in the answer or is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class DimensionRating:
-    """Rating of one dimension of adequacy."""
+    """Rating of an answer in one dimension of adequacy."""
 
     dimension: str
     rating: float
-    """Rating from 1 (not usable) to 5 (no fault); a mean over probabilities for a very small judge."""
+    """Rating from 1 (not usable) to 5 (no fault); for a very small judge the expected value of its probabilities."""
     reason: str = ""
     issues: tuple[str, ...] = ()
     quotation: str = ""
@@ -120,18 +120,18 @@ class DimensionRating:
 
 @dataclass(frozen=True, slots=True)
 class LongAnswerAssessment:
-    """Assessment of one long answer."""
+    """Assessment of a long answer by rubric and dimensions."""
 
     criteria: tuple[CriterionJudgement, ...] = ()
-    """Judgements in the order of the rubric; empty without a rubric or if the judge failed."""
+    """Judgements of the criteria in the order of the rubric; empty without a rubric or if the judge failed."""
     ratings: tuple[DimensionRating, ...] = ()
     """Ratings in the order of :data:`DIMENSIONS`; empty if the judge failed."""
     errors: tuple[str, ...] = ()
-    """Errors of the judge, a sentence each."""
+    """Errors of the judge, each as a sentence."""
 
 
 class Marker:
-    """Assesses long answers against rubrics and dimensions with a language model."""
+    """Judge that assesses long answers by rubrics and dimensions with a language model."""
 
     def __init__(
         self,
@@ -142,17 +142,18 @@ class Marker:
         reverse: bool = False,
         overrides: Mapping[str, Prompt] | None = None,
     ) -> None:
-        """Initialise without a request.
+        """Initialise the judge; the model is not called yet.
 
         Args:
-            model: A strong model, or a very small one that gives probabilities of options.
-            seed: Seed of every request.
+            model: Strong model, or a very small model that gives probabilities of options.
+            seed: Random seed of every request.
             temperature: Sampling temperature.
-            reverse: True reverses the order of criteria and dimensions, which should change nothing.
-            overrides: Templates that replace ``rubric``, ``adequacy`` and their brief forms.
+            reverse: Whether criteria and dimensions are presented in reverse order, which should not change the
+                results.
+            overrides: Templates by name that replace ``rubric``, ``adequacy`` and their brief forms.
 
         Raises:
-            InputError: A very small model gives no probabilities.
+            InputError: The model is very small and gives no probabilities of options.
         """
         self.model = model
         self._small = profile_of(model).scored
@@ -168,9 +169,9 @@ class Marker:
     def assess(
         self, items: Sequence[LongAnswer], dimensions: Sequence[Dimension] = DIMENSIONS
     ) -> list[LongAnswerAssessment]:
-        """Assess rubric and dimensions of each answer, in order, with all requests in one call.
+        """Assess each answer by its rubric and by dimensions, in order, with a single call of the model.
 
-        An empty answer meets no criterion and has the lowest ratings, without a request.
+        An empty answer meets no criterion and gets the lowest ratings, without a request.
         """
         tasks: list[tuple[LongAnswer, Sequence[_Part]]] = []
         for item in items:
@@ -212,7 +213,7 @@ class Marker:
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
 
     def _read_probabilities(self, tasks: Sequence[tuple[LongAnswer, Sequence[_Part]]]) -> list[Any]:
-        """Read verdicts and ratings from probabilities, calibrated against the model's prior preference for words."""
+        """Derive verdicts and ratings from the model's probabilities, calibrated by a content-free prompt."""
         assert isinstance(self.model, OptionScorer)
         shares: dict[tuple[int, int], tuple[float, ...] | None] = {}
         for kind, prompt, name, options in (
@@ -241,10 +242,10 @@ class Marker:
         ]
 
 
-def assessed_answers(
+def assess_with_scorer(
     scorer: Scorer, kind: str, items: Sequence[LongAnswer | None]
 ) -> list[LongAnswerAssessment | None]:
-    """Assess long answers with a scorer's judge; None in place of failed answers, and everywhere without a judge."""
+    """Assess long answers with a scorer's judge; return None for items that are None, and for all without a judge."""
     if scorer.judge is None or not TYPES[kind].is_judged:
         return [None] * len(items)
     assessments = iter(Marker(scorer.judge).assess([item for item in items if item is not None]))
@@ -262,7 +263,7 @@ def _field_name(number: int, part: _Part) -> str:
 
 
 def _schema(part: _Part) -> dict[str, Any]:
-    """Return the JSON schema of a judgement of one criterion or dimension."""
+    """Return the JSON schema of the judgement of a criterion or the rating of a dimension."""
     text = {"type": "string", "maxLength": _MAX_CHARACTERS}
     fields: dict[str, Any] = {"quotation": text, "reason": text}
     if isinstance(part, Criterion):
@@ -276,7 +277,7 @@ def _schema(part: _Part) -> dict[str, Any]:
 def _read_judgements(
     data: Mapping[str, Any], *, answer: str, parts: Sequence[_Part]
 ) -> tuple[CriterionJudgement | DimensionRating, ...]:
-    """Parse a judge's JSON about one answer; raise ValueError, KeyError or TypeError if it breaks the schema."""
+    """Convert a judge's JSON on an answer; raise ValueError, KeyError or TypeError if it does not match the schema."""
     judgements: list[CriterionJudgement | DimensionRating] = []
     for number, part in enumerate(parts, start=1):
         entry = data[_field_name(number, part)]
@@ -294,28 +295,28 @@ def _read_judgements(
 
 
 def assessment_scores(assessment: LongAnswerAssessment, rubric: Sequence[Criterion]) -> dict[str, float]:
-    """Return scores of an assessed answer from 0 to 1, 1 being best, by name in :data:`~climassay.metrics.METRICS`.
+    """Return the scores of an assessment, from 0 to 1 (best), by name in :data:`~climassay.metrics.METRICS`.
 
     ``rubric_score``
-        Weighted mean credit of the criteria (met 1, partly met a half).
+        Weighted mean of the criteria's credits: 1 if met, one half if partly met.
     ``rubric_must``
-        Share of the criteria at level "must" that are fully met.
+        Proportion of the criteria at level "must" that are fully met.
     ``rubric_uncontradicted``
         1 if no criterion is contradicted, else 0.
     ``presentation``, ``epistemics``
-        Mean rating of their four dimensions, rescaled from 1 to 5 to 0 to 1.
+        Mean rating of the group's four dimensions, rescaled to the range 0 to 1.
 
-    A score is missing if the judge failed on its criteria or ratings.
+    A score is missing if the judge failed on the criteria or ratings on which it is based.
     """
     results: dict[str, float] = {}
     if rubric and len(assessment.criteria) == len(rubric):
         verdicts = [judgement.verdict for judgement in assessment.criteria]
         total = sum(criterion.weight for criterion in rubric)
-        earned = sum(c.weight * CREDITS[verdict] for c, verdict in zip(rubric, verdicts, strict=True))
-        results["rubric_score"] = earned / total
-        musts = [verdict == "met" for c, verdict in zip(rubric, verdicts, strict=True) if c.level == "must"]
-        if musts:
-            results["rubric_must"] = sum(musts) / len(musts)
+        earned_weight = sum(c.weight * CREDITS[verdict] for c, verdict in zip(rubric, verdicts, strict=True))
+        results["rubric_score"] = earned_weight / total
+        is_must_met = [verdict == "met" for c, verdict in zip(rubric, verdicts, strict=True) if c.level == "must"]
+        if is_must_met:
+            results["rubric_must"] = sum(is_must_met) / len(is_must_met)
         results["rubric_uncontradicted"] = float("contradicted" not in verdicts)
     for group in get_args(Group):
         ratings = [rating.rating for rating in assessment.ratings if GROUP_OF.get(rating.dimension) == group]

@@ -21,87 +21,88 @@ from climassay.models.encoders import BUNDLED_ENCODER, token_batches
 
 
 def character_bleu(references: References, candidates: Candidates) -> float:
-    """Return corpus BLEU over n-grams of 1 to 4 characters: the "BLEU" of ClimaQA's tables.
+    """Compute corpus BLEU over n-grams of 1 to 4 characters, the "BLEU" of ClimaQA's tables.
 
-    BLEU = BP * (p1 p2 p3 p4)^(1/4). p_n is the share of the candidates' n-grams of characters that also occur in a
-    reference (each at most as often as there), counted over all items; 0 matches of n > 1 count as 0.1 (NLTK's
-    smoothing method 1). BP = exp(1 - r/c) if the candidates have fewer characters c than the references r (of several
-    references the nearest in length), else 1.
+    BLEU = BP * (p1 p2 p3 p4)^(1/4). The precision p_n is the proportion of the candidates' character n-grams that also
+    occur in a reference, over all items; an n-gram counts at most as often as it occurs in the reference. If no n-gram
+    with n > 1 matches, the number of matches is set to 0.1 (NLTK's smoothing method 1). BP = exp(1 - r/c) if the number
+    of characters of the candidates, c, is less than that of the references, r, else 1. Of several references, the one
+    nearest in length counts.
 
-    The tables of the paper are means over questions: use the mean of :func:`character_bleu_each`. For one item both are
-    the same.
+    The paper's tables show means over questions, which are the means of :func:`character_bleu_each`.
 
     Returns:
-        0 to 1; 0 if no character matches.
+        Score from 0 to 1; 0 if no character matches.
 
     Raises:
         InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
-        - Any two English texts share most of their letters: reference answers to different questions of the primer
-          score 0.23 against each other (435 pairs, up to 0.38), and a right answer in other words may score no more.
-          Do not compare it with a BLEU from elsewhere: ClimaQA's ten case-study answers have 0.25 to 0.59 here and
-          0.03 to 0.15 by :func:`bleu_each`.
-        - A candidate of fewer than 4 characters that equals its reference does not reach 1: it has no 4-gram, for which
-          the smoothing uses 0.1 ("CO2" against "CO2" gives 0.56).
-        - Case, spaces and typography count: ``CO<sub>2</sub>`` or a line break at the end change the third digit.
+        - Any two English texts share most of their letters. Reference answers to different questions of the primer
+        score
+          0.23 against each other on average (435 pairs, at most 0.38), and a correct answer in other words may not
+          score higher. Do not compare the score with BLEU from elsewhere: the ten answers of ClimaQA's case study have
+          0.25 to 0.59 here, and 0.03 to 0.15 by :func:`bleu_each`.
+        - A candidate of fewer than 4 characters does not reach 1 even if it equals its reference, because it has no
+          4-gram, for which the smoothing uses 0.1 ("CO2" against "CO2" gives 0.56).
+        - Case, spaces and typography count: ``CO<sub>2</sub>`` or a final line break change the third digit.
 
     References:
         Papineni et al. (2002), BLEU, ACL. Chen and Cherry (2014), WMT, smoothing 1. ClimaQA, section 3.2.1 and
-        appendix A.2.3, whose figures need characters: ``corpus_bleu`` was called with strings instead of lists of
-        words.
+        appendix A.2.3; its scores are only reproduced with characters, as if ``corpus_bleu`` had been called with
+        strings instead of lists of words.
     """
     return _character_bleu(answer_pairs(references, candidates))
 
 
 def character_bleu_each(references: References, candidates: Candidates) -> list[float]:
-    """Return :func:`character_bleu` of each item, in order; ClimaQA's tables are the means of these."""
+    """Return the :func:`character_bleu` of each item, in order; ClimaQA's tables show the means."""
     return [_character_bleu([pair]) for pair in answer_pairs(references, candidates)]
 
 
 def bleu(references: References, candidates: Candidates) -> float:
-    """Return corpus BLEU over words, by sacreBLEU with its default settings, from 0 to 1.
+    """Compute corpus BLEU over words with sacreBLEU's default settings.
 
-    BP * (p1 p2 p3 p4)^(1/4) as in :func:`character_bleu`, with words and punctuation marks of the tokenizer ``13a``
-    instead of characters. An n without matches counts as half a match, a quarter, an eighth ... (smoothing ``exp``).
+    The formula is that of :func:`character_bleu`, with the words and punctuation marks of the tokenizer ``13a`` instead
+    of characters. Orders n without matches count as half a match, a quarter of a match and so on (smoothing ``exp``).
 
     Returns:
-        0 to 1, sacreBLEU's figure divided by 100.
+        Score from 0 to 1: sacreBLEU's score divided by 100.
 
     Raises:
         InputError: The numbers of references and candidates differ, or a reference is empty.
 
     Notes:
-        A measure of shared wording: a right answer in other words scores near 0. It favours the model that wrote the
-        references (ClimaQA, section 5). Corpus BLEU is not the mean of the items' BLEU.
+        BLEU measures shared wording: a correct answer in other words scores near 0. It favours the model that wrote the
+        references (ClimaQA, section 5). Corpus BLEU is not the mean of the items' BLEU scores.
 
     References:
-        Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT. Report :func:`bleu_signature` with the figure.
+        Post (2018), A Call for Clarity in Reporting BLEU Scores, WMT. Report :func:`bleu_signature` with the score.
     """
     pairs = answer_pairs(references, candidates)
     # sacreBLEU takes one list of all first references, one of all second ones, and so on, padded with None.
     streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
-    return _as_share(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
+    return _to_proportion(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
 
 
 def bleu_each(references: References, candidates: Candidates) -> list[float]:
-    """Return BLEU over words of each item from 0 to 1, in order.
+    """Compute BLEU over words for each item, from 0 to 1, in order.
 
-    As in sacreBLEU's sentence BLEU, n-grams longer than the candidate are ignored (``effective_order``); otherwise no
-    candidate of fewer than four words could score well.
+    As in sacreBLEU's sentence BLEU, n-grams longer than the candidate are ignored (``effective_order``). Otherwise, a
+    candidate of fewer than four words could not score well.
 
     Raises:
         InputError: The numbers of references and candidates differ, or a reference is empty.
     """
     scorer = _word_bleu(effective_order=True)
     return [
-        _as_share(scorer.sentence_score(candidate, list(item_references)))
+        _to_proportion(scorer.sentence_score(candidate, list(item_references)))
         for item_references, candidate in answer_pairs(references, candidates)
     ]
 
 
 def bleu_signature(*, each: bool = False) -> str:
-    """Return sacreBLEU's signature of :func:`bleu` (or :func:`bleu_each`) with one reference per item."""
+    """Return sacreBLEU's signature of :func:`bleu`, or of :func:`bleu_each` if ``each``, for one reference per item."""
     scorer = _word_bleu(effective_order=each)
     scorer.corpus_score(["a"], [["a"]])
     return str(scorer.get_signature())
@@ -115,8 +116,8 @@ def _character_bleu(pairs: Sequence[Pair]) -> float:
     return float(corpus_bleu(references, candidates, smoothing_function=SmoothingFunction().method1))
 
 
-def _as_share(score: Any) -> float:
-    """Convert sacreBLEU's score from 0..100 to 0..1; rounding above 100 gives 1."""
+def _to_proportion(score: Any) -> float:
+    """Convert sacreBLEU's score from 0..100 to 0..1; a score that rounding makes larger than 100 gives 1."""
     return min(1.0, float(score.score) / 100)
 
 
@@ -146,11 +147,11 @@ _PREFIX = "local:"
 _TOKEN_BUDGET = 8192
 """Maximum number of tokens in a batch, padding included."""
 _MAX_TOKENS = 512
-"""Maximum number of tokens of a text, for tokenizers without a limit (they name an absurdly large one)."""
+"""Maximum number of tokens of a text for tokenizers without a limit, whose ``model_max_length`` is huge."""
 _LEADING_SPACE_MODELS = ("roberta", "gpt2")
-"""Model types that get a leading space, without which their tokenizers treat the first word unlike the others.
+"""Model types whose texts get a leading space, because their tokenizers treat a word after a space differently.
 
-BERTScore's authors add the space; under transformers 5 their library no longer does.
+The code of BERTScore's authors adds this space, too, but no longer does so under transformers 5.
 """
 
 PUBLISHED_LAYERS = {
@@ -165,15 +166,15 @@ PUBLISHED_LAYERS = {
     "allenai/scibert_scivocab_uncased": 8,
     "microsoft/deberta-xlarge-mnli": 40,
 }
-"""Layers that BERTScore's authors chose by correlation with human judgement of translations (WMT16)."""
+"""Layer of each model that BERTScore's authors chose by correlation with human judgements of translations (WMT16)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenVectors:
-    """Tokens of one text with their vectors."""
+    """Tokens of a text with their embeddings."""
 
     ids: tuple[int, ...]
-    """Ids in the vocabulary, including special tokens."""
+    """Ids of the tokens in the vocabulary, including special tokens."""
     special: NDArray[np.bool_]
     """Whether each token is special, shape [tokens]."""
     vectors: NDArray[np.float32]
@@ -181,18 +182,18 @@ class TokenVectors:
 
     @property
     def empty(self) -> bool:
-        """True if all tokens are special."""
+        """Whether all tokens are special."""
         return bool(self.special.all())
 
 
 class TokenEncoder:
-    """A transformers encoder that returns a vector for every token, loaded when first used.
+    """Transformers encoder that computes an embedding for every token; it is loaded when first used.
 
-    It runs in float32 on the GPU if there is one, else on the CPU. Texts are truncated to the model's length.
+    It runs in float32, on a GPU if there is one, else on the CPU. Texts are truncated to the model's maximum length.
     """
 
     def __init__(self, name: str, layer: int | None = None, *, batch_tokens: int = _TOKEN_BUDGET) -> None:
-        """Initialise without loading. Names and layers are those of :func:`bert_score`.
+        """Initialise the encoder without loading it; ``name`` and ``layer`` are as in :func:`bert_score`.
 
         Raises:
             InputError: The name does not start with ``local:``.
@@ -205,21 +206,21 @@ class TokenEncoder:
 
     @cached_property
     def layer(self) -> int:
-        """Number of the layer whose hidden states are used.
+        """Number of the layer whose hidden states are used as embeddings, counted from 1.
 
         Raises:
             InputError: The model has no such layer.
         """
-        deepest = int(self._model.config.num_hidden_layers)
+        n_layers = int(self._model.config.num_hidden_layers)
         layer = self._layer if self._layer is not None else PUBLISHED_LAYERS.get(self.name.removeprefix(_PREFIX))
         if layer is None:
-            return deepest
-        if not 1 <= layer <= deepest:
-            raise InputError(f"{self.name} has the layers 1 to {deepest}, not {layer}.")
+            return n_layers
+        if not 1 <= layer <= n_layers:
+            raise InputError(f"{self.name} has the layers 1 to {n_layers}, not {layer}.")
         return layer
 
     def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Return the token vectors of each text, in order; up to rounding, texts do not affect each other."""
+        """Compute the token embeddings of each text, in order; up to rounding, texts do not affect each other."""
         import torch
 
         config, tokenizer = self._model.config, self._tokenizer
@@ -236,16 +237,16 @@ class TokenEncoder:
             token_ids.append(tokenizer(plain, truncation=True, max_length=max_length)["input_ids"])
         encoded: list[TokenVectors | None] = [None] * len(token_ids)
         for batch in token_batches([len(ids) for ids in token_ids], self._batch_tokens):
-            longest = max(len(token_ids[index]) for index in batch)
-            ids = torch.full((len(batch), longest), tokenizer.pad_token_id or 0)
-            mask = torch.zeros(len(batch), longest, dtype=torch.long)
+            max_n_tokens = max(len(token_ids[index]) for index in batch)
+            ids = torch.full((len(batch), max_n_tokens), tokenizer.pad_token_id or 0)
+            mask = torch.zeros(len(batch), max_n_tokens, dtype=torch.long)
             for row, index in enumerate(batch):
                 ids[row, : len(token_ids[index])] = torch.tensor(token_ids[index])
                 mask[row, : len(token_ids[index])] = 1
             with torch.inference_mode():
                 device = self._model.device
-                out = self._model(ids.to(device), attention_mask=mask.to(device), output_hidden_states=True)
-                states: NDArray[np.float32] = out.hidden_states[self.layer].float().cpu().numpy()
+                outputs = self._model(ids.to(device), attention_mask=mask.to(device), output_hidden_states=True)
+                states: NDArray[np.float32] = outputs.hidden_states[self.layer].float().cpu().numpy()
             for row, index in enumerate(batch):
                 text_ids = token_ids[index]
                 # The tokenizer marks unknown words as special, but they are words.
@@ -292,24 +293,24 @@ class TokenEncoder:
 
 @cache
 def token_encoder(name: str, layer: int | None = None) -> TokenEncoder:
-    """Return the encoder of a name and layer, loaded once per process."""
+    """Return the encoder with a name and layer; it is created only once per process."""
     return TokenEncoder(name, layer)
 
 
 @dataclass(frozen=True, slots=True)
 class BertScores:
-    """Precision, recall and F1 of each item, in order."""
+    """BERTScore's precision, recall and F1 of each item, in order."""
 
     precision: tuple[float, ...]
-    """Similarity of the candidate's tokens to their best match in the reference."""
+    """Mean similarity of the candidate's tokens to their best match in the reference, by item."""
     recall: tuple[float, ...]
-    """Similarity of the reference's tokens to their best match in the candidate."""
+    """Mean similarity of the reference's tokens to their best match in the candidate, by item."""
     f1: tuple[float, ...]
-    """Harmonic mean of precision and recall; ClimaQA's BERTScore."""
+    """Harmonic mean of precision and recall by item, which ClimaQA reports as BERTScore."""
     encoder: str
-    """Name of the model; scores of different models are not comparable."""
+    """Name of the model; scores of different models cannot be compared."""
     layer: int
-    """Number of the layer of hidden states, counted from 1."""
+    """Number of the layer whose hidden states are used, counted from 1."""
 
 
 def bert_score(
@@ -320,36 +321,38 @@ def bert_score(
     layer: int | None = None,
     match_special_tokens: bool = True,
 ) -> BertScores:
-    """Return precision, recall and F1 of greedily matched tokens.
+    """Compute BERTScore: precision, recall and F1 of greedily matched tokens.
 
-    With unit vectors r of the reference's tokens and c of the candidate's, P = mean over c of max over r of c.r, R =
-    mean over r of max over c of c.r, F1 = 2 P R / (P + R). Of several references, the one with the highest F1 counts.
+    Let r and c be the unit vectors of the reference's and the candidate's tokens. Then P is the mean over c of the
+    maximum over r of c.r, R is the mean over r of the maximum over c of c.r, and F1 = 2 P R / (P + R). Of several
+    references, the one with the highest F1 counts.
 
     Args:
-        references: One string per item, or several; two single strings are one item.
-        candidates: One string per item.
+        references: One or several strings per item; a single string is the reference of a single item.
+        candidates: One string per item; a single string is a single item.
         encoder: ``local:minilm`` (bundled), or ``local:`` and a transformers folder or hub id; ``local:roberta-large``
             is the default of BERTScore's authors and the model of ClimaQA.
-        layer: Layer of hidden states; by default the authors' choice for that model, else the last.
-        match_special_tokens: True lets tokens match the other text's start and end tokens, as in the authors' code;
-            these have no weight of their own. False excludes them, as in torchmetrics.
+        layer: Layer whose hidden states are used; by default the authors' choice for the model, else the last layer.
+        match_special_tokens: Whether tokens may match the other text's start and end tokens, as in the authors' code;
+            these tokens never count themselves. torchmetrics excludes them.
 
     Returns:
-        Precision, recall and F1 per item: -1 to 1, in practice 0 to 1. An empty candidate has 0 in all three.
+        Precision, recall and F1 per item, from -1 to 1, in practice from 0 to 1. An empty candidate has 0 in all three.
 
     Raises:
-        InputError: The numbers of references and candidates differ, a reference is empty, or the encoder's name or
-            layer is wrong.
+        InputError: The numbers of references and candidates differ, a reference is empty, or the name or layer of the
+            encoder is invalid.
         ModelError: The encoder cannot be loaded.
 
     Notes:
-        - The range that matters is small and depends on the model: in ClimaQA's case study all answers, right, wrong
-          and irrelevant, lie between 0.861 and 0.910 with ``roberta-large``. Compare differences, and name the model.
-        - Statements that contradict each other in one word have nearly the same score.
-        - In ClimaQA it favoured the model that wrote the references (section 5).
-        - torchmetrics 1.9.0 sorts texts by length without sorting the results back, so that candidates are compared
-        with
-          other items' references; an empty candidate gives NaN. Item by item the two agree (see the tests).
+        - Scores vary little, and their range depends on the model: in ClimaQA's case study, all answers, whether
+        correct,
+          wrong or irrelevant, have 0.861 to 0.910 with ``roberta-large``. Compare differences, and name the model.
+        - Statements that contradict each other in a single word have nearly the same score.
+        - In ClimaQA, the metric favoured the model that wrote the references (section 5).
+        - torchmetrics 1.9.0 sorts texts by length without restoring their order, so that candidates are compared with
+        the
+          references of other items, and an empty candidate gives NaN. For single items, its scores agree with these.
 
     References:
         Zhang et al. (2020), BERTScore, ICLR, section 3 (equations for P, R and F1).

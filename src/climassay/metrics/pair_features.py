@@ -38,7 +38,7 @@ significant:insignificant natural:human natural:artificial deep:shallow deeper:s
 acidic:alkaline stable:unstable dependent:independent
 """
 OPPOSITES: dict[str, str] = {}
-"""Opposite of each word of direction, in both directions."""
+"""Opposite of each word of direction, such as "increase" for "decrease" and the reverse."""
 for _pair in _OPPOSITES.split():
     _first, _second = _pair.split(":")
     OPPOSITES.setdefault(_first, _second)
@@ -49,7 +49,7 @@ NAMES = (
     "one negated", "both negated", "negated and near", "opposite direction", "opposite and near",
     "same direction", "new numbers", "shared numbers", "new numbers and near", "statement longer",
 )  # fmt: skip
-"""Names of the features of :func:`pair_features`, in order."""
+"""Names of the rule features of :func:`pair_features`, in order."""
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -64,7 +64,7 @@ _NEGATIONS = _word_set(
 )
 _TOKEN = re.compile(r"n['’]t\b|[a-z]+?(?=n['’]t\b)|[a-z]+")
 _NEGATION_WINDOW = 4
-"""Number of words before a word of direction in which a negation reverses it ("have not shown a decrease")."""
+"""Number of words before a word of direction within which a negation reverses it ("have not shown a decrease")."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FUNCTION_WORDS = _word_set(
@@ -79,19 +79,20 @@ _ENDINGS = re.compile(r"(?:ations?|ings?|ed|es|s|ly|e)$")
 
 
 class PairFeatures(NamedTuple):
-    """Features of pairs of a premise and a statement."""
+    """Features of pairs of premise and statement."""
 
     named: FloatArray
-    """Rule features, shape [pairs, features]; see :data:`NAMES`."""
+    """Rule features, shape [pairs, features], in the order of :data:`NAMES`."""
     vectors: FloatArray
-    """Vectors u, v, |u - v| and u * v of premise and statement, shape [pairs, 4 width]."""
+    """Concatenated vectors u, v, |u - v| and u * v, where u and v are the embeddings of premise and statement; shape
+    [pairs, 4 width]."""
 
 
 def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFeatures:
-    """Return features of pairs of (premise, statement); every distinct text is encoded once."""
+    """Compute the features of each (premise, statement); every distinct text is encoded once."""
     sentences = {premise: split_sentences(premise) or [premise] for premise, _ in pairs}
     texts = dict.fromkeys(text for premise, statement in pairs for text in (premise, *sentences[premise], statement))
-    index = {text: number for number, text in enumerate(texts)}
+    index = {text: index_ for index_, text in enumerate(texts)}
     vectors = encoder.encode(list(texts)).astype(np.float64) if texts else np.zeros((0, encoder.width))
     rows = np.zeros((len(pairs), len(NAMES)))
     for row, (premise, statement) in enumerate(pairs):
@@ -115,22 +116,25 @@ def _named_features(
     one_negated, both_negated = float(negations[0] != negations[1]), float(all(negations))
     # Whether the premise has the opposite of a word of direction in the statement, or the same word.
     premise_resolved = resolve_negations(premise).words
-    directed = {word for word in resolve_negations(statement).words if word in OPPOSITES}
-    opposite = float(any(OPPOSITES[word] in premise_resolved and word not in premise_resolved for word in directed))
-    same = float(bool(directed & premise_resolved))
+    direction_words = {word for word in resolve_negations(statement).words if word in OPPOSITES}
+    opposite_direction = float(
+        any(OPPOSITES[word] in premise_resolved and word not in premise_resolved for word in direction_words)
+    )
+    same_direction = float(bool(direction_words & premise_resolved))
     numbers, premise_numbers = (set(_NUMBER.findall(text)) for text in (statement, premise))
-    new, shared = float(bool(numbers - premise_numbers)), float(bool(numbers & premise_numbers))
+    has_new_numbers, has_shared_numbers = float(bool(numbers - premise_numbers)), float(bool(numbers & premise_numbers))
     length_ratio = np.log((1 + len(words)) / (1 + len(premise_words)))
-    top = max(cosine, sentence_cosine)
+    max_cosine = max(cosine, sentence_cosine)
     return (
-        cosine, top, covered, covering, float(words == premise_words),
-        one_negated, both_negated, one_negated * top, opposite, opposite * top,
-        same, new, shared, new * top, float(length_ratio),
+        cosine, max_cosine, covered, covering, float(words == premise_words),
+        one_negated, both_negated, one_negated * max_cosine,
+        opposite_direction, opposite_direction * max_cosine, same_direction,
+        has_new_numbers, has_shared_numbers, has_new_numbers * max_cosine, float(length_ratio),
     )  # fmt: skip
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return stems of the words that are not function words."""
+    """Return the stems of a text's content words, that is, all words but function words."""
     return frozenset(
         _ENDINGS.sub("", word) if len(word) > 4 else word
         for word in _WORD.findall(text.lower())
@@ -139,15 +143,15 @@ def content_words(text: str) -> frozenset[str]:
 
 
 class ResolvedText(NamedTuple):
-    """Words of a text with negated words of direction replaced by their opposites."""
+    """Words of a text, in which negated words of direction are replaced by their opposites."""
 
     words: frozenset[str]
     negated: bool
-    """Whether the text has an odd number of other negations."""
+    """Whether the number of negations that do not apply to a word of direction is odd."""
 
 
 def resolve_negations(text: str) -> ResolvedText:
-    """Replace each word of direction that follows a negation by its opposite: "did not decrease" has "increase"."""
+    """Return the words of a text, with negated words of direction replaced: "did not decrease" gives "increase"."""
     tokens = _TOKEN.findall(text.lower())
     negations: list[int] = []
     words = set()

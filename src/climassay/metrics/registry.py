@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 References = str | Sequence[str | Sequence[str]]
-"""One or several references per item; a single string is the reference of a single item."""
+"""References of one or more items: a string or several strings per item. A single string is a single item."""
 Candidates = str | Sequence[str]
-"""One candidate per item; a single string is a single item."""
+"""Candidates of one or more items: a string per item. A single string is a single item."""
 Pair = tuple[tuple[str, ...], str]
 
 
 def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
-    """Pair references with candidates, item by item; a candidate may be empty.
+    """Pair the references of each item with its candidate; candidates may be empty.
 
     Raises:
         InputError: The numbers of references and candidates differ, there are no items, or an item has no reference or
@@ -38,9 +38,9 @@ def answer_pairs(references: References, candidates: Candidates) -> list[Pair]:
         ((reference,) if isinstance(reference, str) else tuple(reference), candidate)
         for reference, candidate in zip(reference_list, candidate_list, strict=True)
     ]
-    for number, (item_references, _) in enumerate(pairs, start=1):
+    for position, (item_references, _) in enumerate(pairs, start=1):
         if not item_references or not all(reference.strip() for reference in item_references):
-            raise InputError(f"Item {number} has an empty reference: nothing can be compared with it.")
+            raise InputError(f"Item {position} has an empty reference: nothing can be compared with it.")
     return pairs
 
 
@@ -49,7 +49,7 @@ Needed = Literal["", "entailment", "facts", "judge"]
 
 
 class Answered(NamedTuple):
-    """A question with its reference answer and an answer to score."""
+    """Question with its reference answer and an answer to score."""
 
     question: str
     """Question, or cloze statement with its gap."""
@@ -58,7 +58,7 @@ class Answered(NamedTuple):
 
 
 class LongAnswer(NamedTuple):
-    """A question with its rubric and a long answer to assess."""
+    """Long answer to assess, with its question and rubric."""
 
     question: str
     answer: str
@@ -69,68 +69,71 @@ class LongAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric of answers: its function, its label and its statistics."""
+    """Metric of answers: how it is computed, named and tested."""
 
     name: str
     label: str
     kinds: tuple[str, ...] = ()
-    """Kinds of questions whose answers it scores, in addition to those that name it in their type's ``metrics``."""
+    """Kinds of questions whose answers it scores, besides the kinds whose type lists it in ``metrics``."""
     score: "Callable[[Batch], Sequence[float | None]] | None" = None
-    """Function that scores each answer of a batch, 1 being best, None for an answer that cannot be scored.
+    """Function that returns a score for each answer of a batch, where 1 is best; None for an answer without a score.
 
-    Metrics without a function are computed elsewhere: accuracy from choices, judged accuracy from judgements.
+    Metrics without a function are computed elsewhere, such as accuracy from choices and judged accuracy from
+    judgements.
     """
     binary: bool = False
-    """True for scores of 0 and 1, with Wilson intervals and exact McNemar tests; else bootstrap and sign flips."""
+    """Whether scores are 0 or 1. Binary metrics have Wilson intervals and exact McNemar tests; others have bootstrap
+    intervals and sign-flip tests."""
     external: bool = False
-    """True for metrics of another framework, which are binary if all scores are 0 or 1."""
+    """Whether the metric belongs to another framework; it is then binary if all its scores are 0 or 1."""
     published: str = ""
-    """Name of the column in the published tables; empty for metrics of our own."""
+    """Name of the column in the published tables of ClimaQA; empty for other metrics."""
     short: str = ""
-    """Heading in tables of many columns; by default the label."""
+    """Short heading for tables with many columns; by default the label."""
     tested: bool = False
-    """True if experiments test differences in it by default; every test reduces the power of the others."""
+    """Whether experiments test differences in the metric by default; every test reduces the power of the others."""
     needs: Needed = ""
-    """Tool of :class:`Scorer` without which the metric is left out."""
+    """Field of :class:`Scorer` that the metric needs; the metric is left out if the field is None."""
     source: "Callable[[Scorer], str]" = lambda _: ""
-    """Returns the model or implementation that computes it, for the notes of tables."""
+    """Returns the name of the model or implementation that computes the metric, for the notes of tables."""
     pooled: Callable[[list[str], list[str]], float] | None = None
-    """Scores all answers together, from references and answers, if that differs from the mean."""
+    """Scores all answers together, given references and answers; None if this is the mean of the scores."""
 
     @property
     def percent(self) -> bool:
-        """Whether tables show the metric in per cent: True for published binary metrics."""
+        """Whether tables show the metric in per cent, as they do for published binary metrics."""
         return self.binary and bool(self.published)
 
     @property
     def lower(self) -> bool:
-        """Whether lower is better, for example for a perplexity; only other frameworks have such metrics."""
+        """Whether lower scores are better, as for perplexity; only metrics of other frameworks can have this."""
         return self.external and LOWER in self.name
 
     def scores(self, kind: str) -> bool:
-        """Return whether the metric scores answers to a kind of question."""
+        """Return whether the metric scores answers to questions of a kind."""
         return self.external or kind in self.kinds or (kind in TYPES and self.name in TYPES[kind].metrics)
 
     @property
     def has_levels(self) -> bool:
-        """Whether any kind of question that the metric scores has levels of difficulty."""
+        """Whether the metric scores a kind of questions with levels of difficulty."""
         return any(question_type.has_levels for kind, question_type in TYPES.items() if self.scores(kind))
 
     @property
     def scores_prose(self) -> bool:
-        """Whether the metric scores answers in sentences."""
+        """Whether the metric scores a kind of questions that is answered in sentences."""
         return any(question_type.is_prose for kind, question_type in TYPES.items() if self.scores(kind))
 
 
 LOWER = "↓"
-"""Suffix of an external metric's name if lower is better."""
+"""Suffix of the name of an external metric for which lower is better."""
 
 
 class Metrics(Registry[Metric]):
-    """Metrics of climassay and of installed packages; a name with a comma belongs to another framework.
+    """Metrics of climassay and of installed packages by name; a name with a comma is a metric of another framework.
 
-    lm-evaluation-harness names a score by metric and filter, ``exact_match,strict``; Inspect by metric and scorer,
-    ``accuracy,choice``. Every task may bring metrics of its own, so that they are made on look-up and not listed.
+    lm-evaluation-harness names a score by metric and filter, such as ``exact_match,strict``, and Inspect by metric and
+    scorer, such as ``accuracy,choice``. Because every task may define metrics, these are created when they are looked
+    up, and never listed.
     """
 
     def __getitem__(self, name: str) -> Metric:
@@ -141,7 +144,7 @@ class Metrics(Registry[Metric]):
         return Metric(name, label, binary=True, external=True, tested=True)
 
     def ordered(self, names: Iterable[str]) -> list[Metric]:
-        """Return the metrics of these names in the order of tables, external ones last."""
+        """Return the metrics with these names in the order of tables, metrics of other frameworks last."""
         unique = dict.fromkeys(names)
         internal = [name for name in self if name in unique]
         return [self[name] for name in (*internal, *(name for name in unique if "," in name))]
@@ -155,13 +158,13 @@ METRICS = Metrics(
         for module in ("registry", "overlap", "factual_accuracy", "facts", "cloze", "long_answers")
     ],
 )
-"""Metrics in the order of tables; all are means over questions."""
+"""All metrics by name, in the order of tables."""
 
 Function = Callable[["Batch"], Sequence[float | None]]
 
 
 def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -> Callable[[Function], Function]:
-    """Return a decorator that registers a function as a metric, with further fields of :class:`Metric`.
+    """Return a decorator that registers a function as a metric; ``fields`` are further fields of :class:`Metric`.
 
     Example:
         >>> @metric("brevity", "brevity", kinds=["freeform"])
@@ -177,58 +180,58 @@ def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -
 
 
 def metrics_for(kind: str) -> list[Metric]:
-    """Return the metrics of a kind of question, in the order of tables."""
+    """Return the metrics that score questions of a kind, in the order of tables."""
     return [metric for metric in METRICS.values() if metric.scores(kind)]
 
 
 class FactComparer(Protocol):
-    """Compares the statements of answers with those of references; see :mod:`climassay.metrics.facts`."""
+    """Interface of a metric that compares the statements of answers and references (:mod:`climassay.metrics.facts`)."""
 
     def score(self, items: Sequence[Answered]) -> Sequence[Any]:
-        """Return the scores of each item, in order; None if a statement could not be judged."""
+        """Return the scores of each item, in order; None for an item with a statement that could not be scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Tools with which metrics score generated answers; a metric whose tool is None is left out."""
+    """Models and settings for scoring generated answers; a metric is left out if a field that it needs is None."""
 
     encoder: Encoder | str = BUNDLED_ENCODER
-    """Encoder of phrase similarity and relevance."""
+    """Encoder of phrase similarity."""
     bert_model: str = BUNDLED_ENCODER
-    """Model of BERTScore, see :func:`climassay.metrics.bert_score`."""
+    """Model of BERTScore (:func:`climassay.metrics.bert_score`)."""
     entailment: "Entailment | None" = None
     """Entailment scorer of factual accuracy."""
     facts: "FactComparer | None" = None
-    """Comparer of statements."""
+    """Metric that compares answers with references statement by statement."""
     window: int | None = 4
-    """Number of words on each side of the gap; None for the complete statement."""
+    """Number of words on each side of the gap that phrase similarity compares; None for the whole statement."""
     temperature: float = 5.0
-    """Temperature of factual accuracy."""
+    """Temperature of factual accuracy, which smooths its scores."""
     judge: Generator | None = None
-    """Strong model that sees the question."""
+    """Strong model that judges answers, given the question."""
     names: Sequence[str] = ()
-    """Names of metrics to compute; empty for all."""
+    """Names of the metrics to compute; all metrics if empty."""
 
     def metrics(self, kind: str) -> list[Metric]:
-        """Return the computable metrics of a kind of question."""
+        """Return the metrics for questions of a kind that this scorer can compute."""
         return [metric for metric in metrics_for(kind) if self.can_compute(metric)]
 
     def can_compute(self, metric: Metric) -> bool:
-        """Return whether a metric is among :attr:`names` (or these are empty) and its tool is not None."""
+        """Return whether a metric is to be computed according to :attr:`names`, and what it needs is available."""
         is_named = not self.names or metric.name in self.names
         return is_named and (not metric.needs or getattr(self, metric.needs) is not None)
 
     @property
     def sources(self) -> Mapping[str, str]:
-        """Model or implementation of each computable metric, for the notes of tables."""
+        """Model or implementation of each metric that can be computed, by metric."""
         computable = [metric for metric in METRICS.values() if self.can_compute(metric)]
         return {metric.name: source for metric in computable if (source := metric.source(self))}
 
     def score(self, kind: str, items: Sequence[Answered]) -> list[Scores]:
-        """Return the scores of every answer by metric, without those of a judge.
+        """Return the scores of each answer by metric, except for metrics that a judge computes.
 
-        An empty answer, such as that of a failed request, has 0 in every metric. If a metric's own model call fails for
-        an answer, its scores lack that metric.
+        An empty answer, such as that of a failed request, scores 0 in every metric. If a metric could not be computed
+        for an answer, it is missing in the answer's scores.
         """
         metrics = [metric for metric in self.metrics(kind) if metric.score is not None]
         results: list[Scores] = [{metric.name: 0.0 for metric in metrics} if not item.answer else {} for item in items]
@@ -242,7 +245,7 @@ class Scorer:
 
 
 class Batch:
-    """Non-empty answers that are scored together."""
+    """Batch of non-empty answers that are scored together."""
 
     def __init__(self, items: Sequence[Answered], scorer: Scorer) -> None:
         self.items = tuple(items)
@@ -251,25 +254,25 @@ class Batch:
 
     @property
     def references(self) -> list[str]:
-        """Reference answers."""
+        """Reference answers, in order."""
         return [item.reference for item in self.items]
 
     @property
     def answers(self) -> list[str]:
-        """Answers."""
+        """Answers to score, in order."""
         return [item.answer for item in self.items]
 
     def once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return a result that several metrics share: compute it on the first call and cache it."""
+        """Return the result of ``compute``, called only once per ``name``, so that metrics can share results."""
         if name not in self._cache:
             self._cache[name] = compute()
         return self._cache[name]
 
     def scores(self, metric: Metric) -> Sequence[float | None]:
-        """Return the scores of the answers in a metric.
+        """Return the score of each answer in a metric.
 
         Raises:
-            InputError: The metric returned another number of scores.
+            InputError: The number of scores that the metric returned is not that of the answers.
         """
         assert metric.score is not None
         scores = metric.score(self)

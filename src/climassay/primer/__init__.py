@@ -33,40 +33,40 @@ VERDICTS = (
     "accurate",
     "correct",
 )
-"""Climate Feedback's twelve verdicts, from wrong to right."""
+"""The twelve verdicts of Climate Feedback, from wrong to right."""
 
 
 @dataclass(frozen=True, slots=True)
 class GoldClaim:
-    """Claim with its verdict and the reason for it."""
+    """Bundled claim with its true verdict and the reason for it."""
 
     id: str
     claim: str
     verdict: str
     reason: str
     document: str | None
-    """Name of the book that supports the reason."""
+    """Name of the bundled book that supports the reason; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScreeningExample(Question):
-    """Hand-written question on the source books with its known faults, for evaluating the screening of questions.
+    """Question on the source books with known faults, written by hand to evaluate the screening of questions.
 
-    A cloze statement is not masked; its answer is the term to mask.
+    A cloze statement has no gap; its answer is the term to mask.
     """
 
     faults: tuple[str, ...] = ()
-    """Names of the checks that should report a fault; empty for a good question."""
+    """Names of the screening checks that should report a fault; empty for a good question."""
     note: str = ""
 
 
 def book_names() -> tuple[str, ...]:
-    """Return the names of all books, source books first."""
+    """Return the names of all bundled books, source books first."""
     return SOURCE_BOOKS + HELD_OUT_BOOKS + CONTRARIAN_BOOKS
 
 
 def book_path(name: str) -> Path:
-    """Return the Markdown file of a book.
+    """Return the path of a bundled book's Markdown file.
 
     Raises:
         InputError: There is no such book.
@@ -77,28 +77,28 @@ def book_path(name: str) -> Path:
 
 
 def question_paths() -> tuple[Path, ...]:
-    """Return the question files of the source books, with 60 questions each."""
+    """Return the paths of the source books' question files, which have 60 questions each."""
     return bundled_files(PRIMER)
 
 
 def gold_questions() -> QuestionSet:
-    """Return all 120 questions as a set named ``primer``."""
+    """Load all 120 bundled questions as a question set named ``primer``."""
     return read_questions(PRIMER)
 
 
 def claims_path() -> Path:
-    """Return the file of the 40 claims: JSON lines of id, claim, verdict, reason, document."""
+    """Return the path of the file of 40 claims: JSON lines with id, claim, verdict, reason and document."""
     return _FOLDER / "claims.jsonl"
 
 
 def claims() -> tuple[GoldClaim, ...]:
-    """Load and return the 40 claims."""
+    """Load the 40 bundled claims."""
     lines = claims_path().read_text(encoding="utf-8").splitlines()
     return tuple(GoldClaim(**json.loads(line)) for line in lines)
 
 
 def screening_examples() -> tuple[ScreeningExample, ...]:
-    """Load and return the 60 good and faulty questions for evaluating a screening."""
+    """Load the 60 good and faulty questions for evaluating the screening of questions."""
     examples = []
     for line in (_FOLDER / "screening_examples.jsonl").read_text(encoding="utf-8").splitlines():
         row: dict[str, Any] = json.loads(line)

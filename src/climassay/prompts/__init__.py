@@ -27,12 +27,12 @@ from climassay.questions.types import FOLDER as TYPES_FOLDER
 
 ProfileName = Literal["small", "strong"]
 STRONG_PARAMETERS = 3_000_000_000
-"""Minimum number of parameters of a strong model; models of unknown size, such as servers' models, are strong too."""
+"""Minimum number of parameters of a strong model; models of unknown size, such as those of servers, count as strong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Settings of the prompts for one size of model; :class:`ProfileSettings` describes the fields."""
+    """Profile: settings of the prompts for small or strong models; :class:`ProfileSettings` describes the fields."""
 
     name: ProfileName
     brief: bool
@@ -47,9 +47,10 @@ class Profile:
     passages: int
 
     def room(self, tokens: int) -> int:
-        """Return the token limit of a short answer: ``tokens`` for a small model, at least ``text_tokens`` for others.
+        """Return the maximum number of tokens of a short answer.
 
-        Small models often generate up to the limit; strong models stop by themselves.
+        It is ``tokens`` for a small model, which often generates up to the limit. Strong models stop by themselves, so
+        that it is at least ``text_tokens`` for them.
         """
         return tokens if self.name == "small" else max(tokens, self.text_tokens)
 
@@ -61,40 +62,42 @@ PROFILES = {profile.name: profile for profile in (SMALL, STRONG)}
 
 @settings
 class ProfileSettings:
-    """Settings of the prompts in a configuration file; unset entries depend on the model's size."""
+    """Settings of the prompts in a configuration file; entries that are not set depend on the size of the model."""
 
     name: Literal["auto", "small", "strong"] = "auto"
-    """auto goes by size: strong from 3 billion parameters and behind a server, else small."""
+    """Name of the profile; auto chooses strong for models behind a server and from 3 billion parameters on, else
+    small."""
     brief: Annotated[bool | None, Field(examples=[True])] = None
-    """Short prompts, which leave out the rules that code can serve."""
+    """Whether prompts are short, without rules that are enforced by code."""
     scored: Annotated[bool | None, Field(examples=[True])] = None
-    """Verdicts and levels by the options' probabilities, not by one JSON answer."""
+    """Whether verdicts and levels are derived from the probabilities of options, not from a JSON answer."""
     calibrated: Annotated[bool | None, Field(examples=[True])] = None
-    """Correct these probabilities by a prompt without content."""
+    """Whether these probabilities are calibrated by a content-free prompt."""
     side_check: Annotated[bool | None, Field(examples=[True])] = None
-    """Ask which side an explanation takes: a check on models that contradict themselves."""
+    """Whether a model is asked which side its explanation takes, in order to detect contradictions."""
     excerpt_words: Annotated[int | None, Field(examples=[120])] = None
-    """Words of each passage, in the sentences nearest to the question; 0: the whole passage."""
+    """Maximum number of words of each passage, whose sentences most similar to the question are kept; 0 for no
+    limit."""
     text_tokens: Annotated[int | None, Field(examples=[80])] = None
     """Maximum number of tokens of a draft, an explanation or a reply."""
     sentence_tokens: Annotated[int | None, Field(examples=[60])] = None
-    """Maximum number of tokens per sentence, if a prompt asks for a number of sentences."""
+    """Maximum number of tokens per sentence, for prompts that ask for a number of sentences."""
     queries: Annotated[int | None, Field(examples=[3])] = None
-    """Maximum number of search queries per statement of a claim; 0: the statement alone."""
+    """Maximum number of search queries per statement of a claim; with 0, the statement itself is the only query."""
     grade_passages: Annotated[bool | None, Field(examples=[True])] = None
-    """Grade passages, and put only those that bear on the claim before the advocates."""
+    """Whether passages are graded, so that advocates get only those that are relevant to the claim."""
     passages: Annotated[int | None, Field(examples=[8])] = None
-    """Passages put before an advocate at a time."""
+    """Maximum number of passages in a prompt of an advocate."""
 
 
 def parameters_of(model: Generator) -> int | None:
-    """Return the number of parameters of a model, which may be wrapped; None if unknown."""
+    """Return the number of parameters of a model, which may be wrapped; None if it is unknown."""
     n_parameters: int | None = getattr(unwrap_model(model), "parameters", None)
     return n_parameters
 
 
 def profile_of(model: Generator, settings: ProfileSettings | None = None) -> Profile:
-    """Return the profile for a model's number of parameters, with the user's settings applied."""
+    """Return the profile for a model's size, with the entries that the user's settings override."""
     settings = settings or ProfileSettings()
     n_parameters = parameters_of(model)
     is_small = n_parameters is not None and n_parameters < STRONG_PARAMETERS
@@ -107,7 +110,7 @@ DEMONSTRATION = (
     "A very small language model made this. It demonstrates how this works and is not to be relied on: for real "
     "work, use a strong model."
 )
-"""Note on what a model with the profile ``small`` wrote."""
+"""Note that is shown with texts by a model with the profile ``small``."""
 
 _FOLDER = Path(__file__).parent
 _SUFFIX = ".prompt"
@@ -116,7 +119,7 @@ _ROLE_LINE = re.compile(r"^\[(system|user|assistant)\][ \t]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """Messages of a filled-in template, and the start of the model's answer."""
+    """Rendered template: its messages, and the prefix with which the model's answer begins."""
 
     messages: tuple[Message, ...]
     assistant_prefix: str = ""
@@ -124,17 +127,17 @@ class RenderedPrompt:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Template of one or more messages."""
+    """Prompt: a template of one or more messages."""
 
     name: str
     source: str
-    """Text of the template."""
+    """Source text of the template."""
     origin: str
-    """Origin of the template: ``built in``, or the path of the user's file."""
+    """Origin of the template: ``built in``, or the path of a user's file."""
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of the template's text."""
+        """SHA-256 of the template's source text, as hexadecimal digits."""
         return hashlib.sha256(self.source.encode()).hexdigest()
 
     @cached_property
@@ -146,13 +149,13 @@ class Prompt:
         environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
         )
-        pieces = _ROLE_LINE.split(self.source)
-        if len(pieces) < 3 or pieces[0].strip():
+        sections = _ROLE_LINE.split(self.source)
+        if len(sections) < 3 or sections[0].strip():
             raise InputError(f"The prompt {self.name} ({self.origin}) must begin with a line [system] or [user].")
         try:
             return [
                 (cast(Role, role), environment.from_string(text.strip("\n")))
-                for role, text in zip(pieces[1::2], pieces[2::2], strict=True)
+                for role, text in zip(sections[1::2], sections[2::2], strict=True)
             ]
         except TemplateSyntaxError as error:
             raise InputError(
@@ -160,9 +163,9 @@ class Prompt:
             ) from error
 
     def render(self, **values: Any) -> RenderedPrompt:
-        """Fill in the template with values.
+        """Render the template with values.
 
-        Values can never start a message, since messages are split before values are inserted.
+        A value can never begin a new message, because the template is split into messages before values are inserted.
 
         Raises:
             InputError: The template is invalid or uses a missing value.
@@ -181,7 +184,7 @@ class Prompt:
 
 
 def prompt_names() -> list[str]:
-    """Return the names of the built-in prompts."""
+    """Return the names of all built-in prompts."""
     return sorted(_paths_by_name())
 
 
@@ -192,7 +195,7 @@ def _paths_by_name() -> dict[str, Path]:
 
 
 def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
-    """Load a prompt, from the folder ``overrides`` if it has a file of that name.
+    """Load a prompt by name, from the folder ``overrides`` if it contains the prompt, else the built-in one.
 
     Raises:
         InputError: The prompt or the folder does not exist, or the file cannot be read.
@@ -217,7 +220,7 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
 
 
 def export_prompts(folder: Path) -> list[Path]:
-    """Write every built-in prompt to a folder, without changing existing files.
+    """Write all built-in prompts to a folder, without overwriting existing files.
 
     Returns:
         Paths of the written files.
@@ -225,10 +228,10 @@ def export_prompts(folder: Path) -> list[Path]:
     Raises:
         InputError: The folder cannot be written to.
     """
-    written = []
+    paths = []
     for name in prompt_names():
         target = folder / (name + _SUFFIX)
         if not target.exists():
             write_file(target, _paths_by_name()[name].read_bytes())
-            written.append(target)
-    return written
+            paths.append(target)
+    return paths

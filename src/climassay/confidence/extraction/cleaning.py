@@ -402,7 +402,7 @@ class AcronymList:
         """Replace the acronyms in a text by their meanings: every time, only the first time, or never.
 
         If the text itself defines an acronym, as in ``effective radiative forcing (ERF)``, the brackets are removed
-        (``every``) or the text remains unchanged (``is_first``).
+        (``every``) or the text remains unchanged (``first``).
         """
         if mode == "never" or not any(char.isupper() for char in text):
             return text

@@ -246,7 +246,7 @@ def _select_typical_words(
 def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
     """Renumber groups by decreasing size, ties by first occurrence.
 
-    Return each statement's group and each old number.
+    The result is the new group of each statement, and the old number of each new group.
     """
     numbers, first_indices, counts = np.unique(groups[groups >= 0], return_index=True, return_counts=True)
     order = [int(numbers[index]) for index in sorted(range(len(numbers)), key=lambda p: (-counts[p], first_indices[p]))]

@@ -90,8 +90,8 @@ def select_excerpts(
     """Return the best hits of each search with their excerpts; hits are reranked if the search requests it."""
     needs_sentences = [request.rerank or request.excerpt_words > 0 for request in requests]
     sentences = [
-        [split_sentences(hit.passage.text) or [hit.passage.text] for hit in query_hits] if needed else []
-        for query_hits, needed in zip(hits, needs_sentences, strict=True)
+        [split_sentences(hit.passage.text) or [hit.passage.text] for hit in query_hits] if needs_excerpt else []
+        for query_hits, needs_excerpt in zip(hits, needs_sentences, strict=True)
     ]
     texts = list(dict.fromkeys(text for passages in sentences for passage in passages for text in passage))
     vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
@@ -99,10 +99,10 @@ def select_excerpts(
         encoder.encode([request.query for request in requests], role="query") if texts else np.zeros((len(requests), 0))
     )
     results: list[list[tuple[Hit, str]]] = []
-    for request, query, query_hits, passages, needed in zip(
+    for request, query, query_hits, passages, needs_excerpt in zip(
         requests, queries, hits, sentences, needs_sentences, strict=True
     ):
-        if not needed:
+        if not needs_excerpt:
             results.append([(hit, hit.passage.text) for hit in query_hits[: request.passages]])
             continue
         cosines = [np.array([float(vectors[sentence] @ query) for sentence in passage]) for passage in passages]

@@ -315,7 +315,7 @@ def _compute_alpha(
 ) -> ResampledEstimate:
     """Return Krippendorff's alpha of ratings [claims][advocates] with a bootstrap interval.
 
-    Ordinal if ``order`` is set.
+    Alpha is ordinal if ``order`` is given, otherwise nominal.
     """
 
     def alpha(indices: Iterable[float]) -> float:

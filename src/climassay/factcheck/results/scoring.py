@@ -323,14 +323,14 @@ def _compute_averages(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     Rows are true classes; columns are predicted classes and, last, no verdict.
     """
     k = counts.shape[1]
-    hits = np.diagonal(counts, axis1=1, axis2=2)
-    truth, predicted = counts.sum(2), counts[:, :, :k].sum(1)
-    n_occurring = np.maximum((truth + predicted > 0).sum(1), 1)
-    accuracy = hits.sum(1) / np.maximum(truth.sum(1), 1)
+    n_right = np.diagonal(counts, axis1=1, axis2=2)
+    n_true, n_predicted = counts.sum(2), counts[:, :, :k].sum(1)
+    n_occurring = np.maximum((n_true + n_predicted > 0).sum(1), 1)
+    accuracy = n_right.sum(1) / np.maximum(n_true.sum(1), 1)
     by_class = (
-        hits / np.maximum(predicted, 1),
-        hits / np.maximum(truth, 1),
-        2 * hits / np.maximum(truth + predicted, 1),
+        n_right / np.maximum(n_predicted, 1),
+        n_right / np.maximum(n_true, 1),
+        2 * n_right / np.maximum(n_true + n_predicted, 1),
     )
     return np.stack([accuracy, *(values.sum(1) / n_occurring for values in by_class)])
 
@@ -349,14 +349,14 @@ def _resample_counts(
         size: Number of cells.
         resampling: Number of samples and seed.
     """
-    occupied, columns = np.unique(cells, return_inverse=True)
-    rows = np.zeros((int(claims.max()) + 1, len(occupied)), dtype=np.int64)
+    occupied_cells, columns = np.unique(cells, return_inverse=True)
+    rows = np.zeros((int(claims.max()) + 1, len(occupied_cells)), dtype=np.int64)
     np.add.at(rows, (claims, columns.reshape(-1)), 1)
     kinds, frequency = np.unique(rows, axis=0, return_counts=True)
     generator = np.random.default_rng(resampling.seed)
     draws = generator.multinomial(len(rows), frequency / len(rows), size=resampling.resamples)
     samples = np.zeros((resampling.resamples, size), dtype=np.int64)
-    samples[:, occupied] = draws @ kinds
+    samples[:, occupied_cells] = draws @ kinds
     return samples
 
 

@@ -15,7 +15,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from climassay.evaluation import Better, BlindAnswer, Preferred, RatedAnswer, alpha_estimate
+from climassay.evaluation import Better, BlindAnswer, PreferredAnswer, RatedAnswer, alpha_estimate
 from climassay.generation.annotation.labels import AnnotationItem, Label, is_rating, is_rubric
 from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.draft import Draft, Origin, SourcePassage, Wording, draft_id
@@ -79,7 +79,7 @@ def _rating_item(answer: BlindAnswer, texts: tuple[str, ...], options: tuple[str
     return StoredDraft(draft, answer.question.id, 0)
 
 
-def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list[Preferred]]:
+def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list[PreferredAnswer]]:
     """Return the rated answers with their ratings, and the compared pairs with the annotators' preferences.
 
     An adjudication replaces all other labels of an item. Items without ratings are omitted.
@@ -99,7 +99,7 @@ def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list
         if BETTER in options:
             first, second = (passage.text for passage in draft.passages)
             choices = [cast(Better, values[BETTER]) for values in label_ratings]
-            preferences += [Preferred(question, audience, first, second, choice) for choice in choices]
+            preferences += [PreferredAnswer(question, audience, first, second, choice) for choice in choices]
             continue
         criteria = [option for option in options if option.startswith(CRITERION)]
         ratings = {
