@@ -41,10 +41,10 @@ def _refused(function: Callable[[str], object]) -> Callable[[str], object]:
 
 FUNCTIONS: dict[str, Callable[[str], object]] = {
     "answer_text.normalise_answer": answer_text.normalise_answer,
-    "answer_text.repeated_option": lambda text: answer_text.repeated_option(text, OPTIONS),
+    "answer_text.find_repeated_option": lambda text: answer_text.find_repeated_option(text, OPTIONS),
     "answer_text.replace_boxes": lambda text: answer_text.replace_boxes(text, lambda _: None),
     "answer_text.replace_json": answer_text.replace_json,
-    "answers.chosen_option": lambda text: answers.chosen_option(text, 4, OPTIONS),
+    "answers.find_chosen_option": lambda text: answers.find_chosen_option(text, 4, OPTIONS),
     "assessment.explanation_lead": assessment.explanation_lead,
     "assessment.first_paragraph": assessment.first_paragraph,
     "absence.is_bare_answer": absence.is_bare_answer,
@@ -84,7 +84,7 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
     "facts.split_facts": facts.split_facts,
     "files.parse_json": _refused(files.parse_json),
     "json_answers.satisfying_json": _refused(lambda text: json_answers.satisfying_json(text, SCHEMA)),
-    "keys.named_options": lambda text: keys.named_options(text, keys.without_labels(OPTIONS)),
+    "keys.find_named_options": lambda text: keys.find_named_options(text, keys.strip_labels(OPTIONS)),
     "labelled.clean_statement": labelled.clean_statement,
     "linting.check": lambda text: check(draft_of(text)),
     "marks.find_likelihoods": marks.find_likelihoods,

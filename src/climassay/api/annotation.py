@@ -317,7 +317,7 @@ def export_labels(
         if label_format == "questions":
             return _export_questions(dataset, output, list(store.items(dataset)), settings.overlap)
         if label_format == "jsonl":
-            labels, skipped = store.labels(dataset, current=False), store.skipped(dataset)
+            labels, skipped = store.labels(dataset, current=False), store.skips(dataset)
             count = annotation.write_annotations(output, dataset, settings, labels, skipped, store.comments(dataset))
         elif label_format == "csv":
             count = annotation.write_table(output, store.items(dataset))

@@ -382,14 +382,14 @@ def check_judge(
 
     from climassay.evaluation.judge_check import PreferredAnswer, read_ratings
     from climassay.evaluation.judge_check import check_judge as run_judge_check
-    from climassay.generation.annotation.long_answers import ratings_of
+    from climassay.generation.annotation.long_answers import collect_ratings
 
     with Session.opened(workspace) as session:
         preferences: list[PreferredAnswer] = []
         if isinstance(file, Path):
             items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
         else:
-            items, preferences = ratings_of(annotation.AnnotationStore(session.records).items(file))
+            items, preferences = collect_ratings(annotation.AnnotationStore(session.records).items(file))
             if not items and not preferences:
                 raise InputError(
                     f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."

@@ -127,7 +127,8 @@ def evaluate_fallacies(
     indices = [
         index
         for index, item in enumerate(texts)
-        if index not in duplicate_indices and (include_trained or not fallacy_classifier.provenance.knows(item))
+        if index not in duplicate_indices
+        and (include_trained or not fallacy_classifier.provenance.was_trained_on(item))
     ]
     if not indices:
         raise InputError(f"{labels} has no text that the classifier was not trained on.")

@@ -318,7 +318,7 @@ def evaluate_judge(
 
     judge, table = JudgeSpec(quality, probe, method, model, token_budget), _as_item_table(items)
     provenance = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
-    unseen_items = [item for item in table.items if provenance is None or not provenance.knows(item.text)]
+    unseen_items = [item for item in table.items if provenance is None or not provenance.was_trained_on(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as comparer:
         if not unseen_items:
             name = probe if isinstance(probe, (str, Path)) else "The judge"

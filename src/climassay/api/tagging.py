@@ -137,7 +137,7 @@ def tag_statements(
     Raises:
         InputError: There is no statement, a file cannot be read, the tagger does not exist, or the mix is invalid.
     """
-    from climassay.learning import reweighted
+    from climassay.learning import reweight
 
     statements = _load_rows(text, context, column, context_column)
     texts = [row.item for row in statements]
@@ -155,8 +155,8 @@ def tag_statements(
         session.progress_of(len(texts)).task("Tagging", total) as task,
     ):
         natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
-    equal = reweighted(natural, loaded.shares)
-    probabilities = natural if mixed_tagger.mix is None else reweighted(natural, loaded.shares, mixed_tagger.mix)
+    equal = reweight(natural, loaded.shares)
+    probabilities = natural if mixed_tagger.mix is None else reweight(natural, loaded.shares, mixed_tagger.mix)
 
     def prediction_data(row: Any) -> dict[str, Any]:
         shares = row.tolist()
@@ -296,7 +296,7 @@ def evaluate_tagger(
 
     from climassay.confidence.tagging import LEVELS, evaluate_on_mixes, read_labelled
     from climassay.learning import sample
-    from climassay.learning.text_classifier import class_places, compare_classifiers
+    from climassay.learning.text_classifier import class_indices, compare_classifiers
 
     labels = Path(labels)
     paragraphs = None if paragraphs is None else Path(paragraphs)
@@ -309,13 +309,13 @@ def evaluate_tagger(
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
         source = loaded.provenance
         if not include_trained:
-            items = tuple(item for item in items if not source.knows(item.item.text))
+            items = tuple(item for item in items if not source.was_trained_on(item.item.text))
         n_omitted = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
         probabilities = loaded.predict_proba([item.item for item in items])
-        truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
+        truth, sections = class_indices([item.tag for item in items], LEVELS), [item.section for item in items]
         scores = [
             (Path(tagger).name, evaluate_on_mixes(truth, probabilities, sections, shares=loaded.shares, seed=seed))
         ]

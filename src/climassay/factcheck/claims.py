@@ -449,13 +449,13 @@ class CheckabilityClassifier(SavedModel):
 
     def contents(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
         """See :class:`SavedModel`."""
-        arrays_by_model = [model.arrays(name) for name, model in zip(_MODEL_NAMES, self.models, strict=True)]
+        arrays_by_model = [model.to_arrays(name) for name, model in zip(_MODEL_NAMES, self.models, strict=True)]
         return {name: array for arrays in arrays_by_model for name, array in arrays.items()}, {}
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> Self:  # noqa: ARG003
         """See :class:`SavedModel`; ``facts`` is not used."""
-        return cls(tuple(LinearModel.read(arrays, 2, name=name) for name in _MODEL_NAMES))
+        return cls(tuple(LinearModel.from_arrays(arrays, 2, name=name) for name in _MODEL_NAMES))
 
 
 def _masks_and_labels(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:

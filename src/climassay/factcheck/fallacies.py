@@ -33,7 +33,7 @@ from climassay.learning import (
     TextClassifier,
     Threshold,
     evaluate,
-    threshold_for,
+    find_threshold,
 )
 from climassay.learning.features import FeatureModels, Progress
 from climassay.learning.text_classifier import CONSTANT, TrainedClassifier, TrainingTexts, train_text_classifier
@@ -275,7 +275,7 @@ def train_fallacies(
     settings: dict[str, Any] = {"subject": subject.name}
     with suppress(InputError):  # no threshold reaches the precision
         is_right = probabilities.argmax(axis=1) == training.truth
-        settings["threshold"] = asdict(threshold_for(precision, is_right, probabilities.max(axis=1), surely=True))
+        settings["threshold"] = asdict(find_threshold(precision, is_right, probabilities.max(axis=1), surely=True))
     classifier = trained.classifier
     new_provenance = replace(classifier.provenance, settings={**classifier.provenance.settings, **settings})
     return replace(trained, classifier=replace(classifier, provenance=new_provenance))

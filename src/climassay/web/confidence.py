@@ -10,7 +10,7 @@ from climassay.confidence.linting import RULES, CheckedDraft, check, draft_of
 from climassay.confidence.linting.presentation import split_at_findings
 from climassay.confidence.tagging.opened import OpenedTagger, open_tagger, rank_levels
 from climassay.errors import ClimassayError, InputError
-from climassay.learning import reweighted
+from climassay.learning import reweight
 from climassay.web.access import Asker, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import TooLarge
@@ -75,7 +75,7 @@ def tag_statement(
         return _page(request, app, fields=fields, statement_error=str(error), status=status)
     variants = [("An IPCC report would most probably say", NATURAL_HINT, row, tagger_or_error.accuracy)]
     if tagger_or_error.shares is not None:
-        equal_probabilities = reweighted(row, tagger_or_error.shares)
+        equal_probabilities = reweight(row, tagger_or_error.shares)
         variants.append(
             ("If all levels were equally frequent", EQUAL_HINT, equal_probabilities, tagger_or_error.equal_accuracy)
         )

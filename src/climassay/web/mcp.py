@@ -27,7 +27,7 @@ from climassay.factcheck.results.page import list_notices
 from climassay.factcheck.transcript import cited_numbers
 from climassay.grounding.citations import AnswerSentence
 from climassay.grounding.text_check_result import problems
-from climassay.learning import reweighted
+from climassay.learning import reweight
 from climassay.models.contract import Generator
 from climassay.models.provider import is_served
 from climassay.session import Session
@@ -333,7 +333,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
             opened_tagger = open_bundled_tagger()
             tagger, class_shares = opened_tagger.tagger, opened_tagger.tagger.shares
             probabilities = tagger.predict_proba([(statement, surrounding_text)])[0]
-            equal_probabilities = dict(rank_levels(reweighted(probabilities, class_shares).tolist(), tagger.levels))
+            equal_probabilities = dict(rank_levels(reweight(probabilities, class_shares).tolist(), tagger.levels))
             return Levels(
                 levels=[
                     Level(level=level, as_in_reports=share, equally_frequent=equal_probabilities[level])

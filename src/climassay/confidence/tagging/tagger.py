@@ -27,7 +27,7 @@ from climassay.learning import (
     Provenance,
     TextClassifier,
     evaluate,
-    reweighted,
+    reweight,
 )
 from climassay.learning.calibration import class_shares
 from climassay.learning.evaluation import RESAMPLES
@@ -181,7 +181,7 @@ def evaluate_on_mixes(
     training_shares = class_shares(counts) if shares is None else shares
     return {
         name: evaluate(
-            truth, probabilities if mix is None else reweighted(probabilities, training_shares, mix), LEVELS,
+            truth, probabilities if mix is None else reweight(probabilities, training_shares, mix), LEVELS,
             groups=groups, mix=mix, resamples=resamples, seed=seed,
         )
         for name, mix in MIXES.items()
