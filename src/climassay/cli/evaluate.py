@@ -192,11 +192,11 @@ def table(
             workspace=session,
         )
         failures = failed_calls(session.records, (run,))
-    chosen_tables = result.chosen(tables, form)
+    chosen_tables = result.select(tables, form)
     if output is not None and form == "csv":
         write_table(output, chosen_tables[0][1])
     elif output is not None:
-        write_file(output, result.written(tables, form))
+        write_file(output, result.format_tables(tables, form))
     if setup.as_json:
         print_json(result.to_dict())
     elif output is None and form == "screen":
@@ -206,7 +206,7 @@ def table(
         for sentence in failures:
             print_note(sentence)
     elif output is None:
-        written = result.written(tables, form)
+        written = result.format_tables(tables, form)
         sys.stdout.write(visible(written) if sys.stdout.isatty() else written)
 
 

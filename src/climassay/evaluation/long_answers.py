@@ -199,7 +199,9 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     n = len(questions)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
     strengths = _fit_strengths(design, winner, np.ones(len(rows)))
-    resampled = np.array([_fit_strengths(design, winner, sample[question_of_row].astype(float)) for sample in counts])
+    resampled_strengths = np.array(
+        [_fit_strengths(design, winner, sample[question_of_row].astype(float)) for sample in counts]
+    )
     contestants = []
     for index, cell in enumerate(cells):
         is_compared = (first == index) | (second == index)
@@ -211,7 +213,7 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
         win_rate = Estimate(
             win_proportion, share_interval(percentile_interval(rates), win_proportion, n_questions), n_questions
         )
-        interval = percentile_interval(resampled[:, index])
+        interval = percentile_interval(resampled_strengths[:, index])
         contestants.append(Contestant(cell, win_rate, float(strengths[index]), interval))
     decided_preferences = [better for better in verdicts.values() if better in ("first", "second")]
     return SideBySide(
