@@ -17,7 +17,7 @@ def read(text):
     return found
 
 
-CELSIUS, LENGTH = "temperature:C", "length"
+CELSIUS, KELVIN, LENGTH = "temperature:C", "temperature:K", "length"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ CELSIUS, LENGTH = "temperature:C", "length"
     [
         (
             "1.07 °C, 2 degrees Celsius, 3 K, 1.5C, a 2-degree rise",
-            [(1.07, CELSIUS), (2, CELSIUS), (3, CELSIUS), (1.5, CELSIUS), (2, "temperature")],
+            [(1.07, CELSIUS), (2, CELSIUS), (3, KELVIN), (1.5, CELSIUS), (2, "temperature")],
         ),
         ("1.8 °F and 5.7 degrees Fahrenheit", [(1.8, "temperature:F"), (5.7, "temperature:F")]),
         ("60°N, 30 degrees south", [(60, "angle"), (30, "angle")]),
@@ -33,7 +33,8 @@ CELSIUS, LENGTH = "temperature:C", "length"
         ("20 cm, 200 mm, 0.2 m, 5 km", [(0.2, LENGTH), (0.2, LENGTH), (0.2, LENGTH), (5000, LENGTH)]),
         ("3 mm/yr, 3 mm per year, 3 mm yr-1, 3 mm yr⁻¹, 3 mm yr –1, 3 mm a-1, 3 mm a year", [(0.003, "length/yr")] * 7),
         ("30 mm per decade, 0.3 m per century", [(0.003, "length/yr")] * 2),
-        ("7%, 7 per cent, 7 percent, 7 percentage points", [(7, "share")] * 4),
+        ("7%, 7 per cent, 7 percent", [(7, "share")] * 3),
+        ("7 percentage points, 7-percentage-point, 7 %-points, 7 percent points, 7 pp, 7 p.p.", [(7, "points")] * 6),
         ("2.7 W/m2, 2.7 W m-2, 2.7 W m⁻², 2.7 W m –2", [(2.7, "flux")] * 4),
         ("−1.3 W m⁻² °C⁻¹", [(-1.3, "flux/K")]),
         ("37 GtCO2, 37 Gt CO2, 37 billion tonnes of CO2", [(37e9, "mass:CO2")] * 3),
@@ -48,7 +49,7 @@ CELSIUS, LENGTH = "temperature:C", "length"
         ("1,000 m, 1 000 m, 114,669 people", [(1000, LENGTH), (1000, LENGTH), (114669, None)]),
         ("two degrees, three million people, twelve of them", [(2, "temperature"), (3e6, None)]),
         ("one day it will", []),
-        ("-3 K, –3 K, −3 K, 5-3 K", [(-3, CELSIUS)] * 3 + [(5, CELSIUS), (3, CELSIUS)]),
+        ("-3 K, –3 K, −3 K, 5-3 K", [(-3, KELVIN)] * 3 + [(5, KELVIN), (3, KELVIN)]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -349,3 +350,49 @@ def test_every_way_of_writing_a_number_has_its_value(whole, cents):
 )
 def test_shares_in_words_bear_percentages(sentence, passage, foreign):
     assert foreign_quantities(sentence, [passage]) == foreign
+
+
+@pytest.mark.parametrize(
+    ("sentence", "passage", "is_confirmed"),
+    [
+        # Per cent and percentage points.
+        ("It rose by 15 percentage points.", "It rose by 15%.", False),
+        ("It rose by 15%.", "It rose by 15 percentage points.", False),
+        ("It rose by 15 percentage points.", "It rose by 15 pp on average.", True),
+        ("Der Anteil stieg um 15 Prozentpunkte.", "The share rose by 15 percentage points.", True),
+        ("La part a augmenté de 15 points de pourcentage.", "A 15-percentage-point rise.", True),
+        ("It rose by 3 to 5 percentage points.", "It rose by 3–5 percentage points.", True),
+        ("It rose by 3 percentage points.", "It rose by 3–5%.", False),
+        # Shares as counts.
+        ("It affects 1 in 5 people.", "It affects 20% of people.", True),
+        ("It affects 20% of people.", "It affects 1 in every 5 people.", True),
+        ("It affects one in five people.", "It affects 1 in 5 people.", True),
+        ("It affects one fifth of people.", "It affects 1 in 5 people.", True),
+        ("It affects 1 in 5 people.", "It affects 25% of people.", False),
+        ("It affects 9 out of 10 glaciers.", "It affects 90 per cent of glaciers.", True),
+        ("It affects 1 in 1,000 homes.", "It affects 0.1% of homes.", True),
+        ("It affects 1 in 100 homes.", "It affects 2% of homes.", False),
+        ("It affects 2/3 of the area.", "It affects 67% of the area.", True),
+        ("A 1-in-5 chance.", "A 20% chance.", True),
+        ("It happened 6 in 5 times.", "It is 120%.", False),
+        ("There were 3 in 2019.", "There were 3 events in 2019.", True),
+        ("It lasted 2 in 10 years.", "It is 20%.", False),
+        # Scales of temperature: changes and readings.
+        ("It warmed by 3.6 °F.", "It warmed by 2 °C.", True),
+        ("It warmed by 35.6 °F.", "It warmed by 2 °C.", False),
+        ("It warmed by 2 °F.", "It warmed by 2 °C.", False),
+        ("0.2 °C per decade.", "0.36 °F per decade.", True),
+        ("0.2 °C per decade.", "0.36 °F per year.", False),
+        ("2 °C above pre-industrial levels.", "3.6 °F above pre-industrial levels.", True),
+        ("Temperatures reached 86 °F.", "Temperatures reached 30 °C.", True),
+        ("Temperatures rose to 30 °C.", "Temperatures rose to 86 °F.", True),
+        ("Temperatures reached 30 °C.", "Temperatures reached 30 °F.", False),
+        ("The mean is −18 °C.", "The mean is 255 K.", True),
+        ("The mean is 18 °C.", "The mean is 255 K.", False),
+        ("10 °C.", "14 °F.", False),
+        ("It cooled by 5 K.", "It cooled by 5 °C.", True),
+        ("It warmed by 278.15 K.", "It warmed by 5 °C.", False),
+    ],
+)
+def test_shares_points_and_scales_of_temperature_are_told_apart_and_converted(sentence, passage, is_confirmed):
+    assert (foreign_quantities(sentence, [passage]) == ()) == is_confirmed

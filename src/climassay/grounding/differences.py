@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from climassay.grounding.numerals import language_of_figures
 from climassay.grounding.quantities import Quantity, confirms, split_at_quantities
+from climassay.grounding.units import TEMPERATURE_SCALES
 from climassay.metrics.pair_features import OPPOSITES, content_words
 
 
@@ -332,9 +333,14 @@ def _is_year(quantity: Quantity) -> bool:
 
 
 def _same_kind(first: Quantity, second: Quantity) -> bool:
-    """Return whether two figures are comparable: of one kind of unit, both years, or both bare numbers."""
+    """Return whether two figures are comparable: of one kind of unit, both years, or both bare numbers.
+
+    A share and percentage points are comparable only if their numbers are equal.
+    """
     if first.unit is None or second.unit is None:
         return first.unit is second.unit and _is_year(first) == _is_year(second)
+    if {first.unit.kind, second.unit.kind} == {"share", "points"}:
+        return first.value == second.value  # 15% is confused with 15 percentage points
     rates = {first.unit.rate, second.unit.rate}
     same_rate = len(rates) == 1 or (rates == {"", "yr"} and first.yearly and second.yearly)
     return second.unit.is_kind_of(first.unit) and same_rate
@@ -342,7 +348,10 @@ def _same_kind(first: Quantity, second: Quantity) -> bool:
 
 def _is_equal_after_rounding(figure: Quantity, second_figure: Quantity) -> bool:
     """Return whether two figures with units may be equal after rounding: 340 and 342."""
-    if figure.unit is None or figure.worded:
+    if figure.unit is None or second_figure.unit is None or figure.worded:
+        return False
+    kinds = {figure.unit.kind, second_figure.unit.kind}
+    if kinds == {"share", "points"} or (len(kinds) == 2 and kinds <= set(TEMPERATURE_SCALES)):
         return False
     first, second = (
         quantity.value * quantity.unit.factor if quantity.unit else 0.0 for quantity in (figure, second_figure)

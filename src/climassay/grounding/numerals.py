@@ -4,8 +4,8 @@
 Dutch; "1.250" is the reverse. The shape of the figures decides ("1.234,5" and "0,20" leave no choice), otherwise the
 language, which function words reveal. Spaces and apostrophes separate thousands in all languages.
 
-Numbers in words: counts, shares ("two-thirds", "half of", "nine out of ten"), multiples ("doubled", "three times"),
-months with the days before or behind them, and ranks ("the second warmest").
+Numbers in words: counts, shares ("two-thirds", "half of", "nine out of ten", "1 in 5"), multiples ("doubled", "three
+times"), months with the days before or behind them, and ranks ("the second warmest").
 """
 
 import re
@@ -180,11 +180,20 @@ _SHARES = tuple(
         (r"\b(?:a|one)[\s-]tenth\s+of\b|\bein(?:em)?\s+zehntel\b|\bun\s+dixième\b", 1 / 10),
     )
 )  # fmt: skip
+_DIGITS = r"\d{1,3}(?:[, ]\d{3}){1,3}|\d+"
 _PART_OF = re.compile(
-    rf"\b(?P<part>{_NUMBER_WORD})\s+(?:(?:out\s+of|of(?:\s+(?:the|all))?|in|von|sur|em\s+cada|de\s+cada)\s+)(?P<all>{_NUMBER_WORD})\b"
-    r"(?!\s+(?:years?|days?|months?|decades?|weeks?|hours?|jahren?|ans|años|anos)\b)",
+    rf"(?<![\w.,/$€£-])(?:(?P<part>{_NUMBER_WORD}|{_DIGITS})"
+    r"[\s-]{1,3}(?:out\s+of|in(?:\s+every)?|von|sur|em\s+cada|de\s+cada)[\s-]{1,3}"
+    rf"(?P<all>{_NUMBER_WORD}|{_DIGITS})\b"
+    rf"|(?P<few>{_NUMBER_WORD})\s+of(?:\s+(?:the|all))?\s+(?P<many>{_NUMBER_WORD})\b"
+    r"|(?P<numerator>\d{1,3})/(?P<denominator>\d{1,3})(?=\s+(?:of|der|des|de)\b))"
+    r"(?![.,/:]?\d|\s?[%°]|[\s-]{1,3}(?:hundred|thousand|million|billion|trillion|per\s?cent|degrees?|[mck]?m|metres?|feet"
+    r"|miles?|years?|yrs?|days?|months?|decades?|weeks?|hours?|minutes?|jahren?|jahre|tagen?|ans|mois|jours|años|meses"
+    r"|anos)\b)",
     re.IGNORECASE,
 )
+_YEARS_AS_TOTAL = range(1500, 2301)
+"""Numbers after "in" that are years: "3 in 2019"."""
 _MULTIPLES = tuple(
     (re.compile(pattern, re.IGNORECASE), factor)
     for pattern, factor in (
@@ -244,6 +253,11 @@ def _is_after_date_word(text: str, position: int) -> bool:
     return bool(_DATE_BEFORE.search(text, max(0, position - _MAX_DATE_WORD), position))
 
 
+def _count(number: str) -> float:
+    """Return the value of a count in words or digits."""
+    return NUMBER_WORDS.get(number.lower()) or float(re.sub(r"[, ]", "", number))
+
+
 def worded_figures(text: str) -> Iterator[WordedFigure]:
     """Yield the shares, multiples, months and ranks expressed in words in a text, by kind."""
     for pattern, share in _SHARES:
@@ -251,9 +265,10 @@ def worded_figures(text: str) -> Iterator[WordedFigure]:
             hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
             yield WordedFigure(*match.span(), share, "share", _HEDGED_STEP if hedged else _SHARE_STEP)
     for match in _PART_OF.finditer(text):
-        part, total = (NUMBER_WORDS[match[group].lower()] for group in ("part", "all"))
-        if part < total:
-            yield WordedFigure(*match.span(), 100 * part / total, "share", _SHARE_STEP)
+        part, total = (_count(number) for number in match.groups() if number)
+        if 0 < part < total and total not in _YEARS_AS_TOTAL:
+            share = 100 * part / total
+            yield WordedFigure(*match.span(), share, "share", min(_SHARE_STEP, 0.3 * share, 0.3 * (100 - share)))
     for pattern, factor in _MULTIPLES:
         for match in pattern.finditer(text):
             yield WordedFigure(*match.span(), factor, "times", _EXACT)

@@ -7,8 +7,10 @@ PM2.5, AR6, COP28), references (Figure 3.2) and citations ([3]) are not quantiti
 Rules for matching a quantity of a sentence with one of a passage:
 
 - With a unit, the passage must have the same kind of unit, and the same value once both are in one unit: 0.2 m is
-  20 cm. Degrees Celsius and kelvins are one kind (differences of temperature); degrees of an unnamed scale are of
-  either scale. Mass is of the substance that is named (CO2, CO2 equivalents, carbon, methane), or of any.
+  20 cm. Mass is of the substance that is named (CO2, CO2 equivalents, carbon, methane), or of any. Per cent and
+  percentage points are two kinds.
+- Degrees of an unnamed scale are of any scale. A change of temperature ("warmed by 2 °C") is 3.6 °F and 2 K; other
+  temperatures may be changes or readings of a thermometer: 30 °C is 54 °F or 86 °F.
 - Values are equal when rounding the passage's to the digits of the sentence gives the sentence's: 1.1 °C for 1.09 °C,
   but not 1.09 °C for 1.1 °C. A bare whole number (a year, a count) must be exactly the same.
 - A number without a unit may have any unit in the passage.
@@ -20,8 +22,8 @@ Rules for matching a quantity of a sentence with one of a passage:
 - Years take no unit from what follows: "from 1.3 mm in 1901 to 1971 to 3.7 mm". A period may name its last year by two
   digits (2006–18). A century ("the 19th century") is also that of a period or decade within it.
 - Commas and points mean what the text's language and its other figures say (:mod:`climassay.grounding.numerals`).
-  Shares, multiples, months and ranks in words back figures ("two-thirds" for 67%), and only the text check
-  compares them.
+  Shares ("1 in 5" for 20%), multiples, months and ranks in words back figures ("two-thirds" for 67%), and only the
+  text check compares those without digits.
 - Digits that the reader of a PDF has torn apart ("201 0–2019", "1. 5 °C") are joined first.
 """
 
@@ -40,7 +42,15 @@ from climassay.grounding.numerals import (
     read_numeral,
     worded_figures,
 )
-from climassay.grounding.units import CLOSING_BRACKET, Unit, money_before, read_magnitude, read_rate, read_unit
+from climassay.grounding.units import (
+    CLOSING_BRACKET,
+    TEMPERATURE_SCALES,
+    Unit,
+    money_before,
+    read_magnitude,
+    read_rate,
+    read_unit,
+)
 
 _UNDER = r"less|fewer|lower|smaller|below|under"
 _OVER = r"more|greater|higher|larger|above|over"
@@ -82,6 +92,18 @@ _YEARLY = re.compile(
     r"|(?:al|por) año|por ano)\b|\byr\b|/yr",
     re.IGNORECASE,
 )
+_CHANGE = (
+    r"(?:ris|rose|warm(?!est)|cool(?!est)|increas|decreas|(?<!climate )chang|anomal|differen|drop|fall|fell|declin"
+    r"|erwärm|anstieg|gestieg|réchauff|hausse|calent|aument|aquec)\w*"
+)
+_CHANGE_BEFORE = re.compile(
+    rf"\b(?:by|um)\s+(?:{_ABOUT})?\s*$|\b{_CHANGE}(?![^,;:]*\b(?:to|from|at|reach\w*|exceed\w*|days|auf|bei|à|hasta)\b)[^.,;:]*$",
+    re.IGNORECASE,
+)
+_CHANGE_AFTER = re.compile(
+    rf"\s*(?:of\s+(?:\w+\s+)?)?(?:{_CHANGE}|higher|lower|above(?!\s+(?:zero|freezing))|below(?!\s+(?:zero|freezing)))",
+    re.IGNORECASE,
+)
 _MAX_UNIT_LENGTH = 100
 """Maximum number of characters of white space, magnitude word and unit after a number."""
 _NEAR = 80
@@ -99,7 +121,7 @@ _NO_QUANTITY = re.compile(
     r"|\b(?:CO|SO|CH|N|O|H|SF|NF|NH|NO) [2-6]\b"
     r"|\b[A-Za-z]+\d\w*(?:[.\-–]\d\w*)*"  # names such as CO2, SSP5-8.5
     r"|\b[A-Z](?:\.\d+)+|\b(?!\d{1,3}(?:\.\d{3})+(?![\d.]))\d+(?:\.\d+){2,}"  # B.1.2, 9.2.2
-    r"|\b(?!(?i:pre|post|mid|sub|non|near|over|under|mm|cm|k?m|pp[mbt]v?|[CFK]|percent|cent|degrees?)-)"
+    r"|\b(?!(?i:in|pre|post|mid|sub|non|near|over|under|mm|cm|k?m|pp[mbt]v?|[CFK]|percent|cent|degrees?)-)"
     r"[A-Za-z]+-(?![12]\d{3}\b)\d[\d.]*"  # names such as carbon-14
     r"|\b(?:W\s?m|yr|kg|ha|km)\s?[-−–]\s?[123]\b(?!\.?\d)|(?<=\bkm) 2\b"  # exponents of units
 )
@@ -150,6 +172,8 @@ class Quantity:
     """Whether the number is certainly a year, for example an end of a period (1901-2018)."""
     worded: bool = False
     """Whether the quantity is a share, multiple, month or rank written in words without digits."""
+    is_change: bool = False
+    """Whether it is certainly a change of temperature and no reading of a thermometer."""
 
 
 def quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
@@ -202,6 +226,29 @@ def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...
 
 def confirms(source: Quantity, target: Quantity) -> bool:
     """Return whether the quantity ``source`` of a passage confirms ``target`` of a sentence, by the module's rules."""
+    return any(_confirms_in_unit(converted, target) for converted in _converted_temperatures(source, target))
+
+
+def _converted_temperatures(source: Quantity, target: Quantity) -> Iterator[Quantity]:
+    """Yield ``source`` in the scale of ``target`` as a change and, if neither is a change, as a reading.
+
+    Quantities that are no temperatures, or have the same or no scale, are yielded unchanged.
+    """
+    kinds = [quantity.unit.kind if quantity.unit else "" for quantity in (source, target)]
+    if source.unit is None or target.unit is None or kinds[0] == kinds[1] or not set(kinds) <= set(TEMPERATURE_SCALES):
+        yield source
+        return
+    (source_degree, source_zero), (target_degree, target_zero) = (TEMPERATURE_SCALES[kind] for kind in kinds)
+    change = source.value * source_degree / target_degree
+    unit = replace(source.unit, kind=target.unit.kind)
+    yield replace(source, value=change, unit=unit)
+    reading = (source.value - source_zero) * source_degree / target_degree + target_zero
+    if not (source.is_change or target.is_change or unit.rate) and reading * target.value >= 0:
+        yield replace(source, value=reading, unit=unit)
+
+
+def _confirms_in_unit(source: Quantity, target: Quantity) -> bool:
+    """Return whether ``source`` confirms ``target``, temperatures being in one scale."""
     if target.value < 0 <= source.value or (target.positive and source.value < 0):
         return False
     if target.bound is not None and source.bound is not None and target.bound[0] != source.bound[0]:
@@ -426,8 +473,14 @@ def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) 
         bound=bound,
         bounded=text[first:last].strip() if bound else "",
         positive=positive,
+        is_change=unit is not None and unit.kind in TEMPERATURE_SCALES and _is_change(plain, start, end),
     )
     return _LocatedQuantity(start, end, quantity, magnitude, year_like and unit is None and magnitude == 1)
+
+
+def _is_change(plain: str, start: int, end: int) -> bool:
+    """Return whether the words around a temperature say that it is a change."""
+    return bool(_CHANGE_BEFORE.search(plain, max(0, start - 40), start) or _CHANGE_AFTER.match(plain, end))
 
 
 def _find_bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:

@@ -25,11 +25,18 @@ class Unit:
         return self.kind.startswith("money")
 
     def is_kind_of(self, other: "Unit") -> bool:
-        """Return whether two units are comparable: of the same kind, or one a special case of the other."""
+        """Return whether two units are comparable.
+
+        They are of the same kind, or one is a special case of the other, or both are scales of temperature.
+        """
         first, second = sorted((self.kind, other.kind), key=len)
-        return first == second or second.startswith(first + ":")
+        return first == second or second.startswith(first + ":") or {first, second} <= set(TEMPERATURE_SCALES)
 
 
+TEMPERATURE_SCALES = {
+    "temperature:C": (1.0, 0.0), "temperature:F": (5 / 9, 32.0), "temperature:K": (1.0, 273.15)
+}  # fmt: skip
+"""Size of a degree in kelvins, and the reading at 0 °C, of each scale of temperature."""
 MAGNITUDES = {
     "thousand": 1e3, "million": 1e6, "millions": 1e6, "billion": 1e9, "trillion": 1e12, "mn": 1e6, "bn": 1e9,
     "tn": 1e12, "tausend": 1e3, "millionen": 1e6, "mio": 1e6, "milliarde": 1e9, "milliarden": 1e9, "mrd": 1e9,
@@ -68,10 +75,15 @@ def _unit(kind: str, factor: float, pattern: str) -> tuple[re.Pattern[str], Unit
 # Tried in this order: longer spellings before their beginnings ("W m-2" before "W", "m2" before "m").
 _UNITS = (
     _unit(
+        "points",
+        1,
+        r"%[ -]?(?:points?|pts?)\b|pp\b(?!\.)|p\.\s?p\.|(?i:(?:per ?cent(?:age)?|pct\.?)[ -](?:points?|pts?)"
+        r"|prozentpunkte?n?|points?\s+de\s+pourcentage|p[ou]ntos?\s+p[eo]rcentua(?:l|les|is))\b",
+    ),
+    _unit(
         "share",
         1,
-        r"%(?:[ -]points?\b)?|(?i:per ?cent|percentage points?|pct|prozent(?:punkten?)?"
-        r"|pour\s?cent|por\s?cien(?:to)?|por\s?cento|points?\s+de\s+pourcentage|p[ou]ntos?\s+p[eo]rcentua(?:les|is))\b",
+        r"%|(?i:per ?cent|pct|prozent|pour\s?cent|por\s?cien(?:to)?|por\s?cento)\b",
     ),
     _unit(
         "temperature:F", 1, r"(?:°|º)\s?F\b|(?i:deg(?:ree)?s?\s*|°\s?|º\s?)(?i:fahrenheit)\b|(?i:degrees?)\s+F\b|F\b"
@@ -80,8 +92,13 @@ _UNITS = (
         "temperature:C",
         1,
         r"(?:°|º|\bo )\s?C\b|℃|(?i:deg(?:ree)?s?\s*|°\s?|º\s?|grad\s+|degrés?\s+|grados?\s+|graus?\s+)"
-        r"(?i:celsius|cent[ií]grad\w*|kelvin)\b|(?i:degrees?)\s+[CK]\b"
-        r"|degC\b|(?i:celsius|kelvins?)\b|[CK]\b(?!\.\w)",
+        r"(?i:celsius|cent[ií]grad\w*)\b|(?i:degrees?)\s+C\b|degC\b|(?i:celsius)\b|C\b(?!\.\w)",
+    ),
+    _unit(
+        "temperature:K",
+        1,
+        r"(?i:deg(?:ree)?s?\s*|°\s?|º\s?|grad\s+|degrés?\s+|grados?\s+|graus?\s+)(?i:kelvin)\b|(?i:degrees?)\s+K\b"
+        r"|(?i:kelvins?)\b|K\b(?!\.\w)",
     ),
     _unit(
         "angle",
