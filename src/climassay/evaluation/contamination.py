@@ -83,7 +83,7 @@ class ContaminationReport:
     texts: int
     """Number of texts compared."""
     words: int
-    """Number of words in all texts."""
+    """Total number of words of the texts."""
     overlaps: tuple[QuestionOverlap, ...]
     """Overlap of each question, in the order of the questions."""
 

@@ -36,8 +36,7 @@ answer and the reason, or a failure, for each pair."""
 SIGNS: Mapping[Better, int] = {"first": 1, "second": -1, "tie": 0}
 RESAMPLES = 300
 _INVERSE_PENALTY = 100.0
-"""Inverse of the L2 penalty. The penalty is so weak that it only keeps the strength of a contestant that never lost
-finite."""
+"""Inverse of the L2 penalty, which is so weak that it only keeps the strength of an undefeated contestant finite."""
 _MAX_TOKENS = 300
 _MAX_WORDS = 350
 """Maximum number of words of each answer in the prompt of a very small judge."""

@@ -261,7 +261,7 @@ def terms(text: str) -> list[str]:
 
 
 def sentence_encoder(encoder: Encoder | str | None = None) -> Encoder:
-    """Return an encoder by name, ``local:minilm`` by default, loading it once per process; return others unchanged."""
+    """Return an encoder unchanged, or load the encoder with a name (``local:minilm`` by default) once per process."""
     if encoder is None or isinstance(encoder, str):
         return _load_once(encoder or BUNDLED_ENCODER)
     return encoder

@@ -96,8 +96,8 @@ def split_facts(text: str) -> tuple[str, ...]:
     """Split a text into simple statements, each of which is a sentence, in the order of the text.
 
     Example:
-        "Cold water, which holds more gas, sinks." gives a statement for the relative clause, too; the tests show which
-        clauses the rules split.
+        "The ocean absorbs carbon dioxide and releases heat." gives "The ocean absorbs carbon dioxide." and "The ocean
+        releases heat."
     """
     results: list[str] = []
     subject = ""
