@@ -407,18 +407,18 @@ def header_fault(file: Path) -> str:
     """Return a description of the fault in a safetensors file's header or length; empty if there is none."""
     try:
         size = file.stat().st_size
-        with file.open("rb") as opened:
-            prefix = opened.read(8)
+        with file.open("rb") as stream:
+            prefix = stream.read(8)
             length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else 0
             if not 0 < length <= min(_MAX_HEADER_BYTES, size - 8):
                 return "it is not a safetensors file, or cut short"
-            header = json.loads(opened.read(length))
-            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+            header = json.loads(stream.read(length))
+            data_ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return "its header is damaged"
-    return "" if 8 + length + max(ends, default=0) == size else "it is cut short"
+    return "" if 8 + length + max(data_ends, default=0) == size else "it is cut short"
 
 
 TIMEOUT_SECONDS = 5

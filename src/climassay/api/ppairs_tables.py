@@ -104,9 +104,9 @@ class PpairsRecipe:
             for model in models
             for part in self._run_model(open_weights(session.model(model), "This reproduction"), numbers, session)
         ]
-        published = load_paper_tables(PUBLISHED)
+        published_tables = load_paper_tables(PUBLISHED)
         return Reproduction(
-            tuple(_add_our_rows(published[number], parts) for number in numbers),
+            tuple(_add_our_rows(published_tables[number], parts) for number in numbers),
             tuple(run for part in parts for run in part.runs),
             tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
         )

@@ -180,9 +180,9 @@ def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]
 
 def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]:
     """Return :func:`blind_answers` as rows with question, audience, answer and an empty column per dimension."""
-    empty = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
+    empty_ratings = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
     return [
-        {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty}
+        {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty_ratings}
         for id_, question, answer in blind_answers(experiment, seed=seed)
     ]
 

@@ -480,8 +480,8 @@ def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: s
     """Return the scores of two cells on the questions that have a score in both, in the order of the first cell."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
-    complete = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return [a for a, _ in complete], [b for _, b in complete]
+    complete_pairs = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return [a for a, _ in complete_pairs], [b for _, b in complete_pairs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -483,22 +483,22 @@ def _format_readings(readings: Iterable[tuple[str, int]]) -> str:
 
 
 def _make_test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
-    results = [test for test in tests if test.benchmark == benchmark and test.family == family]
-    kinds = " and ".join(dict.fromkeys(test.test for test in results))
-    shared_label, differing = ("model", "settings") if family == "settings" else ("setting", "models")
+    family_tests = [test for test in tests if test.benchmark == benchmark and test.family == family]
+    kinds = " and ".join(dict.fromkeys(test.test for test in family_tests))
+    shared_label, compared_property = ("model", "settings") if family == "settings" else ("setting", "models")
     return Table.of(
-        f"{differing.capitalize()} compared on the same questions, {benchmark}",
+        f"{compared_property.capitalize()} compared on the same questions, {benchmark}",
         [shared_label, "difference", "metric", "n", "value", *TEST_HEADINGS],
         [
             [test.fixed, f"{test.second} - {test.first}", METRICS[test.metric].label, *paired_cells(test, test.metric)]
-            for test in results
+            for test in family_tests
         ],
         left=3,
         grouped=1,
-        strong=[index for index, test in enumerate(results) if test.p_holm < 0.05],
+        strong=[index for index, test in enumerate(family_tests) if test.p_holm < 0.05],
         note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
-        f"{counted(len(results), 'test')} of this table; rows below 0.05 are set off. Accuracy and exact "
+        f"{counted(len(family_tests), 'test')} of this table; rows below 0.05 are set off. Accuracy and exact "
         "match in percentage points, all others as differences of values from 0 to 1.",
     )
 
