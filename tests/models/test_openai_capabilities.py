@@ -110,6 +110,26 @@ def test_a_reasoning_model_answers_and_its_thoughts_are_counted(told):
     assert client.capabilities.is_reasoning_model
 
 
+class Padding(ApiServer):
+    """Counts spaces and line breaks between the parts of JSON that its answers no longer have, as llama.cpp does."""
+
+    def completion(self, request):
+        data = super().completion(request)
+        data["usage"]["completion_tokens"] = 80
+        return data
+
+
+@pytest.mark.parametrize(("text", "thinks"), [('{"verdict": "true"}', False), ("true", True)])
+def test_tokens_that_are_missing_in_json_are_no_thoughts(text, thinks):
+    """Qwen2.5-Coder 0.5B passed for a model that thinks: its options were named, not scored, and its room grew."""
+    with Padding(rule=lambda asked: Reply(text)) as server:
+        client = model(server)
+        (answer,) = client.generate([request("one", max_tokens=50)])
+        client.close()
+    assert bool(answer.usage.reasoning_tokens) == thinks
+    assert client.capabilities.is_reasoning_model == thinks
+
+
 def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(tmp_path):
     with Thinking("Yes it is.", thoughts=20_000) as server:
         for asked, requests in (("one", None), ("two", 1)):
