@@ -292,6 +292,28 @@ def test_reasoning_effort_is_sent_and_left_out_where_it_is_refused():
     assert client.capabilities.dropped == ("reasoning_effort",)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "System role not supported",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "Only user and assistant roles are supported!",
+        "Developer instruction is not enabled for models/gemma-3-27b-it",
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+    ],
+)
+def test_a_model_without_a_system_role_gets_its_instructions_from_the_user(message, tmp_path):
+    messages = (Message("system", "Answer with one word."), Message("user", "Which gas?"))
+    with ApiServer(Behaviour(system_refusal=message), by_hash) as server:
+        for _ in range(2):
+            client = model(server, folder=tmp_path)
+            assert client.generate([GenerationRequest(messages, Sampling(max_tokens=7))])[0].error is None
+            client.close()
+        sent = [one.body["messages"] for one in server.asked]
+    assert [len(one) for one in sent] == [2, 1, 1]
+    assert sent[1] == sent[2] == [{"role": "user", "content": "Answer with one word.\n\nWhich gas?"}]
+
+
 def test_what_changes_answers_is_part_of_the_fingerprint():
     def fingerprint(**settings):
         return OpenAIModel("m", base_url="http://localhost/v1", **settings).fingerprint

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cyclopts import Parameter, Token
+from cyclopts import Group, Parameter, Token
 
 from climassay.cli.output import check_output_files, emit, print_note, progress_bars
 from climassay.errors import InputError, ModelError, NoAnswerError
@@ -91,7 +91,7 @@ def options_for(
 
 
 def _option_type(field_type: Any) -> Any:
-    """Return the type of an option for the type of a settings field: without None, and with a list for a tuple."""
+    """Return the type of an option for the type of a settings field: None is removed, and tuples become lists."""
     if get_origin(field_type) in (Union, UnionType):
         field_type = next(member for member in get_args(field_type) if member is not type(None))
     return GenericAlias(list, get_args(field_type)[:1]) if get_origin(field_type) is tuple else field_type
@@ -155,6 +155,7 @@ _BASE_URL = Parameter(
 _REACH_FIELDS = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
 
 
+@Parameter(group=Group("Models and servers", sort_key=1))
 @dataclass(frozen=True, kw_only=True)
 class ModelGroup:
     """Base class of groups of options for models."""
@@ -217,6 +218,7 @@ class RequestOptions(ModelGroup):
     """Options for requests to models that are listed in a file."""
 
 
+@Parameter(group=Group("Ray cluster", sort_key=2))
 @dataclass(frozen=True)
 class RayOptions:
     """Options for a Ray cluster in which local models and encoders run."""

@@ -274,7 +274,7 @@ class Jobs:
             thread.start()
 
     def requeue_foreign_jobs(self) -> None:
-        """Queue the running jobs of all other servers again; only for a server that is the only one running."""
+        """Queue the running jobs of all other servers again; must only be called if no other server is running."""
         self._queue_again(jobs.c.owner != self.owner)
 
     def _queue_again(self, *conditions: sa.ColumnElement[bool]) -> None:
@@ -595,7 +595,7 @@ class JobStreams:
         return self._topics[job]
 
     def _on_news(self, job: str) -> None:
-        """Tell the event loop that a job has news; may be called in any thread."""
+        """Tell the event loop that a job has news (empty: the server shuts down); may be called in any thread."""
         if self._loop is not None and (job in self._topics or not job):
             with contextlib.suppress(RuntimeError):  # The loop has ended.
                 self._loop.call_soon_threadsafe(self._mark_changed, job)

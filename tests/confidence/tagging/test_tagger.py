@@ -144,7 +144,7 @@ def test_the_bundled_tagger_says_where_it_comes_from() -> None:
 
 @pytest.mark.model
 def test_the_bundled_tagger_gives_what_it_gave_when_it_was_made() -> None:
-    # Computed by version 0.1.0.dev0 that wrote the file; the encoder's 8 bits round differently on other processors.
+    # Computed by the version that wrote the file; the encoder's 8 bits round differently on other processors.
     found = load_tagger().predict_proba(
         [
             "There is limited evidence that monsoon rainfall might weaken (low confidence).",
