@@ -249,14 +249,15 @@ class Session:
 
         load_scale(settings.scale)  # a wrong name is reported before models are loaded
         groups = {name: self.collections(name) for name in list_collections(settings)}
-        own = with_changes(
+        debate_options = with_changes(
             self.options, max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
         )
         if model is not None:
             models = {settings.model: model}
         else:
             models = {
-                name: self.model(name, fitting) for name, fitting in own.fitting_each(list_models(settings)).items()
+                name: self.model(name, fitting)
+                for name, fitting in debate_options.fitting_each(list_models(settings)).items()
             }
         prices = {name: model_price(name, self.options, self.workspace.root) for name in models}
         first = next(iter(groups.values()), None)

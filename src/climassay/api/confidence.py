@@ -219,12 +219,12 @@ def find_topics(
                 loaded_statements, encoder, settings, assign_untagged=assign_untagged, on_progress=task.advance
             )
         if model is None:
-            named = topics.name_topics(fitted, loaded_statements, encoder, earlier=saved_names)
+            named_topics = topics.name_topics(fitted, loaded_statements, encoder, earlier=saved_names)
         else:
             loaded = session.model(model)
             config = {"file": str(statements), "model": model if isinstance(model, str) else model.name}
             with session.run("confidence topics", {**config, **asdict(settings)}, {"topics": settings.seed}) as run:
-                named = topics.name_topics(
+                named_topics = topics.name_topics(
                     fitted,
                     loaded_statements,
                     encoder,
@@ -232,14 +232,14 @@ def find_topics(
                     generator=session.recorded(loaded, run),
                     prompts=session.options.prompts,
                 )
-                result = FoundTopics(named, loaded_statements, output)
-                lead = f"{len(named.model.topics)} topics of {len(loaded_statements)} statements."
+                result = FoundTopics(named_topics, loaded_statements, output)
+                lead = f"{len(named_topics.model.topics)} topics of {len(loaded_statements)} statements."
                 page = Report("Topics", lead, (Section("Topics", tuple(result.tables())),))
                 run.save_results("report", [report_data(page)])
-    topics.write_topics(named.model, output)
+    topics.write_topics(named_topics.model, output)
     if names:
-        topics.write_names(names, named.named, named.unused)
-    return FoundTopics(named, loaded_statements, output)
+        topics.write_names(names, named_topics.named, named_topics.unused)
+    return FoundTopics(named_topics, loaded_statements, output)
 
 
 def report_topics(
