@@ -26,7 +26,7 @@ from climassay.api.documents import add_documents
 from climassay.confidence.overstatement import overstatement
 from climassay.corpus.documents import Passage
 from climassay.grounding.answer import CollectionGroup, open_collections
-from climassay.grounding.quantities import confirms, quantities
+from climassay.grounding.quantities import confirms, find_quantities
 from climassay.grounding.support_judge import SupportJudge
 from climassay.grounding.text_check import N_PASSAGES, STATUSES, CheckedSentence, check_sentences
 from climassay.models import ModelOptions, load_model
@@ -141,8 +141,8 @@ def swapped(half: str, group: CollectionGroup) -> None:
             continue
         for place, sentence in enumerate(row["sentences"]):
             [hits] = group.search_many([sentence], k=N_PASSAGES)
-            known = [one for hit in hits for one in quantities(hit.passage.text)]
-            for own in quantities(sentence):
+            known = [one for hit in hits for one in find_quantities(hit.passage.text)]
+            for own in find_quantities(sentence):
                 others = (
                     one.text
                     for one in known

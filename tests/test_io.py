@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from climassay.errors import InputError
 from climassay.io import (
     decompress,
+    describe_error,
     parse_json,
     read_file,
     read_lines,
     read_text,
-    reason,
     remove_files,
     write_file,
     write_files,
@@ -52,7 +52,7 @@ def test_what_is_no_file_is_told(tmp_path, name, number):
 def test_a_device_without_end_is_not_read(tmp_path):
     with pytest.raises(OSError, match="device") as caught:
         read_file(Path("/dev/zero"))
-    assert reason(caught.value) == "it is a device, not a file"
+    assert describe_error(caught.value) == "it is a device, not a file"
 
 
 def test_a_pipe_without_writer_is_not_waited_for(tmp_path):

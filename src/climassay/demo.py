@@ -17,7 +17,7 @@ from climassay.api.benchmarks import evaluate_choices
 from climassay.api.claims import check_claim
 from climassay.api.documents import add_documents, ask
 from climassay.api.judges import benchmark_judges
-from climassay.grounding import answer_card, format_sentence
+from climassay.grounding import build_card, format_sentence
 from climassay.io import write_file
 from climassay.models import DEFAULT_MODEL
 from climassay.models.contract import number_format
@@ -210,7 +210,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
                 "marked as not from the sources; if no passage is relevant, no model is asked. A model this small "
                 "writes clumsily."
             ),
-            *map(answer_card, answers),
+            *map(build_card, answers),
         ),
         {
             "documents": documents,

@@ -294,7 +294,7 @@ def _check_records(workspace_data: Workspace) -> Diagnosis:
     from climassay.records.database import Database
 
     try:
-        database = Database(_with_timeout(workspace_data.records_url), make=False)
+        database = Database(_with_timeout(workspace_data.records_url), create_missing=False)
     except ClimassayError as error:
         advice = "See the sentence; climassay records runs says the same."
         return _workspace("records", "broken", str(error), advice, is_required=True)

@@ -34,7 +34,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ArgsKwargs
 
 from climassay.errors import InputError
-from climassay.io import read_file, reason
+from climassay.io import describe_error, read_file
 
 T = TypeVar("T")
 COMMENT_COLUMN = 40
@@ -196,7 +196,7 @@ def load_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise InputError(f"There is no file at {path}.") from None
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {reason(error)}.") from None
+        raise InputError(f"{path} cannot be read: {describe_error(error)}.") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} cannot be read: {error}.") from None
     except RecursionError:

@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import pytest
 
-from climassay.corpus.readers.pdf import DrawnPage, draw_page, png_of
+from climassay.corpus.readers.pdf import DrawnPage, draw_page, encode_png
 from climassay.corpus.readers.sandboxed_reader import draw_sandboxed
 from climassay.errors import DocumentError
 from library_parts import GLACIER, OCEAN, pdf_of
@@ -14,7 +14,7 @@ from pdf_building import Text, build_pdf
 
 
 def pixels_of(png):
-    """Rows of a PNG file as :func:`png_of` writes it: filter 2, red, green and blue."""
+    """Rows of a PNG file as :func:`encode_png` writes it: filter 2, red, green and blue."""
     width, height = struct.unpack(">II", png[16:24])
     data, place = b"", 8
     while place < len(png):
@@ -39,7 +39,7 @@ def found(text, words, **around):
 
 def test_a_picture_survives_being_written():
     given = np.random.default_rng(0).integers(0, 256, (7, 5, 3), np.uint8)
-    assert (pixels_of(png_of(given)) == given).all()
+    assert (pixels_of(encode_png(given)) == given).all()
 
 
 def test_a_page_is_drawn_and_the_ink_is_where_its_words_are_said_to_be():
@@ -88,7 +88,7 @@ def test_a_page_is_drawn_in_another_process_as_in_this_one(tmp_path):
         draw_sandboxed(file, 1)
     file.write_bytes(pdf_of(OCEAN))
     with pytest.raises(DocumentError):
-        draw_sandboxed(file, 1, memory=1 << 20)
+        draw_sandboxed(file, 1, max_memory=1 << 20)
 
 
 @pytest.mark.parametrize(

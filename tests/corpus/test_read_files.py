@@ -15,7 +15,7 @@ from climassay.corpus.documents import TableColumns
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, join_hyphens
 from climassay.corpus.readers.file_types import find_files
 from climassay.corpus.readers.sandboxed_reader import read_sandboxed
-from climassay.corpus.readers.text import paragraphs
+from climassay.corpus.readers.text import split_paragraphs
 from pdf_building import Text, build_pdf
 
 
@@ -41,7 +41,7 @@ class TestPlainText:
             "The next paragraph begins here and is wrapped at the same mea-\n"
             "sure as the first."
         )
-        assert paragraphs(wrapped) == [
+        assert split_paragraphs(wrapped) == [
             "Sea ice has declined in every month of the year, and its volume has fallen faster than its extent because "
             "the older and thicker ice goes first.",
             "The next paragraph begins here and is wrapped at the same measure as the first.",
@@ -49,10 +49,10 @@ class TestPlainText:
 
     def test_long_lines_are_paragraphs(self) -> None:
         first, second = "Ice melts. " * 20, "Snow falls. " * 20
-        assert paragraphs(f"{first}\n{second}") == [first.strip(), second.strip()]
+        assert split_paragraphs(f"{first}\n{second}") == [first.strip(), second.strip()]
 
     def test_list_items_stay_apart(self) -> None:
-        assert paragraphs("Three things:\n- ice\n- snow\n- and the\n  long rain\n1. first") == [
+        assert split_paragraphs("Three things:\n- ice\n- snow\n- and the\n  long rain\n1. first") == [
             "Three things:", "- ice", "- snow", "- and the long rain", "1. first",
         ]  # fmt: skip
 
@@ -349,7 +349,7 @@ def test_pages_are_told_and_what_the_listener_raises_ends_the_reading(tmp_path: 
         read_sandboxed(pdf, ReadOptions(), source="p.pdf", on_page=stop)
 
 
-@pytest.mark.parametrize("limit", [{"memory": 1 << 20}, {"timeout": 0.0}], ids=["no-memory", "no-patience"])
+@pytest.mark.parametrize("limit", [{"max_memory": 1 << 20}, {"timeout": 0.0}], ids=["no-memory", "no-patience"])
 def test_a_reader_that_dies_or_hangs_is_a_sentence(tmp_path: Path, limit: dict[str, float]) -> None:
     text = place(tmp_path, "ab12.txt", b"The ocean stores heat. " * 100)
     result = read_sandboxed(text, ReadOptions(), source="seas.txt", **limit)

@@ -7,7 +7,7 @@ import pytest
 
 from climassay.corpus import Document, OmittedParts, ReadOptions, read
 from climassay.corpus.readers.html import read_html_text, xml_to_html
-from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
+from climassay.corpus.readers.table_rows import TableCell, expand_spans, format_rows
 
 LONG = "The glaciers of the region lost mass in each year of the record, and the loss has become faster since. " * 4
 
@@ -196,15 +196,15 @@ class TestTables:
 
     def test_spans_of_an_attack_do_not_fill_the_memory(self) -> None:
         rows = [[TableCell("x", 65_534, 1000)] * 20 for _ in range(400)]
-        assert sum(map(len, span_rows(rows))) < 1_000_000
+        assert sum(map(len, expand_spans(rows))) < 1_000_000
         assert len(texts(table(*["<td rowspan=65534 colspan=999>1<td rowspan=9999>2"] * 500))) == 500
 
     def test_rows_that_other_readers_bring(self) -> None:
         rows = [["Year", "CO2", "CO2"], ["1990", "5", "5"], ["2000", "", "6"]]
-        assert row_texts(rows) == ["Year: 1990; CO2: 5; CO2: 5", "Year: 2000; CO2: 6"]
-        assert row_texts(rows, 0)[2] == "2000 | | 6"
-        assert row_texts(rows[:1], 1) == ["Year | CO2 | CO2"]
-        assert row_texts([]) == []
+        assert format_rows(rows) == ["Year: 1990; CO2: 5; CO2: 5", "Year: 2000; CO2: 6"]
+        assert format_rows(rows, 0)[2] == "2000 | | 6"
+        assert format_rows(rows[:1], 1) == ["Year | CO2 | CO2"]
+        assert format_rows([]) == []
 
 
 HEAD = '<html xmlns="http://www.w3.org/1999/xhtml"><head><title/><script src="x.js"/><style/></head>'

@@ -4,7 +4,7 @@ import pytest
 
 from climassay.corpus import Hit, Passage
 from climassay.errors import InputError
-from climassay.grounding import IN_HOUSE_MARK, answer_card, answer_question
+from climassay.grounding import IN_HOUSE_MARK, answer_question, build_card
 from climassay.models import Completion
 from climassay.prompts import DEMONSTRATION
 from scripted_model import USAGE, ScriptedModel
@@ -108,7 +108,7 @@ def test_a_cut_sentence_is_dropped_and_repeats_are_told_once():
     answer = answered("Clouds reflect sunlight [2]. Clouds reflect sunlight [2]. The sea lev", finish="length")
     assert answer.truncated
     assert any("cut off" in str(line) for line in answer.lines())
-    assert "cut off" in answer_card(answer).note
+    assert "cut off" in build_card(answer).note
     assert [sentence.text for sentence in answer.sentences] == ["Clouds reflect sunlight."]
 
 
@@ -118,7 +118,7 @@ def test_the_answer_of_a_very_small_model_says_so_on_screen_and_in_the_report(pa
     model.parameters = parameters
     answer = answer_question("Why does the ocean and sea level rise with low clouds?", Shelf(), model)
     assert (DEMONSTRATION in map(str, answer.lines())) == warned
-    assert (DEMONSTRATION in answer_card(answer).note) == warned
+    assert (DEMONSTRATION in build_card(answer).note) == warned
     assert answer.to_dict()["demonstration"] == warned
 
 

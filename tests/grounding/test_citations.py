@@ -12,9 +12,9 @@ from climassay.corpus import Passage
 from climassay.grounding import format_sentence, ground_text
 from climassay.grounding.citations import read_citations
 from climassay.grounding.quotations import (
+    find_quoted_spans,
     is_quoted,
     mark_quotations,
-    quoted_spans,
 )
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "citations.json").read_text(encoding="utf-8"))
@@ -148,12 +148,12 @@ def test_no_text_breaks_it(quotation, text):
 
 
 def test_the_places_of_a_quotation_are_those_of_its_parts():
-    spans = quoted_spans("acceleration in recent decades ... CO2 fell by -0.5 W m-2", PASSAGE)
+    spans = find_quoted_spans("acceleration in recent decades ... CO2 fell by -0.5 W m-2", PASSAGE)
     assert [PASSAGE[start:end] for start, end in spans] == [
         "acceler-\nation in recent decades",
         "CO 2 fell by \u22120.5 W m\u207b\u00b2",
     ]
-    assert quoted_spans("Global mean sea level is rising", PASSAGE) == ()
+    assert find_quoted_spans("Global mean sea level is rising", PASSAGE) == ()
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ import pytest
 
 from climassay.grounding.differences import (
     SourceSentence,
-    differing_figures,
-    foreign_names,
-    opposed_words,
-    other_places,
-    swapped_names,
+    find_differing_quantities,
+    find_foreign_names,
+    find_opposed_words,
+    find_other_places,
+    find_swapped_names,
 )
 
 
@@ -38,14 +38,14 @@ from climassay.grounding.differences import (
     ],
 )
 def test_words_in_whose_place_a_source_has_the_contrary(sentence, source, opposed):
-    assert bool(opposed_words(sentence, source)) == opposed
+    assert bool(find_opposed_words(sentence, source)) == opposed
 
 
 def test_names_and_places_that_the_source_does_not_have():
-    assert foreign_names("Models of Greenland and Norway agree.", ["Greenland melts."]) == ("Norway",)
-    assert foreign_names("The dam generates 1.5 GW.", ["The dam generates 1,500 MW."]) == ()
-    assert [one.text for one in other_places("The tropics dry.", "The subtropics dry.")] == ["tropics"]
-    assert not other_places("The tropics dry.", "Rainfall decreases.")
+    assert find_foreign_names("Models of Greenland and Norway agree.", ["Greenland melts."]) == ("Norway",)
+    assert find_foreign_names("The dam generates 1.5 GW.", ["The dam generates 1,500 MW."]) == ()
+    assert [one.text for one in find_other_places("The tropics dry.", "The subtropics dry.")] == ["tropics"]
+    assert not find_other_places("The tropics dry.", "Rainfall decreases.")
 
 
 @pytest.mark.parametrize(
@@ -82,20 +82,22 @@ def test_figures_are_compared_with_those_of_the_same_thing(sentence, differing):
         ("The planet spreads it over a sphere, about 340 W m-2.", 0.5),
     ]
     assert [
-        (one.text, one.source) for one in differing_figures(sentence, [SourceSentence(*one) for one in sources])
+        (one.text, one.source) for one in find_differing_quantities(sentence, [SourceSentence(*one) for one in sources])
     ] == differing
 
 
 def test_a_sentence_with_all_figures_does_not_bear_a_quantity_of_another_thing():
     source = "Of the heat from 1971 to 2018, about 91 per cent went into the ocean, about 5 per cent into the land."
-    [found] = differing_figures(
+    [found] = find_differing_quantities(
         "Of the heat from 1971 to 2018, about 5 per cent went into the ocean.", [SourceSentence(source, 1.6)]
     )
     assert (found.text, found.source) == ("5 per cent", "91 per cent")
 
 
 def differing(sentence, *sources, nearness=1.4):
-    found = differing_figures(sentence, [SourceSentence(one, nearness, " ".join(sources)) for one in sources], sentence)
+    found = find_differing_quantities(
+        sentence, [SourceSentence(one, nearness, " ".join(sources)) for one in sources], sentence
+    )
     return [(one.text, one.source) for one in found]
 
 
@@ -181,13 +183,13 @@ def test_shares_multiples_dates_ranks_and_directions(sentence, source, differs):
 
 def test_names_in_whose_stead_the_source_has_another():
     germany = "Germany emitted 674 million tonnes in 2023, 10% less than in 2022."
-    assert swapped_names("Spain emitted 674 million tonnes in 2023.", germany) == (("Spain", "Germany"),)
-    assert swapped_names("In 2023, Spain emitted 674 million tonnes.", germany) == (("Spain", "Germany"),)
+    assert find_swapped_names("Spain emitted 674 million tonnes in 2023.", germany) == (("Spain", "Germany"),)
+    assert find_swapped_names("In 2023, Spain emitted 674 million tonnes.", germany) == (("Spain", "Germany"),)
     # Names beside other words are not in each other's place, neither in German beside one of two.
-    assert not swapped_names("Coal from Spain burned in 2023.", "Ministers in Germany met in 2022.")
-    assert not swapped_names("Die Gletscher Norwegens verloren 6 %.", "Die Wälder Schwedens wuchsen um 6 %.")
+    assert not find_swapped_names("Coal from Spain burned in 2023.", "Ministers in Germany met in 2022.")
+    assert not find_swapped_names("Die Gletscher Norwegens verloren 6 %.", "Die Wälder Schwedens wuchsen um 6 %.")
     # Common words at the beginning of a sentence are no names.
-    assert not swapped_names("Rain removes dust.", "Precipitation removes dust.", ["rain or other precipitation"])
-    assert swapped_names(
+    assert not find_swapped_names("Rain removes dust.", "Precipitation removes dust.", ["rain or other precipitation"])
+    assert find_swapped_names(
         "Die Gletscher Norwegens verloren 6 %.", "Die Gletscher Schwedens verloren 2022 rund 6 %."
     ) == (("Norwegens", "Schwedens"),)

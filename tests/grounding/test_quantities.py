@@ -4,13 +4,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from climassay.grounding.quantities import foreign_quantities, quantities
+from climassay.grounding.quantities import find_foreign_quantities, find_quantities
 
 
 def read(text):
     """Number, kind of unit and rate of every quantity of a text, values in the kind's own unit."""
     found = []
-    for quantity in quantities(text):
+    for quantity in find_quantities(text):
         unit = quantity.unit
         value = quantity.value * (unit.factor if unit else 1)
         found.append((pytest.approx(value), unit.kind + (f"/{unit.rate}" if unit.rate else "") if unit else None))
@@ -85,8 +85,8 @@ def test_years_take_no_units_of_what_comes_behind_them(period):
     assert read(f"from 1.3 mm {period} to 3.7 mm") == [(0.0013, LENGTH), *years, (0.0037, LENGTH)]
     assert read(f"{period}, 3.7 mm") == [*years, (0.0037, LENGTH)]
     passage = "Sea level rose by 1.3 mm yr-1 between 1901 and 1971, and by 3.7 mm yr-1 between 2006 and 2018."
-    assert foreign_quantities(f"From 1.3 mm a year {period} to 3.7 mm a year in 2006–2018.", [passage]) == ()
-    assert foreign_quantities(f"From 1.3 mm a year {period} to 3.7 mm a year.", ["1.3 mm yr-1, 3.7 mm yr-1"]) == (
+    assert find_foreign_quantities(f"From 1.3 mm a year {period} to 3.7 mm a year in 2006–2018.", [passage]) == ()
+    assert find_foreign_quantities(f"From 1.3 mm a year {period} to 3.7 mm a year.", ["1.3 mm yr-1, 3.7 mm yr-1"]) == (
         "1901",
         "1971",
     )
@@ -106,7 +106,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES.split("|"))
 def test_names_references_and_citations_are_no_quantities(name):
-    assert quantities(f"What {name} says about warming.") == ()
+    assert find_quantities(f"What {name} says about warming.") == ()
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_names_references_and_citations_are_no_quantities(name):
     ],
 )  # fmt: skip
 def test_a_quantity_needs_the_same_value_and_kind_of_unit(sentence, passage, foreign):
-    assert foreign_quantities(sentence, [passage]) == foreign
+    assert find_foreign_quantities(sentence, [passage]) == foreign
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_quantity_needs_the_same_value_and_kind_of_unit(sentence, passage, for
     ],
 )  # fmt: skip
 def test_signs_and_bounds_are_part_of_a_quantity(sentence, passage, foreign):
-    assert foreign_quantities(sentence, [passage]) == foreign
+    assert find_foreign_quantities(sentence, [passage]) == foreign
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_signs_and_bounds_are_part_of_a_quantity(sentence, passage, foreign):
     ],
 )  # fmt: skip
 def test_the_same_in_other_words_is_found_and_another_is_not(sentence, passage, different):
-    assert foreign_quantities(sentence, [passage]) == ()
-    assert foreign_quantities(sentence, [different]) != ()
+    assert find_foreign_quantities(sentence, [passage]) == ()
+    assert find_foreign_quantities(sentence, [different]) != ()
 
 
 def test_what_looks_torn_is_left_where_it_may_be_whole():
@@ -244,15 +244,15 @@ def test_one_part_of_a_statement_that_differs_is_found(data, changed):
             number = data.draw(AMOUNTS.filter(lambda other: other != number))
         case "unit":
             unit = data.draw(st.sampled_from([kind for kind in KINDS if kind != unit]))
-    found = foreign_quantities(said, [f"The change is {comparator}{sign}{number}{unit}."])
+    found = find_foreign_quantities(said, [f"The change is {comparator}{sign}{number}{unit}."])
     assert bool(found) is (changed != "nothing")
 
 
 def test_what_the_claim_says_may_be_repeated():
     claim, passage = "In 2023 it warmed by 3 K.", "It warmed by 1.2 K."
-    assert foreign_quantities("Not by 3 K in 2023, but by 1.2 K.", [passage]) == ("3 K", "2023")
-    assert foreign_quantities("Not by 3 K in 2023, but by 1.2 K.", [claim, passage]) == ()
-    assert foreign_quantities("Not by 4 K in 2023.", [claim, passage]) == ("4 K",)
+    assert find_foreign_quantities("Not by 3 K in 2023, but by 1.2 K.", [passage]) == ("3 K", "2023")
+    assert find_foreign_quantities("Not by 3 K in 2023, but by 1.2 K.", [claim, passage]) == ()
+    assert find_foreign_quantities("Not by 4 K in 2023.", [claim, passage]) == ("4 K",)
 
 
 UNITS = "| °C| K|%| per cent| mm| cm| mm yr⁻¹| ppm| GtCO2| W m⁻²| million km2| degrees| years"
@@ -268,7 +268,7 @@ TEXTS = st.lists(st.sampled_from(WORDS.split("|")) | MEASUREMENTS, max_size=12).
 
 @given(TEXTS)
 def test_a_sentence_has_all_its_own_quantities(text):
-    assert foreign_quantities(text, [text]) == ()
+    assert find_foreign_quantities(text, [text]) == ()
 
 
 @given(TEXTS, st.integers(10_000, 999_999), st.sampled_from(UNITS.split("|")))
@@ -276,12 +276,12 @@ def test_a_new_number_is_found(text, number, unit):
     # Rounding cannot bring a smaller number to this one: every other one is either below or another unit's.
     assume(not re.search(r"\d{5}|\d,\d{3}|million|[⁰-⁹₀-₉]|\d{3} ", text))
     added = f"{text} . There were {number}{unit} of it."
-    assert any(found.startswith(str(number)) for found in foreign_quantities(added, [text]))
+    assert any(found.startswith(str(number)) for found in find_foreign_quantities(added, [text]))
 
 
 @given(st.text())
 def test_any_text_can_be_read(text):
-    for quantity in quantities(text):
+    for quantity in find_quantities(text):
         assert quantity.text.strip() == quantity.text != ""
         assert quantity.step > 0
 
@@ -318,8 +318,8 @@ def test_numbers_mean_what_their_language_and_shape_say(text, expected):
 
 def test_a_sentence_without_words_of_its_own_is_read_as_the_text_around_it():
     german = "Die Kosten lagen bei 1,5 Mio. Euro."
-    assert [one.value for one in quantities("Kosten: 1.250 Euro", german)] == [1250]
-    assert [one.value for one in quantities("Kosten: 1.250 Euro", "The costs of it were 1.5 million.")] == [1.25]
+    assert [one.value for one in find_quantities("Kosten: 1.250 Euro", german)] == [1250]
+    assert [one.value for one in find_quantities("Kosten: 1.250 Euro", "The costs of it were 1.5 million.")] == [1.25]
 
 
 @given(st.integers(1, 10**9), st.integers(0, 99))
@@ -330,7 +330,7 @@ def test_every_way_of_writing_a_number_has_its_value(whole, cents):
         ("\u202f", ",", "Le prix est de {} m."), ("'", ".", "Die Kosten sind {} m."), ("", ",", "El coste es {} m."),
     ):  # fmt: skip
         written = groups.replace(",", thousands) + decimal + f"{cents:02d}"
-        [found] = quantities(text.format(written))
+        [found] = find_quantities(text.format(written))
         assert (found.value, found.text) == (pytest.approx(whole + cents / 100), f"{written} m")
 
 
@@ -349,7 +349,7 @@ def test_every_way_of_writing_a_number_has_its_value(whole, cents):
     ],
 )
 def test_shares_in_words_bear_percentages(sentence, passage, foreign):
-    assert foreign_quantities(sentence, [passage]) == foreign
+    assert find_foreign_quantities(sentence, [passage]) == foreign
 
 
 @pytest.mark.parametrize(
@@ -395,4 +395,4 @@ def test_shares_in_words_bear_percentages(sentence, passage, foreign):
     ],
 )
 def test_shares_points_and_scales_of_temperature_are_told_apart_and_converted(sentence, passage, is_confirmed):
-    assert (foreign_quantities(sentence, [passage]) == ()) == is_confirmed
+    assert (find_foreign_quantities(sentence, [passage]) == ()) == is_confirmed

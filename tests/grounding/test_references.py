@@ -12,9 +12,9 @@ from climassay.grounding.citations import read_citations
 from climassay.grounding.references import (
     ReferenceChecker,
     ReferenceList,
-    address_answers,
-    open_links,
-    without_addresses,
+    check_address,
+    expand_links,
+    remove_addresses,
 )
 
 BOOK = StoredDocument("a", "Principles of Physical Climate", "physical_climate.md", 3, 3, date="2026-11-21")
@@ -39,7 +39,7 @@ class Documents:
 def looked_up(text, *, passages=None, ask=None):
     listed = ReferenceList.split(text)
     checker = ReferenceChecker(Documents().documents(), passages or {}, listed.numbered, ask)
-    sentences = read_citations(open_links(listed.body), checker.known)
+    sentences = read_citations(expand_links(listed.body), checker.known)
     return {one.text: one for sentence in sentences for one in checker.check(sentence)}
 
 
@@ -135,19 +135,19 @@ def test_what_a_server_says_of_an_address(monkeypatch, code, answers):
             return io.BytesIO()
 
     monkeypatch.setattr(urllib.request, "build_opener", lambda *_: Opener())
-    assert address_answers("https://nature.com/x") is answers
+    assert check_address("https://nature.com/x") is answers
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "169.254.169.254", "::1"])
 def test_addresses_of_ones_own_network_are_never_asked_for(monkeypatch, address):
     monkeypatch.setattr(references.socket, "getaddrinfo", lambda *_, **__: [(2, 1, 6, "", (address, 443))])
     monkeypatch.setattr(urllib.request, "build_opener", lambda *_: pytest.fail("asked"))
-    assert address_answers("https://inside.org/secret") is None
+    assert check_address("https://inside.org/secret") is None
 
 
 def test_a_text_without_its_addresses_says_the_same():
     text = "The sea rose ([SPM](https://ipcc.ch/x)), see https://nature.com/a (doi:10.1038/abc)."
-    assert without_addresses(text) == "The sea rose (SPM), see."
+    assert remove_addresses(text) == "The sea rose (SPM), see."
 
 
 def test_a_checker_with_nothing_at_hand_invents_nothing():

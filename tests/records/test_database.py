@@ -11,7 +11,7 @@ from climassay.records import database as server_lock
 from climassay.records.database import Database, ServerLock
 from climassay.records.queries import list_runs, run_details, usage_by_model
 from climassay.records.recorded_answers import (
-    answers_to,
+    find_answers,
     iterate_answers,
 )
 from climassay.records.tables import SCHEMA_VERSION
@@ -215,7 +215,7 @@ def test_answers_are_asked_once_failures_again_and_all_is_counted(postgres_url, 
         assert [(one.failed, one.served, sum(one.reasons.values())) for one in details.calls] == [(1, 3, 1)]
         assert export_answers(store.database, tmp_path / "run.parquet", run.id) == 4
         found = next(a for bundle in iterate_answers(store.database, run.id) for a in bundle if a.error is None)
-        assert answers_to(store.database, found.key[:9])[0].text == found.text
+        assert find_answers(store.database, found.key[:9])[0].text == found.text
 
 
 def test_tables_are_in_a_schema_of_their_own(postgres_url):

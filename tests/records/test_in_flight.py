@@ -71,14 +71,14 @@ class Beside:
 
 def letting_go(monkeypatch, model):
     """Lets a held model go on when somebody begins to wait."""
-    seen = answer_writer.InFlight.marked_by_others
+    seen = answer_writer.InFlight.find_marks_of_others
 
     def looked(self):
         held = seen(self)
         model.may_go_on.set()
         return held
 
-    monkeypatch.setattr(answer_writer.InFlight, "marked_by_others", looked)
+    monkeypatch.setattr(answer_writer.InFlight, "find_marks_of_others", looked)
 
 
 def test_what_another_run_is_asking_is_waited_for(url, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from climassay.errors import InputError
 from climassay.records import Records
 from climassay.records.queries import list_run_page, list_runs, usage_by
-from climassay.records.recorded_answers import answers_about
+from climassay.records.recorded_answers import search_answers
 from stored_runs import Costly, ask
 
 
@@ -109,8 +109,8 @@ def test_answers_are_found_by_words_of_their_prompt(database_url):
             ask(records, run, 'What is "100%"?', "What is 1000?", '[{"content": "What is \\"100%\\"?"}]')
         with records.run("ask", {}) as other:
             ask(records, other, "What is 1000?")
-        found = answers_about(records.database, run.id, 'is "100%"', 10)
+        found = search_answers(records.database, run.id, 'is "100%"', 10)
         assert [one.prompt for one in found] == ['What is "100%"?', '[{"content": "What is \\"100%\\"?"}]']
-        assert len(answers_about(records.database, run.id, "What is", 2)) == 2
+        assert len(search_answers(records.database, run.id, "What is", 2)) == 2
         # Served to the second run, though the first one asked.
-        assert [one.run for one in answers_about(records.database, other.id, "1000", 10)] == [run.id]
+        assert [one.run for one in search_answers(records.database, other.id, "1000", 10)] == [run.id]

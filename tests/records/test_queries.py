@@ -19,7 +19,7 @@ from climassay.records import RecordedModel, Records, tables
 from climassay.records.answer_writer import OWNER
 from climassay.records.queries import calls_by_model, list_runs, run_details, seconds_per_answer, usage_by_model
 from climassay.records.recorded_answers import (
-    answers_to,
+    find_answers,
     iterate_answers,
 )
 from climassay.records.transfer import export_answers
@@ -111,7 +111,7 @@ def test_seconds_per_answer_are_those_of_the_latest_runs_and_leave_failures_out(
 def test_a_request_is_found_by_the_start_of_its_key_with_all_its_answers(store):
     failed = next(a for bundle in iterate_answers(store.database) for a in bundle if a.error)
     for digits in (4, 5, 63, 64):
-        first, second = answers_to(store.database, failed.key[:digits].upper())
+        first, second = find_answers(store.database, failed.key[:digits].upper())
         assert (first.key, second.key, first.prompt) == (failed.key, failed.key, "fail")
     assert first.run != second.run
 
@@ -121,7 +121,7 @@ def test_a_request_is_found_by_the_start_of_its_key_with_all_its_answers(store):
 )
 def test_a_prefix_that_finds_nothing_says_so(store, prefix, sentence):
     with pytest.raises(RecordsError, match=sentence):
-        answers_to(store.database, prefix)
+        find_answers(store.database, prefix)
 
 
 def test_jsonl_has_every_answer_in_full(store, tmp_path):

@@ -8,7 +8,7 @@ from climassay.errors import InputError
 from climassay.models import Completion, Usage
 from climassay.records import RecordedModel, Records
 from climassay.records.queries import list_runs
-from climassay.records.transfer import MergedAnswers, export_answers, import_answers
+from climassay.records.transfer import ImportCounts, export_answers, import_answers
 from climassay.workspace import Workspace
 from command_line import done, refused
 from writing_process import Shout, ask
@@ -54,15 +54,15 @@ def test_an_export_is_imported_and_nothing_of_it_is_asked_again(pair, tmp_path, 
         export_answers(store.database, tmp_path / f"all.{ending}")
         [run] = list_runs(store.database)
     with Records(here.records_url) as store:
-        assert import_answers(store.database, tmp_path / f"all.{ending}") == MergedAnswers(added=3, conflicts=1)
-        assert import_answers(store.database, tmp_path / f"all.{ending}") == MergedAnswers(known=3)
+        assert import_answers(store.database, tmp_path / f"all.{ending}") == ImportCounts(added=3, conflicts=1)
+        assert import_answers(store.database, tmp_path / f"all.{ending}") == ImportCounts(known=3)
         known = next(one for one in list_runs(store.database) if one.id == run.id)
         assert (known.command, known.sent) == ("records import", 3)
         export_answers(store.database, tmp_path / "back.jsonl", run.id)
     assert served(here, "A", "B", "C") == ["A", "B", "c"]
     with Records(there.records_url) as store:
         export_answers(store.database, tmp_path / "first.jsonl")
-        assert import_answers(store.database, tmp_path / "back.jsonl") == MergedAnswers(known=3)
+        assert import_answers(store.database, tmp_path / "back.jsonl") == ImportCounts(known=3)
     assert (tmp_path / "back.jsonl").read_text() == (tmp_path / "first.jsonl").read_text()
 
 
@@ -74,7 +74,7 @@ def test_an_answer_under_a_key_that_is_not_its_own_is_left_out(pair, tmp_path):
     rows[1]["prompt"] = "another question"
     (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with Records(here.records_url) as store:
-        assert import_answers(store.database, tmp_path / "all.jsonl") == MergedAnswers(added=2, conflicts=1, damaged=1)
+        assert import_answers(store.database, tmp_path / "all.jsonl") == ImportCounts(added=2, conflicts=1, damaged=1)
 
 
 @pytest.mark.parametrize(

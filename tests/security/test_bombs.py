@@ -122,7 +122,7 @@ def test_a_document_that_is_an_attack_is_refused_in_one_sentence(name, folder):
 def test_an_upload_that_needs_too_much_memory_ends_its_reader_and_nothing_else(folder):
     file = folder / "many.html"
     file.write_bytes(b"<p>The sea warms.</p>" * 400_000)
-    result = read_sandboxed(file, ReadOptions(), source="many.html", memory=256 * MEBIBYTE)
+    result = read_sandboxed(file, ReadOptions(), source="many.html", max_memory=256 * MEBIBYTE)
     assert result.documents == ()
     assert "cannot be read" in result.skipped[0].reason
 

@@ -459,9 +459,9 @@ def check_text(
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.overstatement import overstatement
-    from climassay.grounding.references import address_answers
+    from climassay.grounding.references import check_address
     from climassay.grounding.support_judge import SupportJudge
-    from climassay.grounding.text_check import MAX_TEXT_LENGTH, check_sentences, sentence_data
+    from climassay.grounding.text_check import MAX_TEXT_LENGTH, check_sentences, sentence_to_dict
     from climassay.grounding.text_check_result import TextCheck
 
     if passages < 1:
@@ -490,10 +490,10 @@ def check_text(
                 group,
                 judge=support_judge,
                 overstated=overstatement,
-                ask=address_answers if network else None,
+                ask=check_address if network else None,
                 k=passages,
                 on_progress=task.advance,
             )
-            run.save_results("sentences", [sentence_data(sentence) for sentence in sentences])
+            run.save_results("sentences", [sentence_to_dict(sentence) for sentence in sentences])
         usage = Usage() if support_judge is None else support_judge.usage
         return TextCheck(name, one_or_several(collections), sentences, judge_model.name if judge_model else "", usage)

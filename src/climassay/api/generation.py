@@ -294,14 +294,14 @@ def list_screening_checks() -> Shown:
 
 def list_datasets(*, workspace: Place = None) -> Shown:
     """List the generated datasets of the workspace."""
-    from climassay.records.queries import iso_time
+    from climassay.records.queries import format_time
 
     with Session.opened(workspace) as session:
         datasets = generation.DatasetStore(session.records).list()
-    records = [{**asdict(dataset), "made_at": iso_time(dataset.made_at)} for dataset in datasets]
+    records = [{**asdict(dataset), "made_at": format_time(dataset.made_at)} for dataset in datasets]
     states = ("accepted", "rejected", "failed")
     rows = [
-        (dataset.name, iso_time(dataset.made_at)[:19], *(str(dataset.states.get(state, 0)) for state in states))
+        (dataset.name, format_time(dataset.made_at)[:19], *(str(dataset.states.get(state, 0)) for state in states))
         for dataset in datasets
     ]
     tables = (Table.of("Datasets", ("name", "begun (UTC)", *states), rows, left=2),) if rows else ()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from climassay.records import Records
     from climassay.records.queries import ModelCalls, ModelUsage, RunDetails
     from climassay.records.recorded_answers import RecordedAnswer
-    from climassay.records.transfer import MergedAnswers
+    from climassay.records.transfer import ImportCounts
 
 MAX_ROWS = 20
 """Maximum number of rows of a run's result table that are shown on screen."""
@@ -190,12 +190,12 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
         InputError: The run or request does not exist.
     """
     from climassay.records.queries import run_details
-    from climassay.records.recorded_answers import answers_to
+    from climassay.records.recorded_answers import find_answers
 
     with Session.opened(workspace) as session:
         if what.startswith("r"):
             return _show_run(run_details(session.records.database, what))
-        answers = answers_to(session.records.database, what)
+        answers = find_answers(session.records.database, what)
         return Shown(answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_answer_lines(answers)))
 
 
@@ -296,7 +296,7 @@ def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
     return Shown({"file": file, "replaced": replaced_files}, noted=tuple(sentences))
 
 
-def _import_sentence(merged: "MergedAnswers") -> str:
+def _import_sentence(merged: "ImportCounts") -> str:
     sentence = f"{counted(merged.added, 'answer')} imported, {merged.known:,} there already."
     if merged.conflicts:
         sentence += f" {counted(merged.conflicts, 'request')} had another answer here, which is still served."

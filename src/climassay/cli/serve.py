@@ -350,9 +350,9 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
 
 def _root_address(accounts: "AccountStore", address: str) -> str:
     """Return the address that links begin with: ``address``, or the address last announced by a server."""
-    from climassay.records.database import announced_address
+    from climassay.records.database import read_server_address
 
-    return ServerSettings(address=address or announced_address(accounts.database) or "").root
+    return ServerSettings(address=address or read_server_address(accounts.database) or "").root
 
 
 def _print_link(name: str, link: str, purpose: str, as_json: bool) -> None:

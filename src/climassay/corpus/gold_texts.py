@@ -13,7 +13,7 @@ import numpy as np
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
-from climassay.io import listed_names, parse_rows, read_bytes
+from climassay.io import format_names, parse_rows, read_bytes
 
 MIN_GOLD_SHARE = 0.8
 """Default minimum fraction of the gold text's words that hits must contain, in order, to count as a match."""
@@ -202,7 +202,7 @@ def read_gold_questions(
         for field in fields(columns):
             name = getattr(columns, field.name)
             if name is not None and name not in row:
-                raise InputError(f"{file.name}, row {number} has no column {name!r}: it has {listed_names(row)}.")
+                raise InputError(f"{file.name}, row {number} has no column {name!r}: it has {format_names(row)}.")
         question, passage = _find_value(row, question_names), _find_value(row, passage_names)
         relevance = 1.0
         if columns.relevance:

@@ -2,7 +2,7 @@
 
 The minimum cosine of a sentence and a passage that answers it was measured (:data:`RELEVANCE`). Cosines are unreliable
 for queries of one to four words: "net zero" and the passage that defines it have a cosine of 0.2. For these, words
-is_short as well: a passage is relevant if a short stretch of its text, or one of its headings, has nearly all of the
+decide as well: a passage is relevant if a short stretch of its text, or one of its headings, has nearly all of the
 query's word weight. The weight of a word is its inverse document frequency in the collection. Two words far apart in a
 passage do not match.
 
@@ -27,7 +27,7 @@ Threshold = float | Literal["measured"] | None
 SHORT_QUERY = 3
 """Maximum number of words of a query that counts as short."""
 MAX_WORDS = 4
-"""Maximum number of content words of a query for which shared words is_short in addition to the cosine."""
+"""Maximum number of content words of a query for which shared words decide in addition to the cosine."""
 GAP = 2
 """Maximum number of other content words among the words of a query in a matching text segment."""
 MIN_WEIGHT = 0.95
@@ -98,7 +98,7 @@ class QueryWords:
 
     @property
     def is_short(self) -> bool:
-        """True if the query has 1 to :data:`MAX_WORDS` content words, so that shared words is_short about relevance."""
+        """True if the query has 1 to :data:`MAX_WORDS` content words, so that shared words decide about relevance."""
         return 0 < len(self.spelling_by_stem) <= MAX_WORDS
 
     def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> bool:

@@ -32,8 +32,8 @@ from climassay.factcheck.check_records import (
 from climassay.factcheck.configuration import CheckFilter, DebateSettings, Reviewed, parse_settings, settings_tables
 from climassay.factcheck.transcript import Claim, Transcript, as_data, from_data
 from climassay.records import Records
-from climassay.records.database import record_of
-from climassay.records.identity import storable_text
+from climassay.records.database import build_record
+from climassay.records.identity import make_storable_text
 from climassay.statistics.intervals import proportion
 
 metadata = sa.MetaData()
@@ -144,10 +144,10 @@ class CheckStore:
         row = {
             "id": "c" + os.urandom(6).hex(),
             "claim_id": claim.id,
-            "claim": storable_text(claim.text),
-            "source": storable_text(claim.source),
-            "date": storable_text(claim.date),
-            "appearance": storable_text(claim.appearance),
+            "claim": make_storable_text(claim.text),
+            "source": make_storable_text(claim.source),
+            "date": make_storable_text(claim.date),
+            "appearance": make_storable_text(claim.appearance),
             "by": by,
             "asked_at": time.time(),
             "state": "waiting",
@@ -203,7 +203,7 @@ class CheckStore:
             checks.c.state.in_(("waiting", "failed")),
             state="done",
             ended_at=time.time(),
-            transcript=storable_text(text),
+            transcript=make_storable_text(text),
             demonstration=transcript.demonstration,
             topic=topic,
             seconds=seconds,
@@ -213,7 +213,9 @@ class CheckStore:
     def fail(self, check: str, error: str) -> None:
         """Set the state of a waiting check to ``failed`` and store the error message."""
         is_waiting = checks.c.state == "waiting"
-        self._update(checks.c.id == check, is_waiting, state="failed", ended_at=time.time(), error=storable_text(error))
+        self._update(
+            checks.c.id == check, is_waiting, state="failed", ended_at=time.time(), error=make_storable_text(error)
+        )
 
     def stop(self, check: str, job: str | None = None) -> None:
         """Set the state of a waiting check to ``stopped``.
@@ -432,7 +434,7 @@ class CheckStore:
             InputError: There is no such check, it has not ended, the opinion is unknown, or the comment is missing or
                 too long.
         """
-        comment = storable_text(comment.strip())
+        comment = make_storable_text(comment.strip())
         if opinion not in get_args(Opinion):
             raise InputError(f"An opinion on a check must be {', '.join(get_args(Opinion))}, not {opinion!r}.")
         if len(comment) > MAX_COMMENT_LENGTH:
@@ -465,7 +467,7 @@ class CheckStore:
         last = {(row.check, row.by): row.number for row in rows}
         results: dict[str, Any] = {}
         for row in rows:
-            review = record_of(CheckReview, row, current=last[row.check, row.by] == row.number)
+            review = build_record(CheckReview, row, current=last[row.check, row.by] == row.number)
             results.setdefault(row.check, []).append(review)
         return results
 
@@ -501,17 +503,17 @@ def _filter_conditions(
     origin = sa.func.lower(checks.c.source + "\n" + checks.c.appearance)
     text = sa.func.lower(checks.c.claim) + "\n" + origin
     results: list[sa.ColumnElement[bool]] = [
-        text.contains(word, autoescape=True) for word in storable_text(check_filter.words).lower().split()
+        text.contains(word, autoescape=True) for word in make_storable_text(check_filter.words).lower().split()
     ]
     results.append(checks.c.visibility.in_(visibilities))
     if check_filter.visibility:
         results.append(checks.c.visibility == check_filter.visibility)
     if check_filter.source:
-        results.append(origin.contains(storable_text(check_filter.source).lower(), autoescape=True))
+        results.append(origin.contains(make_storable_text(check_filter.source).lower(), autoescape=True))
     if check_filter.topic:
         # The code of a group is that of its claims before the point.
-        group = checks.c.topic.startswith(storable_text(check_filter.topic) + ".", autoescape=True)
-        results.append(sa.or_(checks.c.topic == storable_text(check_filter.topic), group))
+        group = checks.c.topic.startswith(make_storable_text(check_filter.topic) + ".", autoescape=True)
+        results.append(sa.or_(checks.c.topic == make_storable_text(check_filter.topic), group))
     if check_filter.since:
         results.append(checks.c.asked_at >= _day_start(check_filter.since))
     if check_filter.until:
@@ -521,9 +523,9 @@ def _filter_conditions(
         (check_reviews.c.by, check_filter.reviewer),
     ):
         if value:
-            results.append(checks.c.id.in_(sa.select(column.table.c.check).where(column == storable_text(value))))
+            results.append(checks.c.id.in_(sa.select(column.table.c.check).where(column == make_storable_text(value))))
     if check_filter.verdict:
-        verdict = storable_text(check_filter.verdict)
+        verdict = make_storable_text(check_filter.verdict)
         is_outcome = sa.and_(checks.c.label.is_(None), checks.c.outcome == verdict)
         results.append(sa.or_(checks.c.label == verdict, is_outcome))
     if check_filter.review:
@@ -559,4 +561,4 @@ def _day_start(text: str) -> float:
 
 def _read_summary(row: sa.Row[Any]) -> CheckSummary:
     counts = {name: int(getattr(row, name)) for name in get_args(Opinion)}
-    return record_of(CheckSummary, row, claim=Claim(row.claim, row.source, row.date, row.appearance), **counts)
+    return build_record(CheckSummary, row, claim=Claim(row.claim, row.source, row.date, row.appearance), **counts)

@@ -14,7 +14,7 @@ from climassay.corpus.documents import Document, Passage, split_passages
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.claims import assess_claims
 from climassay.factcheck.debate.context import as_one_line
-from climassay.grounding.quantities import foreign_quantities
+from climassay.grounding.quantities import find_foreign_quantities
 from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import Prompt, load_prompt
 
@@ -140,7 +140,7 @@ class ClaimLister:
                 self.unknown += 1
                 continue
             quotation = " ".join(sentences[index] for index in indices)
-            is_quoted = bool(foreign_quantities(words, [quotation]))
+            is_quoted = bool(find_foreign_quantities(words, [quotation]))
             yield ListedClaim(
                 quotation if is_quoted else words,
                 quotation,

@@ -37,7 +37,7 @@ from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck.transcript import Claim
-from climassay.io import Row, find_column, listed_names, parse_rows, read_bytes, require_column
+from climassay.io import Row, find_column, format_names, parse_rows, read_bytes, require_column
 from climassay.learning.evaluation import HeldOutScores, evaluate
 from climassay.learning.linear import LinearModel, fit_linear
 from climassay.learning.model_file import ModelFormat, SavedModel
@@ -110,7 +110,7 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name is not None]
     text = _find_column(columns.claim, _CLAIM_COLUMNS, names, "--claim", file)
     if text is None:
-        raise InputError(f"{file} has no column of claims: name one of {listed_names(names)} with --claim.")
+        raise InputError(f"{file} has no column of claims: name one of {format_names(names)} with --claim.")
     verdict = _find_column(columns.verdict, (), names, "--truth", file)
     source = _find_column(columns.source, ("source",), names, "--source", file)
     date = _find_column(columns.date, ("date",), names, "--date", file)

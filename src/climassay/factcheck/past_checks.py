@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from climassay.claim_identity import claim_key
 from climassay.factcheck.check_records import iso_time
 from climassay.factcheck.check_store import checks
-from climassay.grounding.quantities import foreign_quantities
+from climassay.grounding.quantities import find_foreign_quantities
 from climassay.models.contract import Encoder
 from climassay.models.encoders import cached_vectors
 from climassay.records import Records, tables
@@ -112,7 +112,7 @@ def find_past(
         same = claim_key(text) == key
         if not same and cosine < min_similarity:
             continue
-        foreign = foreign_quantities(claim_text, [text]) or foreign_quantities(text, [claim_text])
+        foreign = find_foreign_quantities(claim_text, [text]) or find_foreign_quantities(text, [claim_text])
         similarity: dict[str, Any] = {
             "similarity": 1.0 if same else min(1.0, cosine),
             "same": same,

@@ -18,7 +18,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Draft, draft_from_row
 from climassay.generation.recipe import Stream
 from climassay.records import Records
-from climassay.records.database import KEYS_PER_QUERY, chunks
+from climassay.records.database import KEYS_PER_QUERY, split_keys
 from climassay.records.identity import canonical_json
 
 State = Literal["accepted", "rejected", "failed"]
@@ -174,7 +174,7 @@ class DatasetStore:
     @staticmethod
     def _ordinals_by_id(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, int]:
         results: dict[str, int] = {}
-        for chunk in chunks(ids):
+        for chunk in split_keys(ids):
             query = sa.select(drafts.c.id, drafts.c.ordinal).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
             results |= {row.id: row.ordinal for row in connection.execute(query)}
         return results
@@ -239,7 +239,7 @@ class DatasetStore:
 def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[str]) -> dict[str, Draft]:
     """Return drafts by id as they were before annotation: without the decisions that follow from experts' labels."""
     results: dict[str, Draft] = {}
-    for chunk in chunks(ids):
+    for chunk in split_keys(ids):
         query = sa.select(drafts.c.id, drafts.c.body).where(drafts.c.dataset == name, drafts.c.id.in_(chunk))
         later_decisions = _load_later_decisions(connection, name, chunk, excluded_prefix=EXPERTS)
         for row in connection.execute(query):

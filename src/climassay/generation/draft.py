@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from climassay.corpus import Passage
 from climassay.errors import InputError
-from climassay.io import atomic_path, first_problem, parse_json, read_lines, reason
+from climassay.io import atomic_path, describe_error, describe_first_problem, parse_json, read_lines
 from climassay.questions import GAP, TYPES, Kind, Level, Question, QuestionType
 from climassay.questions.types import Content
 from climassay.reporting.results import write_rows
@@ -278,7 +278,7 @@ def draft_from_row(row: Mapping[str, Any]) -> Draft:
         if not draft.passages:
             raise ValueError("it has no passage")
     except (TypeError, ValueError) as error:
-        raise InputError(f"This is not a draft of climassay: {first_problem(error)}.") from None
+        raise InputError(f"This is not a draft of climassay: {describe_first_problem(error)}.") from None
     return draft
 
 
@@ -370,4 +370,4 @@ def read_drafts(path: Path) -> Iterator[Draft]:
                 raise InputError(f"{path}, line {number}: {error}") from None
             yield draft
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The drafts {path} cannot be read: {reason(error)}.") from None
+        raise InputError(f"The drafts {path} cannot be read: {describe_error(error)}.") from None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from climassay.errors import InputError
 from climassay.generation.draft import has_term
-from climassay.io import read_text, reason
+from climassay.io import describe_error, read_text
 
 
 def _word_set(text: str) -> frozenset[str]:
@@ -154,7 +154,7 @@ def read_glossary(path: Path) -> tuple[str, ...]:
     try:
         lines = [line.strip() for line in read_text(path, "utf-8-sig").split("\n")]
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"The glossary {path} cannot be read: {reason(error)}.") from None
+        raise InputError(f"The glossary {path} cannot be read: {describe_error(error)}.") from None
     terms = tuple(line for line in lines if line and not line.startswith("#"))
     if not terms:
         raise InputError(f"The glossary {path} lists no terms: write one per line.")

@@ -3,9 +3,9 @@
 from climassay.grounding.answer import (
     GroundedAnswer as GroundedAnswer,
     Source as Source,
-    answer_card as answer_card,
+    build_card as build_card,
     answer_question as answer_question,
-    answer_report as answer_report,
+    build_report as build_report,
 )
 from climassay.grounding.citations import (
     IN_HOUSE_MARK as IN_HOUSE_MARK,

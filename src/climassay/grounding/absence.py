@@ -6,43 +6,48 @@ _KIND = (
     r"(?:passages?|sources?|source\s+material|stud(?:y|ies)|reports?|papers?|texts?|documents?|abstracts?|excerpts?)"
 )
 _GIVEN = r"(?:(?:given|provided|retrieved|available|cited|quoted|numbered|two|three|four)\s+)"
-_THESE = (
+_PASSAGES_IN_PROMPT = (
     rf"(?:(?:the|this|these|those|my|our)\s+(?:{_GIVEN}?{_KIND}|[\w-]+\s+passages?|information(?=\s+(?:provided|given)))"
     r"|passages?\s+\d+(?:(?:,|,?\s+and)\s+\d+)*)"
     r"(?:\s+(?:provided|given|retrieved|quoted|cited|above|here|at\s+hand|I\s+was\s+given))?"
 )
-"""Pattern of the passages in the prompt: "the passages provided". Bare plurals ("studies") refer to the world."""
-_TELL = (
+"""Pattern of references to the passages in the prompt ("the passages provided").
+
+Bare plurals ("studies") are not references to them.
+"""
+_VERBS = (
     r"(?:give|state|say|mention|cover|address|discuss|contain|include|provide|specif[iy]e?|report|quantif[iy]e?|describe|name"
     r"|list|allow|answer|tell|offer|define|compare|distinguish|speak|touch|single\s+out|break\s+\w+\s+down)(?:e?s)?"
 )
 _NOT = r"(?:do|does|did|can)(?:\s+not|n't|not)(?:,\s+however,|\s+(?:directly|explicitly|themselves|itself))?"
 _LACKS = (
-    rf"(?:{_NOT}\s+{_TELL}|{_TELL}\s+(?:no|nothing|neither)\b|makes?\s+no\s+mention|lacks?|(?:is|are)\s+(?:silent|insufficient)"
+    rf"(?:{_NOT}\s+{_VERBS}|{_VERBS}\s+(?:no|nothing|neither)\b|makes?\s+no\s+mention|lacks?|(?:is|are)\s+(?:silent|insufficient)"
     r"|leaves?\s+(?:it\s+)?open|neither\s+\w+\s+nor)\b"
 )
 _ABSENCE = re.compile(
     r"(?:(?:however|but|yet|still|unfortunately),?\s+)?(?:"
-    rf"{_THESE}\s+{_LACKS}"
-    rf"|(?:(?:none|neither|nothing)\s+(?:of|in)\s+{_THESE}|(?:no|neither)\s+{_KIND}(?:\s+here)?)\s+{_TELL}\b"
+    rf"{_PASSAGES_IN_PROMPT}\s+{_LACKS}"
+    rf"|(?:(?:none|neither|nothing)\s+(?:of|in)\s+{_PASSAGES_IN_PROMPT}|(?:no|neither)\s+{_KIND}(?:\s+here)?)\s+{_VERBS}\b"
     r"|(?:(?>[^,;:]*?\b(?:not|cannot)\b)|(?:there\s+(?:is|are)\s+)?no)\b[^,;:]*\s"
-    rf"(?:in\s+(?=[^,;:]{{0,200}}\bsources\b)|(?:in|by|from)\s+(?![^,;:]{{0,200}}\b(?:sources|stud|reports?|papers?)))(?:any\s+of\s+)?{_THESE}"
+    rf"(?:in\s+(?=[^,;:]{{0,200}}\bsources\b)|(?:in|by|from)\s+(?![^,;:]{{0,200}}\b(?:sources|stud|reports?|papers?)))(?:any\s+of\s+)?{_PASSAGES_IN_PROMPT}"
     r")",
     re.IGNORECASE,
 )
-"""Pattern of missing information at the start of a sentence; a finding ("do not show") does not match."""
-_MORE = re.compile(
+"""Pattern of a statement, at the beginning of a sentence, that information is missing; findings ("do not show") do not
+match.
+"""
+_OTHER_CLAUSE = re.compile(
     r"[;:]|,\s+(?:and|as|so|since|yet|while|which|where)\b|\b(?:but|although|though|whereas|because)\b", re.I
 )
-"""Pattern of the start of another clause, which may be a statement about the world."""
-_LEFT_OPEN = re.compile(
+"""Pattern of the beginning of another clause, which may be a statement about the world."""
+_CONSEQUENCE = re.compile(
     r",\s+so\s+(?:that\s+)?(?:the|this|that|its|a|an)\s+(?:[\w-]+\s+){1,3}?(?:itself\s+)?"
     r"(?:(?:is|are|was|can)\s*not(?:\s+be)?|(?:remains?|stays|is)(?=\s+(?:open|un)))\s+"
     r"(?:made|put\s+into\s+numbers|checked|compared|judged|assessed|answered|verified|quantified|settled|tested|decided"
     r"|open|unanswered|unsettled|untested|unverified)(?:\s+(?:here|from\s+them))?(?=\s*[.!]?\s*$)",
     re.IGNORECASE,
 )
-"""Pattern of a consequence of missing information, which is not a statement about the world."""
+"""Pattern of a consequence of missing information ("so the comparison cannot be made")."""
 _BARE_ANSWER = re.compile(
     r"(?:(?:yes|no|partly|not\s+(?:quite|entirely|exactly|really))\b[,.]?\s*)?"
     r"(?:(?:it|they|this|that|he|she|there)\s+(?:is|are|was|were|has|have|had|does|do|did|will|would|can|could)"
@@ -52,15 +57,17 @@ _BARE_ANSWER = re.compile(
 
 
 def states_absence(sentence: str) -> bool:
-    """Return whether a sentence only states what the passages lack, as in "The passages give no figure for Spain".
+    """Return whether a sentence only states what the passages lack ("The passages give no figure for Spain").
 
-    It may add a consequence: "so the comparison cannot be made". That there is no evidence for something, or that
-    studies do not find it, is a statement about the world.
+    It may add a consequence, such as "so the comparison cannot be made". In contrast, that there is no evidence for
+    something, or that studies do not find it, is a statement about the world.
     """
-    rest = _LEFT_OPEN.sub("", sentence)
-    return bool(_ABSENCE.match(rest)) and not _MORE.search(rest, 3)
+    sentence_without_consequence = _CONSEQUENCE.sub("", sentence)
+    return bool(_ABSENCE.match(sentence_without_consequence)) and not _OTHER_CLAUSE.search(
+        sentence_without_consequence, 3
+    )
 
 
 def is_bare_answer(sentence: str) -> bool:
-    """Return whether a sentence is a bare answer: "No.", "It has not."."""
+    """Return whether a sentence is only a short answer such as "No." or "It has not."."""
     return bool(_BARE_ANSWER.fullmatch(sentence))

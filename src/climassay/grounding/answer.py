@@ -26,7 +26,7 @@ from climassay.corpus.search import (
     add_weighted_scores,
 )
 from climassay.errors import InputError, NoAnswerError
-from climassay.grounding.citations import AnswerSentence, complete_sentences, format_sentence, ground_text
+from climassay.grounding.citations import AnswerSentence, extract_complete_sentences, format_sentence, ground_text
 from climassay.models.contract import (
     Encoder,
     GenerationRequest,
@@ -48,63 +48,67 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CollectionGroup:
-    """Group of collections that are searched as one; their encoders may differ."""
+    """Group of collections that are searched together; their encoders may differ."""
 
     collections: tuple[Collection, ...]
 
     @property
     def encoder(self) -> Encoder:
-        """Encoder of the first collection, for all comparisons of texts except searches."""
+        """Encoder of the first collection, used for all comparisons of texts outside searches."""
         return self.collections[0].encoder
 
     def search(
         self, query: str, *, k: int, min_cosine: Threshold = "measured", mode: SearchMode = "hybrid"
     ) -> list[Hit]:
-        """Return the passages that are relevant to a query, best first; may be empty.
+        """Return the passages relevant to a query, best first; the list may be empty.
 
         Args:
             query: A question, a statement or a few words.
-            k: Maximum number of passages, over all collections.
+            k: Maximum number of passages over all collections.
             min_cosine: Minimum cosine of a passage; by default the threshold measured for each collection's encoder
                 (:mod:`climassay.corpus.relevance`).
-            mode: See :meth:`climassay.corpus.Collection.search_many`.
+            mode: Search mode; see :meth:`climassay.corpus.Collection.search_many`.
         """
         return self.search_many([query], k=k, min_cosine=min_cosine, mode=mode)[0]
 
     def search_many(
         self, queries: Sequence[str], *, k: int, min_cosine: Threshold = None, mode: SearchMode = "hybrid"
     ) -> list[list[Hit]]:
-        """Return the best passages for each of several queries, best first.
+        """Return the best passages for each query, best first.
 
-        Passages of several collections are ranked together. ``hybrid`` normalises cosines and BM25 scores by their
-        maxima over all collections; if the encoders differ, cosines are measured from the relevance threshold of their
-        encoder (:data:`~climassay.corpus.relevance.RELEVANCE`). ``rrf`` fuses the ranks.
+        Passages of several collections are ranked together. The mode ``hybrid`` normalises cosines and BM25 scores by
+        their maxima over all collections. If the encoders differ, each cosine is first rescaled so that its encoder's
+        relevance threshold (:data:`~climassay.corpus.relevance.RELEVANCE`) becomes 0. The mode ``rrf`` fuses the ranks.
 
         Args:
             queries: Queries.
-            k: Number of passages per query, over all collections.
-            min_cosine: Minimum cosine of a passage; ``"measured"`` applies the threshold measured for the encoder, None
-                keeps all passages.
-            mode: See :meth:`climassay.corpus.Collection.search_many`.
+            k: Maximum number of passages per query over all collections.
+            min_cosine: Minimum cosine of a passage; ``"measured"`` applies the threshold measured for the encoder, and
+                None keeps all passages.
+            mode: Search mode; see :meth:`climassay.corpus.Collection.search_many`.
         """
-        has_several = len(self.collections) > 1
-        depth = max(CANDIDATES, k) if has_several else k
-        results = [
+        is_single = len(self.collections) == 1
+        depth = k if is_single else max(CANDIDATES, k)
+        hits_by_collection = [
             collection.search_many(queries, k=depth, min_cosine=min_cosine, mode=mode)
             for collection in self.collections
         ]
-        if not has_several:
-            return results[0]
+        if is_single:
+            return hits_by_collection[0]
         if mode == "rrf":
-            return [_fuse(lists, k) for lists in zip(*results, strict=True)]
+            return [_fuse_rankings(rankings, k) for rankings in zip(*hits_by_collection, strict=True)]
         bm25_hits = [
             collection.search_many(queries, k=depth, mode="bm25") for collection in self.collections if mode == "hybrid"
         ]
         return [
             self._rank_together(
-                query, [hits[number] for hits in results], [hit for hits in bm25_hits for hit in hits[number]], k, mode
+                query,
+                [hits[index] for hits in hits_by_collection],
+                [hit for hits in bm25_hits for hit in hits[index]],
+                k,
+                mode,
             )
-            for number, query in enumerate(queries)
+            for index, query in enumerate(queries)
         ]
 
     def _rank_together(
@@ -136,8 +140,8 @@ class CollectionGroup:
         best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
         return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
 
-    def document_words(self) -> list[str]:
-        """Return one line per document with its title, file name, report and date."""
+    def describe_documents(self) -> list[str]:
+        """Return one line per document, with its title, file name, report and date."""
         return [
             " ".join(filter(None, (document.title, document.source, document.report, document.date)))
             for document in self.documents()
@@ -148,25 +152,25 @@ class CollectionGroup:
         return [document for collection in self.collections for document in collection.documents()]
 
     def document_passages(self, document: str) -> list[Passage]:
-        """Return all passages of a document, in their order.
+        """Return all passages of a document in reading order.
 
         Raises:
             InputError: No collection, or more than one, has a document with this id, title or source.
         """
-        holders = [
+        matching_collections = [
             collection
             for collection in self.collections
             if any(document in (stored.id, stored.title, stored.source) for stored in collection.documents())
         ]
-        if len(holders) != 1:
+        if len(matching_collections) != 1:
             names = ", ".join(collection.name for collection in self.collections)
-            count = "none has" if not holders else f"{len(holders)} have"
+            count = "none has" if not matching_collections else f"{len(matching_collections)} have"
             raise InputError(f"In the collections {names}, {count} a document {document!r}.")
-        return holders[0].document_passages(document)
+        return matching_collections[0].document_passages(document)
 
 
-def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Return the best hits of several rankings by reciprocal rank, then similarity, then id."""
+def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
+    """Fuse rankings by reciprocal rank; ties are ordered by similarity, then by id."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
     for hit in (hit for ranking in rankings for hit in ranking):
@@ -178,15 +182,15 @@ def _fuse(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
 
 
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:
-    """Open collections by name; collections share encoders, which cache their vectors.
+    """Open collections by name; equal encoders are loaded once and cache their vectors.
 
     Args:
         workspace: Workspace of the collections.
         names: Distinct names, at least one.
-        encoder: Encoder of the collections if it is loaded already.
+        encoder: Encoder of the collections, if it is already loaded.
 
     Raises:
-        InputError: There is no name, a name occurs twice, or there is no such collection.
+        InputError: There is no name, a name occurs twice, or a collection does not exist.
     """
     if not names:
         raise InputError("Name at least one collection (--collection NAME).")
@@ -237,12 +241,12 @@ class GroundedAnswer(Result):
     model: str
     fingerprint: str
     removed_citations: int = 0
-    """Number of removed citations, which named no source."""
+    """Number of removed citations, whose numbers did not belong to any source."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
-    """Reason why the model gave no answer; None if it did."""
+    """Reason why the model gave no answer; None if it gave one."""
     dtype: str = ""
-    """Number format of a local model; empty if unknown."""
+    """Floating-point format of a local model's weights; empty if unknown."""
     truncated: bool = False
     """Whether the answer was truncated at the token limit."""
     demonstration: bool = False
@@ -250,7 +254,7 @@ class GroundedAnswer(Result):
 
     @property
     def text(self) -> str:
-        """Answer as one paragraph, with its citations and marks of in-house knowledge."""
+        """Answer as one paragraph, with citations and with marks on sentences from in-house knowledge."""
         if self.error is not None:
             return f"No answer: {self.error}"
         if not self.enough_information:
@@ -258,11 +262,11 @@ class GroundedAnswer(Result):
         return " ".join(format_sentence(sentence) for sentence in self.sentences)
 
     def failure(self) -> NoAnswerError | None:
-        """Return the error if the model gave no answer."""
+        """Return an error if the model gave no answer; otherwise None."""
         return None if self.error is None else NoAnswerError(f"The model gave no answer: {self.error}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the answer as JSON-serialisable values, with its text and the citation of every source."""
+        """Return the answer, its text and the citation of every source as JSON-serialisable values."""
         data = asdict(self)
         data["text"] = self.text
         for source, entry in zip(self.sources, data["sources"], strict=True):
@@ -294,7 +298,7 @@ class GroundedAnswer(Result):
         return ()
 
     def lines(self) -> "Iterator[Text]":
-        """Yield the lines of the answer, its sources and notes; none if the model gave no answer."""
+        """Yield the lines of the answer, its sources and notes; nothing if the model gave no answer."""
         from rich.text import Text
 
         if self.error is not None:
@@ -308,12 +312,12 @@ class GroundedAnswer(Result):
         for source in self.sources:
             similarity = "" if source.cosine is None else f"  ({source.cosine:.2f})"
             yield Text(f"[{source.number}] {source.citation}{similarity}", style="dim")
-        for note in answer_notes(self):
+        for note in list_notes(self):
             yield Text(note, style="bold" if note == DEMONSTRATION else "dim")
 
     def report(self) -> Report:
         """Return a report with the answer and its sources."""
-        return answer_report(self)
+        return build_report(self)
 
 
 def answer_question(
@@ -335,17 +339,18 @@ def answer_question(
         question: Question in plain language.
         collections: Collections to search.
         model: Model that writes the answer.
-        k: Number of passages in the prompt.
+        k: Maximum number of passages in the prompt.
         min_cosine: Minimum cosine of a relevant passage; by default the threshold measured for the collection's encoder
             (:mod:`climassay.corpus.relevance`).
         sentences: Maximum number of sentences requested.
         prompt: Template with ``question``, ``sources`` (``number``, ``citation``, ``text``), ``sentences`` and
-            ``brief`` (whether the model is a small one).
-        sampling: Sampling settings; by default greedy, with a token limit for the sentences.
-        profile: Settings of the prompt; by default the model's size decides.
-        on_progress: Callback that receives the unfinished answer: with its sources before the model is called and, if
-            the model streams, with its complete sentences. Each answer replaces the previous one; a failed attempt
-            removes its sentences. The sentences have valid citations but no marks.
+            ``brief`` (whether the model is small).
+        sampling: Sampling settings; by default greedy, with a token limit that depends on ``sentences``.
+        profile: Settings of the prompt; by default chosen by the size of the model.
+        on_progress: Callback that receives the unfinished answer: first with its sources, before the model is called;
+            then, if the model streams, with its complete sentences. Each answer replaces the previous one; after a
+            failed attempt, the sentences are empty again. The sentences have valid citations, but are not yet compared
+            with the sources.
 
     Raises:
         InputError: The question is empty.
@@ -360,25 +365,25 @@ def answer_question(
     if not sources:
         return answer
     prompt_profile = profile_of(model, profile)
-    rendered = (prompt or load_prompt("ask")).render(
+    rendered_prompt = (prompt or load_prompt("ask")).render(
         question=question,
         sentences=sentences,
         brief=prompt_profile.brief,
         sources=[{"number": s.number, "citation": s.citation, "text": s.passage.text} for s in sources],
     )
     request = GenerationRequest(
-        rendered.messages,
+        rendered_prompt.messages,
         sampling or Sampling(max_tokens=prompt_profile.sentence_tokens * sentences),
-        assistant_prefix=rendered.assistant_prefix,
+        assistant_prefix=rendered_prompt.assistant_prefix,
     )
     n_started, preview = 0, answer
 
-    def show(_index: int, text: str) -> None:
+    def update_preview(_index: int, text: str) -> None:
         nonlocal n_started, preview
         # Checked when a sentence starts, not at every token.
         previous, n_started = n_started, len(_SENTENCE_START.findall(text))
         if n_started != previous and on_progress is not None:
-            complete = () if _is_refusal(text) else complete_sentences(text, sources)
+            complete = () if _is_refusal(text) else extract_complete_sentences(text, sources)
             if complete != preview.sentences:
                 preview = replace(answer, sentences=complete)
                 on_progress(preview)
@@ -386,7 +391,7 @@ def answer_question(
     if on_progress is not None:
         on_progress(answer)
     if on_progress is not None and isinstance(model, StreamingGenerator):
-        completion = model.generate_stream([request], on_text=show)[0]
+        completion = model.generate_stream([request], on_text=update_preview)[0]
     else:
         completion = model.generate([request])[0]
     answer = replace(
@@ -394,25 +399,27 @@ def answer_question(
     )
     if completion.error is not None:
         return answer
-    refused, truncated = _is_refusal(completion.text), completion.finish_reason == "length"
-    results: tuple[AnswerSentence, ...] = ()
-    removed = 0
-    if not refused:
-        results, removed = ground_text(
+    is_refused, truncated = _is_refusal(completion.text), completion.finish_reason == "length"
+    answer_sentences: tuple[AnswerSentence, ...] = ()
+    n_removed = 0
+    if not is_refused:
+        answer_sentences, n_removed = ground_text(
             completion.text,
             truncated=truncated,
             sources=sources,
             encoder=collections.encoder,
             context=question,
-            documents=lambda: collections.document_words(),
+            documents=lambda: collections.describe_documents(),
         )
     return replace(
         answer,
-        enough_information=not refused,
-        sentences=results,
-        removed_citations=removed,
-        truncated=truncated and not refused,
-        error=None if results or refused else "it wrote no sentence that can be used (empty, or caught in a loop).",
+        enough_information=not is_refused,
+        sentences=answer_sentences,
+        removed_citations=n_removed,
+        truncated=truncated and not is_refused,
+        error=None
+        if answer_sentences or is_refused
+        else "it wrote no sentence that can be used (empty, or caught in a loop).",
     )
 
 
@@ -420,29 +427,29 @@ def _is_refusal(text: str) -> bool:
     return bool(re.match(rf"[\W_]*{NOT_ENOUGH}\b", text, re.IGNORECASE))
 
 
-def truncated_note(truncated: bool) -> str:
-    """Return the note on a truncated answer; empty if it is complete."""
+def note_truncation(truncated: bool) -> str:
+    """Return a note that the answer was truncated; empty if it is complete."""
     advice = "ask for more sentences, which gives it more room, or ask a narrower question"
     return (
         f"The answer was cut off at the model's token limit, so that its end is missing: {advice}." if truncated else ""
     )
 
 
-def removed_note(citations: int) -> str:
-    """Return the note on removed citations; empty if there are none."""
-    if citations == 1:
+def note_removed_citations(n_removed: int) -> str:
+    """Return a note on the number of removed citations; empty if it is 0."""
+    if n_removed == 1:
         return "1 citation of a passage that does not exist was removed."
-    return f"{citations} citations of passages that do not exist were removed." if citations else ""
+    return f"{n_removed} citations of passages that do not exist were removed." if n_removed else ""
 
 
-def unchecked_note(references: Iterable[str]) -> str:
-    """Return the note on references to works that are not in the collections; empty if there are none."""
+def note_unchecked_references(references: Iterable[str]) -> str:
+    """Return a note on references to works that are not in the collections; empty if there are none."""
     named = ", ".join(dict.fromkeys(references))
     return f"Not checked, because no document here is the work: {named}." if named else ""
 
 
-def answer_notes(answer: GroundedAnswer) -> list[str]:
-    """Return what a reader should know before relying on an answer."""
+def list_notes(answer: GroundedAnswer) -> list[str]:
+    """Return notes that a reader should know before relying on an answer."""
     notes = [DEMONSTRATION] if answer.demonstration else []
     attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
     if attributed:
@@ -450,21 +457,23 @@ def answer_notes(answer: GroundedAnswer) -> list[str]:
             f"Sentences whose passages were found by comparison, not named by the model: {attributed} of "
             f"{len(answer.sentences)}."
         )
-    notes += [truncated_note(answer.truncated), removed_note(answer.removed_citations)]
+    notes += [note_truncation(answer.truncated), note_removed_citations(answer.removed_citations)]
     notes.append(
-        unchecked_note(reference for sentence in answer.sentences for reference in sentence.unchecked_references)
+        note_unchecked_references(
+            reference for sentence in answer.sentences for reference in sentence.unchecked_references
+        )
     )
     return [note for note in notes if note]
 
 
-def answer_card(answer: GroundedAnswer) -> AnswerCard:
-    """Return an answer with its sources as a block of a report."""
+def build_card(answer: GroundedAnswer) -> AnswerCard:
+    """Return a report block with an answer and its sources."""
     sentences = (
         tuple((sentence.text, sentence.citations, sentence.in_house) for sentence in answer.sentences)
         if answer.sentences
         else ((answer.text, (), False),)
     )
-    notes = answer_notes(answer) if answer.sources else ["No passage is relevant, so the model was not asked."]
+    notes = list_notes(answer) if answer.sources else ["No passage is relevant, so the model was not asked."]
     foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
     if foreign:
         notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
@@ -472,11 +481,11 @@ def answer_card(answer: GroundedAnswer) -> AnswerCard:
     return AnswerCard(answer.question, sentences, sources, " ".join(notes))
 
 
-def answer_report(answer: GroundedAnswer) -> Report:
-    """Return a report with one answer."""
+def build_report(answer: GroundedAnswer) -> Report:
+    """Return a report with a single answer."""
     return Report(
         title="A cited answer",
         lead=f"Written by {answer.model} from the passages below; unfold a source to read it.",
-        sections=(Section("Answer", (answer_card(answer),)),),
+        sections=(Section("Answer", (build_card(answer),)),),
         facts=(("Model fingerprint", answer.fingerprint), ("Number format", answer.dtype or "-")),
     )

@@ -27,7 +27,7 @@ import numpy as np
 from climassay.corpus.documents import Passage
 from climassay.corpus.sentences import split_sentences
 from climassay.grounding.absence import is_bare_answer, states_absence
-from climassay.grounding.quantities import foreign_quantities
+from climassay.grounding.quantities import find_foreign_quantities
 from climassay.grounding.units import read_unit
 from climassay.models.contract import Encoder
 
@@ -59,7 +59,7 @@ _INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s
 _FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*\S{0,8}\s*$")
 _MAY_STAND_BEFORE = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
 _MAX_BARE_NUMBER = 99
-"""Maximum number in a round bracket that is read as a citation even if no passage has this number."""
+"""Maximum number in round brackets that counts as a citation although no passage has this number."""
 
 _YEAR = r"(?:1[89]|20)\d\d"
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{4,200})[)\]]")
@@ -102,22 +102,22 @@ class Reference:
     text: str
     """Reference as written, with its brackets."""
     words: tuple[str, ...]
-    """Names and year of the reference in lower case, without words such as "and" and "of"."""
+    """Names and year in lower case, without words such as "and" and "of"."""
     pages: tuple[int, int] | None = None
     """First and last page; None if no page is named."""
 
     def names(self, document: str) -> bool:
-        """Return whether a document's title, file name and date contain all words of the reference."""
+        """Return whether a text with a document's title, file name and date contains all words of the reference."""
         return set(self.words) <= set(re.findall(r"[^\W_]+", document.lower()))
 
 
 @dataclass(frozen=True, slots=True)
 class CitingSentence:
-    """Sentence without its citations, which are listed separately."""
+    """Sentence without its citations, and the citations."""
 
     text: str
     numbers: tuple[int, ...]
-    """Distinct cited numbers, including those of no passage."""
+    """Distinct numbers cited in the sentence, including those that no passage has."""
     references: tuple[Reference, ...]
 
     @property
@@ -133,8 +133,8 @@ _Extracted = tuple[int, ...] | Reference
 
 
 def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSentence]:
-    """Split a text into sentences with their citations; ``valid_numbers`` are the numbers of passages."""
-    extracted: list[_Extracted] = []
+    """Split a text into sentences with their citations; ``valid_numbers`` are the numbers of the passages."""
+    citations: list[_Extracted] = []
 
     def replace_matches(
         pattern: re.Pattern[str], text: str, read: Callable[[str, re.Match[str]], _Extracted | None]
@@ -143,47 +143,51 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
             citation = read(text, match)
             if not citation:
                 return match[0]
-            extracted.append(citation)
+            citations.append(citation)
             # A capital, so that a sentence may begin with a reference.
-            return f"{' C' if isinstance(citation, tuple) else 'R'}\ue000{len(extracted) - 1}\ue001"
+            return f"{' C' if isinstance(citation, tuple) else 'R'}\ue000{len(citations) - 1}\ue001"
 
         return pattern.sub(replace_match, text)
 
-    plain = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
+    marked_text = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
     for pattern in (_NARRATIVE, _BRACKET, _BARE):
-        plain = replace_matches(pattern, plain, lambda _, match: _parse_reference(match[0]))
-    plain = replace_matches(
+        marked_text = replace_matches(pattern, marked_text, lambda _, match: _parse_reference(match[0]))
+    marked_text = replace_matches(
         _CITATION,
-        plain,
+        marked_text,
         lambda string, match: _parse_bracket(string, match, valid_numbers) if match["square"] else None,
     )
-    bare_round = not any(isinstance(item, tuple) for item in extracted)
-    plain = replace_matches(
-        _CITATION, plain, lambda string, match: _parse_bracket(string, match, valid_numbers, bare_round=bare_round)
+    allows_round_brackets = not any(isinstance(item, tuple) for item in citations)
+    marked_text = replace_matches(
+        _CITATION,
+        marked_text,
+        lambda string, match: _parse_bracket(string, match, valid_numbers, allows_round_brackets=allows_round_brackets),
     )
     # "[1], [2] and [3]" is one citation; what follows a full stop belongs to the sentence before it.
-    plain = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", plain)
-    plain = re.sub(
+    marked_text = re.sub(r"(C\ue000\d+\ue001)\s*(?:,|;|&|,?\s*and\b)\s*(?=C\ue000)", r"\1 ", marked_text)
+    marked_text = re.sub(
         r"(?<![.!?])([.!?]+)((?:\s*[CR]\ue000\d+\ue001)+)(?=\s|$)(?!\s+[a-z])",
         lambda match: f" {match[2].strip()}{match[1]}",
-        plain,
+        marked_text,
     )
     sentences = []
-    for sentence in split_sentences(plain):
-        items = [extracted[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
+    for sentence in split_sentences(marked_text):
+        items = [citations[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
         numbers = [number for item in items if isinstance(item, tuple) for number in item]
-        bare = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
-        bare = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", bare)
-        bare = re.sub(r"R\ue000(\d+)\ue001", lambda match: getattr(extracted[int(match[1])], "text", ""), bare)
+        sentence_text = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
+        sentence_text = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", sentence_text)
+        sentence_text = re.sub(
+            r"R\ue000(\d+)\ue001", lambda match: getattr(citations[int(match[1])], "text", ""), sentence_text
+        )
         references = tuple(item for item in items if isinstance(item, Reference))
-        sentences.append(CitingSentence(bare.strip(), tuple(dict.fromkeys(numbers)), references))
+        sentences.append(CitingSentence(sentence_text.strip(), tuple(dict.fromkeys(numbers)), references))
     return sentences
 
 
 def _parse_bracket(
-    text: str, match: re.Match[str], valid_numbers: Collection[int], *, bare_round: bool = False
+    text: str, match: re.Match[str], valid_numbers: Collection[int], *, allows_round_brackets: bool = False
 ) -> tuple[int, ...] | None:
-    """Return the numbers cited by a bracket; None if it is not a citation."""
+    """Return the numbers cited in a bracket; None if the bracket is not a citation."""
     # "[1, p. 9]" is a passage with a page of it.
     content = re.sub(r"(?<=\d)\s*[,;]\s*(?:pages?|pp?\.?)\s*\d+", "", match["in_square"] or match["in_round"])
     if re.match(r"\s*(?:pages?|pp?\b)", content, re.IGNORECASE):
@@ -191,34 +195,41 @@ def _parse_bracket(
     spans = [(int(first), int(last or first)) for first, _, last in _SPAN.findall(content)]
     # "12-9" is not a range.
     numbers = tuple(number for low, high in spans for number in (range(low, high + 1) if low <= high else (low, high)))
-    worded = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", content), re.IGNORECASE))
-    if worded:
+    has_words = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", content), re.IGNORECASE))
+    if has_words:
         return numbers
     if re.search(r"\b(?:to|through)\b", content):
         return None
-    preceding, exist = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
+    preceding, are_valid = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
     is_separated = preceding[-1:].isspace()
     preceding = preceding.rstrip()
     if _NUMBERED.search(preceding):
         return None
     low, high = min(numbers), max(numbers)
     if (len(spans) == 2 or low < high) and len(spans) <= 2:
-        figure = _FIGURE.search(preceding)
-        is_within = figure is not None and low <= float(figure[1]) <= high
+        preceding_number = _FIGURE.search(preceding)
+        is_within = preceding_number is not None and low <= float(preceding_number[1]) <= high
         if read_unit(text, match.end(), bracketed=False)[0]:
             return None
-        if not exist and (is_within or _INTERVAL.search(preceding)):
+        if not are_valid and (is_within or _INTERVAL.search(preceding)):
             return None
     if match["square"]:
         return numbers
-    fits = bare_round and is_separated and preceding[-1:].strip(".!?:;(") and _MAY_STAND_BEFORE.match(text, match.end())
-    return numbers if fits and (exist or high <= _MAX_BARE_NUMBER) else None
+    is_citation = (
+        allows_round_brackets
+        and is_separated
+        and preceding[-1:].strip(".!?:;(")
+        and _MAY_STAND_BEFORE.match(text, match.end())
+    )
+    return numbers if is_citation and (are_valid or high <= _MAX_BARE_NUMBER) else None
 
 
 def _parse_reference(text: str) -> Reference | None:
-    """Parse a reference such as ``(IPCC, 2021)`` or ``Smith (2020)``; return None if the text is not one."""
-    opened = text.find("(")
-    content = f"{text[:opened].strip()}, {text[opened + 1 : -1]}" if opened > 0 else text.strip("([])")
+    """Parse a reference such as ``(IPCC, 2021)`` or ``Smith (2020)``; return None if the text is not a reference."""
+    bracket_index = text.find("(")
+    content = (
+        f"{text[:bracket_index].strip()}, {text[bracket_index + 1 : -1]}" if bracket_index > 0 else text.strip("([])")
+    )
     words: list[str] = []
     pages = None
     for part in content.split(";"):
@@ -226,8 +237,8 @@ def _parse_reference(text: str) -> Reference | None:
         if match is None:
             return None
         names = [name.strip(".") for name in re.findall(r"[^\s,]+", match["authors"])]
-        proper = [name for name in names if not _JOINING.fullmatch(name)]
-        if not proper or len(proper) > 8 or not all(_is_name(name) for name in proper):
+        proper_names = [name for name in names if not _JOINING.fullmatch(name)]
+        if not proper_names or len(proper_names) > 8 or not all(_is_name(name) for name in proper_names):
             return None
         locations = [
             _LOCATOR.fullmatch(location_text)
@@ -243,34 +254,34 @@ def _parse_reference(text: str) -> Reference | None:
             return None
         if page_locations:
             pages = (int(page_locations[0]["first"]), int(page_locations[0]["last"] or page_locations[0]["first"]))
-        words += [piece for name in proper for piece in re.findall(r"[^\W_]+", name.lower())]
+        words += [piece for name in proper_names for piece in re.findall(r"[^\W_]+", name.lower())]
         words += [match["year"]] if match["year"] else []
     return Reference(text, tuple(dict.fromkeys(words)), pages)
 
 
 def _is_name(word: str) -> bool:
-    digits = any(letter.isdigit() for letter in word)
-    return word[0].isupper() and not _NO_AUTHOR.fullmatch(word) and (not digits or bool(_REPORT.fullmatch(word)))
+    has_digits = any(letter.isdigit() for letter in word)
+    return word[0].isupper() and not _NO_AUTHOR.fullmatch(word) and (not has_digits or bool(_REPORT.fullmatch(word)))
 
 
 Origin = Literal["model", "attributed", "none"]
 
 IN_HOUSE_MARK = "(Not from the sources)"
-"""Mark of a sentence from the model's own (in-house) knowledge, in texts for readers."""
+"""Mark on sentences from the model's own (in-house) knowledge, in texts for readers."""
 MODELS_MARK = "(In-house knowledge)"
-"""Mark of a sentence from the model's own (in-house) knowledge, in prompts and answers."""
+"""Mark on sentences from the model's own (in-house) knowledge, in prompts and in answers of models."""
 UNCHECKED_MARK = "(reference not checked)"
 SUPPORT_COSINE = 0.6
-"""Minimum cosine similarity of a sentence to a sentence of a passage that supports it.
+"""Minimum cosine similarity between a sentence and a sentence of a passage for the passage to support it.
 
-Measured on the primer's 30 freeform reference answers with the bundled encoder: see docs/results/check_text.md.
+Measured on the primer's 30 free-form reference answers with the bundled encoder; see docs/results/check_text.md.
 """
 
 _MARK = re.compile(r"\(?\s*in-house knowledge\s*\)?|\(\s*not from the sources\s*\)", re.IGNORECASE)
 
 
 class NumberedPassage(Protocol):
-    """A passage with the number by which it is cited."""
+    """Passage with the number by which it is cited."""
 
     @property
     def number(self) -> int:
@@ -278,7 +289,7 @@ class NumberedPassage(Protocol):
 
     @property
     def passage(self) -> Passage:
-        """The passage."""
+        """Passage with this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,22 +300,29 @@ class AnswerSentence:
     citations: tuple[int, ...]
     """Numbers of the cited passages, all of which exist."""
     origin: Origin
-    """Origin of the citations: ``model``, ``attributed`` (found by comparison with the passages) or ``none``."""
+    """Origin of the citations: ``model``; ``attributed`` (found by comparing the sentence with the passages); or
+    ``none``.
+    """
     in_house: bool
-    """Whether the sentence is the model's own knowledge: a statement about the world that no passage supports."""
+    """Whether the sentence states something about the world that no passage supports, so that the model's own knowledge
+    is its only basis.
+    """
     support: float
-    """Highest cosine similarity, 0 to 1, to a sentence of the cited passages; of all passages if none is cited."""
+    """Maximum cosine similarity, 0 to 1, to a sentence of the cited passages, or of all passages if none is cited."""
     foreign_numbers: tuple[str, ...] = ()
-    """Quantities of the sentence, as written, that no cited passage has, except the years of the cited documents."""
+    """Quantities in the sentence, as written, that no cited passage contains, except the publication years of the cited
+    documents.
+    """
     entailment: tuple[float | None, ...] = ()
-    """Probability that each cited passage entails the sentence, in the order of ``citations``; None if it failed, empty
-    if it was not measured (see :data:`~climassay.metrics.entailment.ENTAILED`)."""
+    """Probability that each cited passage entails the sentence, in the order of ``citations``; None for a failed
+    comparison. Empty if entailment was not measured (see :data:`~climassay.metrics.entailment.ENTAILED`).
+    """
     unchecked_references: tuple[str, ...] = ()
     """References, as written, to works that are not in the collections."""
 
     @property
     def body(self) -> str:
-        """Text of the sentence without its final punctuation, before which citations are inserted."""
+        """Text of the sentence without its final punctuation; citations are inserted after it."""
         return self.text.rstrip(".!?\u2026")
 
     @property
@@ -314,11 +332,11 @@ class AnswerSentence:
 
 
 def format_sentence(sentence: AnswerSentence, mark: str = IN_HOUSE_MARK) -> str:
-    """Return a sentence with its citations and marks before its final punctuation.
+    """Return a sentence with its citations and marks inserted before its final punctuation.
 
     Args:
         sentence: Sentence.
-        mark: Mark of in-house knowledge.
+        mark: Mark on sentences from in-house knowledge.
     """
     numbers = "".join(f" [{number}]" for number in sentence.citations)
     foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
@@ -339,15 +357,16 @@ def ground_text(
     """Split a model's text into sentences with verified citations.
 
     Args:
-        text: Text of a model.
+        text: Text written by a model.
         truncated: Whether the text was truncated, so that its last sentence is incomplete.
         sources: Passages in the model's prompt; may be empty.
-        encoder: Encoder that compares sentences with passages; None disables attribution and support.
-        context: Claim or question that the text answers; its quantities may be repeated without citation.
-        remove_loops: Whether to remove sentences with loops, which very small models write. Other models repeat words
-            in lists of figures.
+        encoder: Encoder that compares sentences with passages; None disables this comparison, on which ``support`` and
+            the attribution of uncited sentences depend.
+        context: Claim or question that the text answers; its quantities may be repeated without a citation.
+        remove_loops: Whether to remove sentences that repeat the same words, as very small models write them. Other
+            models do so legitimately in lists of numbers.
         documents: Function that returns title, file name and date of every document; called only if the text refers to
-            a work to which no passage belongs.
+            a work that none of the sources belongs to.
 
     Returns:
         The sentences, and the number of removed citations.
@@ -355,11 +374,11 @@ def ground_text(
     pieces = _split_sentences(text, sources, documents)
     if truncated and len(pieces) > 1:
         pieces = pieces[:-1]
-    pieces = [piece for piece in pieces if not (remove_loops and _is_loop(piece.text))]
+    pieces = [piece for piece in pieces if not (remove_loops and _is_repetitive(piece.text))]
     valid_numbers = {source.number for source in sources}
-    removed = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
+    n_removed = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
     if not pieces:
-        return (), removed
+        return (), n_removed
     if not sources or encoder is None:
         support = np.zeros((len(pieces), len(sources)))
     else:
@@ -367,22 +386,23 @@ def ground_text(
         parts = [split_sentences(source.passage.text) or [source.passage.text] for source in sources]
         texts = [*(piece.text for piece in pieces), *(sentence for sentences in parts for sentence in sentences)]
         piece_vectors, source_vectors = np.split(encoder.encode(texts), [len(pieces)])
-        borders = np.cumsum([0, *map(len, parts)])
-        similar = piece_vectors @ source_vectors.T
-        columns = [similar[:, low:high].max(axis=1) for low, high in pairwise(borders)]
+        offsets = np.cumsum([0, *map(len, parts)])
+        similarities = piece_vectors @ source_vectors.T
+        columns = [similarities[:, low:high].max(axis=1) for low, high in pairwise(offsets)]
         support = np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
-    results = [_attribute(piece, row, sources, context) for piece, row in zip(pieces, support, strict=True)]
-    for index, (piece, following) in enumerate(zip(pieces, results[1:], strict=False)):
+    answer_sentences = [_attribute(piece, row, sources, context) for piece, row in zip(pieces, support, strict=True)]
+    for index, (piece, following) in enumerate(zip(pieces, answer_sentences[1:], strict=False)):
         if following.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
-            results[index] = replace(results[index], citations=(), origin="none", in_house=False)
-    return tuple(results), removed
+            answer_sentences[index] = replace(answer_sentences[index], citations=(), origin="none", in_house=False)
+    return tuple(answer_sentences), n_removed
 
 
-def complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
+def extract_complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
     """Return the complete sentences of an unfinished text with their valid citations.
 
-    This is a preview of :func:`ground_text` without comparison with the passages, so no sentence is attributed or
-    marked. A sentence is complete if the next one has started, because citations may follow its full stop.
+    This is a preview of :func:`ground_text` without comparison with the passages: no uncited sentence is attributed to
+    a passage or marked as in-house knowledge. A sentence is complete once the next one has begun, because citations may
+    follow its full stop.
 
     Args:
         text: Unfinished text of a model.
@@ -390,7 +410,7 @@ def complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[A
     """
     words = text[: max(text.rfind(" "), text.rfind("\n"), 0)]
     complete_text = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
-    pieces = [piece for piece in _split_sentences(complete_text, sources, tuple)[:-1] if not _is_loop(piece.text)]
+    pieces = [piece for piece in _split_sentences(complete_text, sources, tuple)[:-1] if not _is_repetitive(piece.text)]
     valid_numbers = {source.number for source in sources}
     cited = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
     return tuple(
@@ -401,7 +421,7 @@ def complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[A
 
 @dataclass(frozen=True, slots=True)
 class _ParsedSentence:
-    """A sentence of the model's text, without citations."""
+    """Sentence of a model's text, without its citations."""
 
     text: str
     numbers: tuple[int, ...]
@@ -409,7 +429,7 @@ class _ParsedSentence:
     plain: str
     """Text without references to works."""
     unchecked: tuple[str, ...]
-    """References to works that are not in the collections."""
+    """References, as written, to works that are not in the collections."""
 
 
 def _split_sentences(
@@ -418,39 +438,41 @@ def _split_sentences(
     """Split a text into distinct sentences with their citations and marks."""
     valid_numbers = {source.number for source in sources}
     marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
-    moved = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
-    results: dict[str, _ParsedSentence] = {}
-    for sentence in read_citations(moved, valid_numbers):
+    normalised_text = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
+    sentences_by_text: dict[str, _ParsedSentence] = {}
+    for sentence in read_citations(normalised_text, valid_numbers):
         numbers = list(sentence.numbers)
-        unchecked = []
+        unchecked_references = []
         for reference in sentence.references:
-            if cited := [source.number for source in sources if _is_named(source.passage, reference)]:
+            if cited := [source.number for source in sources if _names_document(source.passage, reference)]:
                 numbers += cited
             elif not any(reference.names(document) for document in documents()):
-                unchecked.append(reference.text)
-        marked = bool(_MARK.search(sentence.text))
-        bare, plain = (
+                unchecked_references.append(reference.text)
+        is_marked = bool(_MARK.search(sentence.text))
+        sentence_text, plain = (
             re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", version)).strip()
             for version in (sentence.text, sentence.plain)
         )
-        if not re.search(r"\w", bare):
+        if not re.search(r"\w", sentence_text):
             continue
-        if bare in results:
-            numbers = [*results[bare].numbers, *numbers]
-        results[bare] = _ParsedSentence(bare, tuple(dict.fromkeys(numbers)), marked, plain, tuple(unchecked))
-    return list(results.values())
+        if sentence_text in sentences_by_text:
+            numbers = [*sentences_by_text[sentence_text].numbers, *numbers]
+        sentences_by_text[sentence_text] = _ParsedSentence(
+            sentence_text, tuple(dict.fromkeys(numbers)), is_marked, plain, tuple(unchecked_references)
+        )
+    return list(sentences_by_text.values())
 
 
 _PUBLICATION_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 
 
-def document_words(passage: Passage) -> str:
-    """Return title, file name, report, edition and date of a passage's document, which references may name."""
+def describe_document(passage: Passage) -> str:
+    """Return title, file name, report, edition and date of a passage's document, in which references are searched."""
     return " ".join(filter(None, (passage.document, passage.source, passage.report, passage.edition, passage.date)))
 
 
-def _is_named(passage: Passage, reference: Reference) -> bool:
-    if not reference.names(document_words(passage)):
+def _names_document(passage: Passage, reference: Reference) -> bool:
+    if not reference.names(describe_document(passage)):
         return False
     if reference.pages is None or passage.first_page is None:
         return True
@@ -458,8 +480,8 @@ def _is_named(passage: Passage, reference: Reference) -> bool:
     return first <= (passage.last_page or passage.first_page) and passage.first_page <= last
 
 
-def _is_loop(text: str) -> bool:
-    """Return whether a sequence of four words occurs at least three times, as in loops of small models."""
+def _is_repetitive(text: str) -> bool:
+    """Return whether a text repeats any sequence of four words at least three times, as very small models do."""
     words = re.findall(r"\w+", text.lower())
     runs = Counter(zip(words, words[1:], words[2:], words[3:], strict=False))
     return max(runs.values(), default=0) >= 3
@@ -469,23 +491,29 @@ def _attribute(
     piece: _ParsedSentence, support: np.ndarray, sources: Sequence[NumberedPassage], context: str
 ) -> AnswerSentence:
     texts = {source.number: source.passage.text for source in sources}
-    years = {source.number: " ".join(_PUBLICATION_YEAR.findall(document_words(source.passage))) for source in sources}
+    years = {
+        source.number: " ".join(_PUBLICATION_YEAR.findall(describe_document(source.passage))) for source in sources
+    }
     numbers = list(texts)
-    bare = AnswerSentence(
+    answer_sentence = AnswerSentence(
         piece.text, (), "none", False, float(support.max(initial=0.0)), unchecked_references=piece.unchecked
     )
     cited = tuple(number for number in piece.numbers if number in texts)
     if cited:
-        best = max(float(support[numbers.index(number)]) for number in cited)
+        max_support = max(float(support[numbers.index(number)]) for number in cited)
         cited_texts = [text for number in cited for text in (texts[number], years[number])]
-        foreign = foreign_quantities(piece.plain, [context, *cited_texts])
-        return replace(bare, citations=cited, origin="model", support=best, foreign_numbers=foreign)
+        foreign_numbers = find_foreign_quantities(piece.plain, [context, *cited_texts])
+        return replace(
+            answer_sentence, citations=cited, origin="model", support=max_support, foreign_numbers=foreign_numbers
+        )
     if not numbers:
-        return replace(bare, in_house=True)
+        return replace(answer_sentence, in_house=True)
     if states_absence(piece.plain) and not piece.marked:
-        return bare
-    nearest = numbers[int(support.argmax())]
-    fits = bare.support >= SUPPORT_COSINE and not foreign_quantities(piece.plain, [texts[nearest], years[nearest]])
-    if fits and not piece.marked:
-        return replace(bare, citations=(nearest,), origin="attributed")
-    return replace(bare, in_house=True)
+        return answer_sentence
+    nearest_number = numbers[int(support.argmax())]
+    is_supported = answer_sentence.support >= SUPPORT_COSINE and not find_foreign_quantities(
+        piece.plain, [texts[nearest_number], years[nearest_number]]
+    )
+    if is_supported and not piece.marked:
+        return replace(answer_sentence, citations=(nearest_number,), origin="attributed")
+    return replace(answer_sentence, in_house=True)

@@ -20,11 +20,11 @@ _WORD = re.compile(r"[^\W\d_]+")
 _COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
 _POINT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d+\.\d{1,2}|\d{1,3}(?:,\d{3}){2,})(?![.,]?\d)")
 _MIN_COMMAS_IN_ENGLISH = 2
-"""Minimum number of decimal commas, without a single decimal point, for an English text to be read with commas."""
+"""Minimum number of decimal commas for an English text without decimal points to use the decimal comma."""
 
 
 class NumberFormat(NamedTuple):
-    """Meaning of commas and points between digits in a text."""
+    """Meaning of commas and points between the digits of a text."""
 
     decimal_comma: bool
     """Whether "1,250" is one and a quarter."""
@@ -32,8 +32,11 @@ class NumberFormat(NamedTuple):
     """Whether "1.250" is one thousand two hundred and fifty."""
 
 
-def language_of_figures(text: str) -> str | None:
-    """Return the code of the language with the most function words; None if there are none or if English ties."""
+def detect_number_language(text: str) -> str | None:
+    """Return the code of the language with the most function words.
+
+    The result is None if there are no function words, or if English and another language have equally many.
+    """
     words = _WORD.findall(text.lower())
     hits = count_function_words(text).by_language
     for code, letter in (("de", _GERMAN_LETTER), ("es", _SPANISH_LETTER)):
@@ -45,26 +48,26 @@ def language_of_figures(text: str) -> str | None:
 
 
 @lru_cache(maxsize=512)
-def number_format(text: str, context: str = "") -> NumberFormat:
-    """Detect whether commas and points between the digits of a text separate decimals or thousands.
+def detect_number_format(text: str, context: str = "") -> NumberFormat:
+    """Detect whether commas and points between digits separate decimals or thousands.
 
     Args:
-        text: Text with numbers, whose language and figures decide first.
-        context: Longer text that contains ``text``; it decides if the words and figures of ``text`` do not.
+        text: Text with numbers. Its language and its numbers decide first.
+        context: Longer text that contains ``text``; it decides if ``text`` does not.
     """
-    commas, points = (len(shape.findall(text)) for shape in (_COMMA, _POINT))
-    language = language_of_figures(text)
-    if language is None and not commas and not points and context:
-        return number_format(context)
+    n_decimal_commas, n_decimal_points = (len(pattern.findall(text)) for pattern in (_COMMA, _POINT))
+    language = detect_number_language(text)
+    if language is None and not n_decimal_commas and not n_decimal_points and context:
+        return detect_number_format(context)
     if language is None and context:
-        language = language_of_figures(context)
+        language = detect_number_language(context)
     if language is None:
-        comma = commas > points
+        is_comma_decimal = n_decimal_commas > n_decimal_points
     elif language == "en":
-        comma = commas >= _MIN_COMMAS_IN_ENGLISH and not points
+        is_comma_decimal = n_decimal_commas >= _MIN_COMMAS_IN_ENGLISH and not n_decimal_points
     else:
-        comma = commas > 0 or not points
-    return NumberFormat(comma, comma or language in ("de", "es", "it", "nl", "pt"))
+        is_comma_decimal = n_decimal_commas > 0 or not n_decimal_points
+    return NumberFormat(is_comma_decimal, is_comma_decimal or language in ("de", "es", "it", "nl", "pt"))
 
 
 _COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
@@ -94,23 +97,23 @@ _GROUPED_BY_COMMA, _GROUPED_BY_POINT = (re.compile(rf"\d{{1,3}}(?:{mark}\d{{3}})
 
 
 class Numeral(NamedTuple):
-    """A number read from a text."""
+    """Number read from a text."""
 
     value: float
     decimals: int
     end: int
-    """Position after the number in the text."""
+    """Index after the number in the text."""
 
 
-def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool) -> Numeral:
+def read_numeral(match: re.Match[str], number_format: NumberFormat, *, has_unit: bool) -> Numeral:
     """Read a number found by :data:`NUMBER`.
 
-    "2,3" in a text with decimal points is a list of two numbers, of which only the first is read.
+    In a text with decimal points, "2,3" is a list of two numbers, of which only the first is read.
 
     Args:
         match: Match of the number in its text.
-        numbers: Meaning of commas and points in the text.
-        measured: Whether a unit follows, so that "1,5 °C" is one number even in a text with decimal points.
+        number_format: Meaning of commas and points in the text.
+        has_unit: Whether a unit follows the number, so that "1,5 °C" is one number even in a text with decimal points.
     """
     numeral = match[0].lower()
     if numeral in NUMBER_WORDS:
@@ -118,43 +121,43 @@ def read_numeral(match: re.Match[str], numbers: NumberFormat, *, measured: bool)
     digits = re.sub(r"[ '’]", "", numeral)
     comma, point = digits.rfind(","), digits.rfind(".")
     if comma >= 0 and point >= 0:
-        decimal = max(comma, point)
+        separator_index = max(comma, point)
     elif comma >= 0:
-        grouped = _GROUPED_BY_COMMA.fullmatch(digits) and not digits.startswith("0")
-        if digits.count(",") > 1 or (grouped and not numbers.decimal_comma):
-            decimal = -1
-        elif numbers.decimal_comma or digits.startswith("0,") or (measured and len(digits) - comma <= 3):
-            decimal = comma
+        has_thousands = _GROUPED_BY_COMMA.fullmatch(digits) and not digits.startswith("0")
+        if digits.count(",") > 1 or (has_thousands and not number_format.decimal_comma):
+            separator_index = -1
+        elif number_format.decimal_comma or digits.startswith("0,") or (has_unit and len(digits) - comma <= 3):
+            separator_index = comma
         else:
             first = numeral.index(",")
             return Numeral(float(digits[:comma]), 0, match.start() + first)
     elif point >= 0:
-        grouped = _GROUPED_BY_POINT.fullmatch(digits) and not digits.startswith("0")
-        decimal = -1 if digits.count(".") > 1 or (grouped and numbers.point_groups) else point
+        has_thousands = _GROUPED_BY_POINT.fullmatch(digits) and not digits.startswith("0")
+        separator_index = -1 if digits.count(".") > 1 or (has_thousands and number_format.point_groups) else point
     else:
-        decimal = -1
-    if decimal < 0:
+        separator_index = -1
+    if separator_index < 0:
         return Numeral(float(re.sub(r"[.,]", "", digits)), 0, match.end())
-    integer_part, fraction = re.sub(r"[.,]", "", digits[:decimal]), digits[decimal + 1 :]
+    integer_part, fraction = re.sub(r"[.,]", "", digits[:separator_index]), digits[separator_index + 1 :]
     return Numeral(float(f"{integer_part or 0}.{fraction}"), len(fraction), match.end())
 
 
-class WordedFigure(NamedTuple):
-    """A figure expressed in words."""
+class WordedQuantity(NamedTuple):
+    """Quantity expressed in words."""
 
     start: int
     end: int
     value: float
     kind: str
-    """Kind of figure: ``share``, ``times``, ``month``, ``day`` (of the month), or ``rank:`` with the superlative."""
+    """Kind of quantity: ``share``, ``times``, ``month``, ``day`` (of the month), or ``rank:`` with the superlative."""
     step: float
     """Width of the interval of values that the words may express."""
 
 
 _SHARE_STEP = 3.0
-"""Width in percentage points of a share in words: "two-thirds" may mean 65.2 to 68.1 per cent."""
+"""Width, in percentage points, of a fraction in words: "two-thirds" may mean 65.2% to 68.1%."""
 _HEDGED_STEP = 10.0
-"""Width in percentage points of a hedged share: "nearly a third"."""
+"""Width, in percentage points, of a hedged fraction such as "nearly a third"."""
 _HEDGED = re.compile(
     r"\b(?:nearly|almost|just|slightly|a\s+little|close\s+to|about|around|roughly|fast|knapp|rund|etwa|près|presque|casi"
     r"|quase|environ)\b[^,;.]{0,12}$",
@@ -230,7 +233,7 @@ _DATE_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _MAX_DATE_WORD = 20
-"""Maximum number of characters of a word and white space before a month."""
+"""Maximum length of the text before a month that is searched for a preposition such as "since", in characters."""
 _YEAR_AFTER = re.compile(r",?\s+(?:de\s+)?[12]\d{3}\b")
 _AMBIGUOUS_MONTHS = frozenset(["may", "march", "mars", "mai", "mayo", "maio", "august", "agosto"])
 _SUPERLATIVE = (
@@ -253,34 +256,34 @@ def _is_after_date_word(text: str, position: int) -> bool:
     return bool(_DATE_BEFORE.search(text, max(0, position - _MAX_DATE_WORD), position))
 
 
-def _count(number: str) -> float:
+def _parse_count(number: str) -> float:
     """Return the value of a count in words or digits."""
     return NUMBER_WORDS.get(number.lower()) or float(re.sub(r"[, ]", "", number))
 
 
-def worded_figures(text: str) -> Iterator[WordedFigure]:
-    """Yield the shares, multiples, months and ranks expressed in words in a text, by kind."""
+def find_worded_quantities(text: str) -> Iterator[WordedQuantity]:
+    """Yield the fractions, multiples, months and ranks that a text expresses in words, kind by kind."""
     for pattern, share in _SHARES:
         for match in pattern.finditer(text):
-            hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
-            yield WordedFigure(*match.span(), share, "share", _HEDGED_STEP if hedged else _SHARE_STEP)
+            is_hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
+            yield WordedQuantity(*match.span(), share, "share", _HEDGED_STEP if is_hedged else _SHARE_STEP)
     for match in _PART_OF.finditer(text):
-        part, total = (_count(number) for number in match.groups() if number)
+        part, total = (_parse_count(number) for number in match.groups() if number)
         if 0 < part < total and total not in _YEARS_AS_TOTAL:
             share = 100 * part / total
-            yield WordedFigure(*match.span(), share, "share", min(_SHARE_STEP, 0.3 * share, 0.3 * (100 - share)))
+            yield WordedQuantity(*match.span(), share, "share", min(_SHARE_STEP, 0.3 * share, 0.3 * (100 - share)))
     for pattern, factor in _MULTIPLES:
         for match in pattern.finditer(text):
-            yield WordedFigure(*match.span(), factor, "times", _EXACT)
+            yield WordedQuantity(*match.span(), factor, "times", _EXACT)
     for match in _MONTH.finditer(text):
         word = match["month"]
-        dated = match["before"] or match["behind"] or _YEAR_AFTER.match(text, match.end())
-        if word.lower() in _AMBIGUOUS_MONTHS and not dated and not _is_after_date_word(text, match.start("month")):
+        has_date = match["before"] or match["behind"] or _YEAR_AFTER.match(text, match.end())
+        if word.lower() in _AMBIGUOUS_MONTHS and not has_date and not _is_after_date_word(text, match.start("month")):
             continue
         for group in ("before", "behind"):
             if match[group]:
-                yield WordedFigure(*match.span(group), float(match[group]), "day", _EXACT)
-        yield WordedFigure(*match.span("month"), float(_MONTHS[word.lower()]), "month", _EXACT)
+                yield WordedQuantity(*match.span(group), float(match[group]), "day", _EXACT)
+        yield WordedQuantity(*match.span("month"), float(_MONTHS[word.lower()]), "month", _EXACT)
     for match in _RANK.finditer(text):
         rank = (match["rank"] or "1").lower()
-        yield WordedFigure(*match.span(), float(_RANKS.get(rank) or rank), f"rank:{match['what'].lower()}", _EXACT)
+        yield WordedQuantity(*match.span(), float(_RANKS.get(rank) or rank), f"rank:{match['what'].lower()}", _EXACT)

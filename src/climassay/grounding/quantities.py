@@ -37,16 +37,16 @@ from climassay.grounding.numerals import (
     NUMBER,
     NUMBER_WORDS,
     NumberFormat,
-    WordedFigure,
-    number_format,
+    WordedQuantity,
+    detect_number_format,
+    find_worded_quantities,
     read_numeral,
-    worded_figures,
 )
 from climassay.grounding.units import (
     CLOSING_BRACKET,
     TEMPERATURE_SCALES,
     Unit,
-    money_before,
+    read_currency_before,
     read_magnitude,
     read_rate,
     read_unit,
@@ -77,7 +77,9 @@ _BOUNDS = tuple(
         (r"\b(?:below|under)", (-1, True)),
     )
 )
-"""Patterns before a number that make it a bound, with its side (1: lower bound, -1: upper bound) and inclusiveness."""
+"""Patterns of words before a number that make it a bound, with the side (1: lower bound, -1: upper bound) and whether
+the bound itself is included.
+"""
 _BOUND_AFTER = re.compile(rf"\s*(?:(?P<over>or\s+(?:{_OVER}))|or\s+(?:{_UNDER}))\b(?!\s+than)", re.IGNORECASE)
 _WORD_SIGN = re.compile(r"\b(?:minus|negative|moins|menos)\s+$", re.IGNORECASE)
 _YEAR_LIKE = re.compile(r"[12]\d{3}")
@@ -85,10 +87,10 @@ _IN_YEAR = re.compile(r"\b(?:in|since|until|years?|seit|jahr|en|depuis|desde|em)
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+$", re.IGNORECASE)
 _AND = ("and", "und", "et", "y", "e")
 _EXTENTS = ("time", "days", "span", "length", "area", "angle")
-"""Kinds of unit for extents, where "over" is not a bound."""
+"""Kinds of units for extents, before which "over" does not make a bound ("over ten years")."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
 _YEARLY = re.compile(
-    r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
+    r"\b(?:annual(?:ly)?|is_yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
     r"|(?:al|por) año|por ano)\b|\byr\b|/yr",
     re.IGNORECASE,
 )
@@ -105,9 +107,9 @@ _CHANGE_AFTER = re.compile(
     re.IGNORECASE,
 )
 _MAX_UNIT_LENGTH = 100
-"""Maximum number of characters of white space, magnitude word and unit after a number."""
+"""Maximum length of white space, magnitude word and unit after a number, in characters."""
 _NEAR = 80
-"""Maximum distance in characters between a number and a word for "every year" that applies to it."""
+"""Maximum distance, in characters, between a number and words such as "every year" that apply to it."""
 
 # Spans whose digits are not quantities.
 _NO_QUANTITY = re.compile(
@@ -130,7 +132,7 @@ _TORN_YEAR = r"[12](?: ?\d){3}"
 _TORN_PERIOD = re.compile(rf"(?<![\w.,])({_TORN_YEAR})(\s?[-–—]\s?|\s?to\s)({_TORN_YEAR})(?![.,]?\d)")
 _SHORT_PERIOD = re.compile(r"(?<![\w.,–-])((?:1[5-9]|20)\d\d)([-–])(\d\d)(?![\w.,]?\d|[-–]\d)")
 _EARLIEST, _LATEST = 1500, 2300
-"""Earliest and latest year of periods whose digits are joined or completed."""
+"""Earliest and latest year for which the digits of a period are joined or completed."""
 _CENTURY = re.compile(r"\bcentur(?:y|ies)$", re.IGNORECASE)
 _HEDGE = (
     r"(?:about|around|roughly|nearly|almost|from|between|likely|very likely|likely range(?: of)?|range(?: of)?|~|≈)"
@@ -143,61 +145,62 @@ _LIST = re.compile(
 )
 _BRACKET = re.compile(rf"\s*[\[(]\s*{_HEDGE}?:?\s*[+\-−–]?\s*", re.IGNORECASE)
 _CHARACTERS = str.maketrans("⁻₂₃₄₆\u00a0\u2007\u2009\u202f\u2010\u2011\u2012", "-2346    ---")
-"""Replacements of single characters, which keep positions unchanged."""
+"""Replacements of single characters by single characters, so that positions stay the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit in a text."""
+    """Number in a text with its unit."""
 
     text: str
     """Quantity as written, including a unit that follows the number."""
     value: float
-    """The number with its sign and magnitude, in the unit as written."""
+    """Number with its sign and magnitude, in the unit as written."""
     step: float
     """Value of one unit of the last digit: 0.01 for 1.09, 0.1 million for 3.6 million."""
     unit: Unit | None
     """Unit; None for a bare number."""
     is_integer: bool
-    """Whether the number is written as an integer without magnitude word."""
-    yearly: bool
+    """Whether the number is written as an integer and without a magnitude word."""
+    is_yearly: bool
     """Whether a word such as "annual" or "each year" occurs near the number."""
     bound: tuple[int, bool] | None = None
-    """Side (1: lower bound, -1: upper bound) and inclusiveness of the bound; None if the quantity is not a bound."""
+    """Side (1: lower bound, -1: upper bound) and whether the bound itself is included; None if the quantity is not a
+    bound.
+    """
     bounded: str = ""
-    """Quantity as written, with the words of its bound ("more than 3 K"); empty without a bound."""
-    positive: bool = False
+    """Quantity as written with the words that make it a bound ("more than 3 K"); empty if it is not a bound."""
+    has_plus_sign: bool = False
     """Whether the number has a plus sign."""
-    dated: bool = False
-    """Whether the number is certainly a year, for example an end of a period (1901-2018)."""
-    worded: bool = False
-    """Whether the quantity is a share, multiple, month or rank written in words without digits."""
+    is_year: bool = False
+    """Whether the number is certainly a year, for example the end of a period (1901-2018)."""
+    is_in_words: bool = False
+    """Whether the quantity is a fraction, multiple, month or rank written in words without digits."""
     is_change: bool = False
     """Whether it is certainly a change of temperature and no reading of a thermometer."""
 
 
-def quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
-    """Return the quantities of a text in order.
+def find_quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
+    """Return the quantities in a text, in order.
 
-    Numbers in words count only below a hundred and before a unit or magnitude ("two degrees"). Shares, multiples,
-    months and ranks in words ("two-thirds") are left out.
+    A number word counts only if it is below a hundred and a unit or magnitude follows ("two degrees"). Fractions,
+    multiples, months and ranks in words ("two-thirds") are excluded.
 
     Args:
-        text: A sentence or more.
-        context: Longer text that contains it, which decides the meaning of commas and points if the text is ambiguous.
+        text: One sentence or more.
+        context: Longer text that contains ``text``; it decides the meaning of commas and points if ``text`` is
+            ambiguous.
     """
-    return tuple(quantity for quantity in split_at_quantities(text, context)[1] if not quantity.worded)
+    return tuple(quantity for quantity in split_at_quantities(text, context)[1] if not quantity.is_in_words)
 
 
 def split_at_quantities(text: str, context: str = "") -> tuple[tuple[str, ...], tuple[Quantity, ...]]:
-    """Split a text at its quantities.
-
-    Quantities include shares, multiples, months and ranks in words (:mod:`climassay.grounding.numerals`).
+    """Split a text at its quantities, including fractions, multiples, months and ranks in words.
 
     Returns:
-        The pieces of text before, between and after the quantities, and the quantities.
+        Pieces of text before, between and after the quantities, and the quantities.
     """
-    plain, located_quantities = _locate_all(text, context)
+    plain, located_quantities = _locate_quantities(text, context)
     selected = [
         located
         for located in located_quantities
@@ -208,17 +211,17 @@ def split_at_quantities(text: str, context: str = "") -> tuple[tuple[str, ...], 
     return pieces, tuple(located.quantity for located in selected)
 
 
-def foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...]:
-    """Return the quantities of a sentence, as written, that no passage has; the module describes the rules.
+def find_foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...]:
+    """Return the quantities in a sentence, as written, that no passage confirms; see the rules of this module.
 
     Args:
-        sentence: Sentence, with or without citations.
-        passages: Supporting texts, and texts whose figures may be repeated, such as the claim or question.
+        sentence: Sentence with or without citations.
+        passages: Supporting texts, and texts whose quantities may be repeated, such as the claim or question.
     """
-    source_quantities = [located.quantity for text in passages for located in _locate_all(text)[1]]
+    source_quantities = [located.quantity for text in passages for located in _locate_quantities(text)[1]]
     foreign = (
         quantity
-        for quantity in quantities(sentence)
+        for quantity in find_quantities(sentence)
         if not any(confirms(other, quantity) for other in source_quantities)
     )
     return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign))
@@ -249,13 +252,13 @@ def _converted_temperatures(source: Quantity, target: Quantity) -> Iterator[Quan
 
 def _confirms_in_unit(source: Quantity, target: Quantity) -> bool:
     """Return whether ``source`` confirms ``target``, temperatures being in one scale."""
-    if target.value < 0 <= source.value or (target.positive and source.value < 0):
+    if target.value < 0 <= source.value or (target.has_plus_sign and source.value < 0):
         return False
     if target.bound is not None and source.bound is not None and target.bound[0] != source.bound[0]:
         return False
-    decade = source.unit is not None and source.unit.kind == "span"
-    if _CENTURY.search(target.text) and (decade or source.dated):
-        century = int((source.value if decade else source.value - 1) // 100) + 1
+    is_decade = source.unit is not None and source.unit.kind == "span"
+    if _CENTURY.search(target.text) and (is_decade or source.is_year):
+        century = int((source.value if is_decade else source.value - 1) // 100) + 1
         if century == target.value:
             return True
     value = source.value
@@ -267,38 +270,38 @@ def _confirms_in_unit(source: Quantity, target: Quantity) -> bool:
         if not source.unit.is_kind_of(target.unit):
             return False
         rates = {source.unit.rate, target.unit.rate}
-        if len(rates) > 1 and not (rates == {"", "yr"} and source.yearly and target.yearly):
+        if len(rates) > 1 and not (rates == {"", "yr"} and source.is_yearly and target.is_yearly):
             return False
         value *= source.unit.factor / target.unit.factor
     if target.bound is not None and source.bound is None:
         return _is_near_bound(value, target, *target.bound)
     if target.unit is None and (source.unit is not None or target.is_integer):
         return abs(value) == abs(target.value)
-    if source.worded and source.step > target.step:
+    if source.is_in_words and source.step > target.step:
         target = replace(target, step=source.step)
     return _is_equal_after_rounding(value, target)
 
 
 def _is_same_change(multiple: Quantity, share: Quantity) -> bool:
-    """Return whether a multiple and a share express the same change: doubled is +100%, halved is -50%."""
+    """Return whether a multiple and a percentage express the same change: doubled is +100%, halved is -50%."""
     return _is_equal_after_rounding(100 * (multiple.value - 1), share)
 
 
-def _is_near_bound(value: float, target: Quantity, side: int, inclusive: bool) -> bool:
+def _is_near_bound(value: float, target: Quantity, side: int, is_inclusive: bool) -> bool:
     """Return whether a value exceeds a bound by at most one unit of the bound's last non-zero digit.
 
-    For bounds in words ("more than half", "more than doubled"), there is no such limit.
+    This limit does not apply to bounds in words ("more than half", "more than doubled").
     """
     bound = target.value
-    if target.worded:
+    if target.is_in_words:
         return side * (value - bound) > -0.5 * target.step
     if bound >= 0:
         value = abs(value)  # "fell by more than 3 K" may stand for -3.4 K
     step = target.step
     while bound and target.is_integer and bound % (10 * step) == 0:
         step *= 10
-    beyond = side * (value - bound)
-    return 1e-9 * step < beyond <= step * (1 + 1e-9) or (inclusive and _is_equal_after_rounding(value, target))
+    excess = side * (value - bound)
+    return 1e-9 * step < excess <= step * (1 + 1e-9) or (is_inclusive and _is_equal_after_rounding(value, target))
 
 
 def _is_equal_after_rounding(value: float, target: Quantity) -> bool:
@@ -307,28 +310,28 @@ def _is_equal_after_rounding(value: float, target: Quantity) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _LocatedQuantity:
-    """A quantity with its position in the text."""
+    """Quantity with its position in the text."""
 
     start: int
     end: int
     quantity: Quantity
     magnitude: float
-    year_like: bool
+    looks_like_year: bool
 
 
 @lru_cache(maxsize=512)
-def _locate_all(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuantity, ...]]:
-    """Return the text with repaired numbers, and all quantities, including number words without units."""
+def _locate_quantities(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuantity, ...]]:
+    """Return the text with repaired numbers, and all its quantities, including number words without units."""
     text = _repair_numbers(text)
     plain = text.translate(_CHARACTERS)
     masked = _NO_QUANTITY.sub(lambda match: " " * len(match[0]), plain)
-    located = list(_find_quantities(text, plain, masked, number_format(masked, context.translate(_CHARACTERS))))
-    years = _year_indices(plain, located)
+    located = list(_find_quantities(text, plain, masked, detect_number_format(masked, context.translate(_CHARACTERS))))
+    years = _find_year_indices(plain, located)
     for left in range(len(located) - 2, -1, -1):
         if left not in years:
             located[left] = _inherit_from_right(plain, located[left], located[left + 1])
     for year in years:
-        located[year] = replace(located[year], quantity=replace(located[year].quantity, dated=True))
+        located[year] = replace(located[year], quantity=replace(located[year].quantity, is_year=True))
     has_inherited = False
     for right in range(1, len(located)):
         previous, located[right] = (
@@ -338,13 +341,13 @@ def _locate_all(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuanti
         has_inherited = located[right] is not previous
     ends = [0, *(item.end for item in located)]
     return plain, tuple(
-        replace(item, quantity=_without_false_bound(item, plain[end : item.start]))
+        replace(item, quantity=_drop_misread_bound(item, plain[end : item.start]))
         for item, end in zip(located, ends, strict=False)
     )
 
 
 def _repair_numbers(text: str) -> str:
-    """Return the text with split numbers joined and shortened years completed."""
+    """Join numbers that were split, and complete shortened years."""
 
     def point(torn: re.Match[str]) -> str:
         return torn[1] + torn[2] if _is_measured(torn.string, torn.end()) else torn[0]
@@ -369,113 +372,116 @@ def _is_measured(text: str, position: int) -> bool:
     return end > position or read_unit(plain, position, bracketed=False)[0] is not None
 
 
-def _year_indices(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
-    """Return the indices of quantities that are certainly years: ends of periods, and years after "in"."""
-    results: set[int] = set()
-    for number, (left, right) in enumerate(pairwise(located)):
-        if not left.year_like:
+def _find_year_indices(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
+    """Return the indices of quantities that are certainly years: the ends of periods, and years after "in"."""
+    indices: set[int] = set()
+    for index, (left, right) in enumerate(pairwise(located)):
+        if not left.looks_like_year:
             continue
-        gap, before = plain[left.end : right.start], plain[max(0, left.start - 12) : left.start]
-        joined = bool(_RANGE.fullmatch(gap) or (gap.strip() in _AND and _BETWEEN.search(before)))
-        if not joined and gap.strip() in (",", *_AND, ", and") and number + 2 < len(located):
-            behind = located[number + 2]  # "1901, 1990 to 330 Gt"
-            joined = abs(behind.quantity.value) < 1000 and bool(_RANGE.fullmatch(plain[right.end : behind.start]))
-        if joined and right.year_like and left.quantity.value < right.quantity.value:
-            results |= {number, number + 1}
-        elif _IN_YEAR.search(before) and abs(right.quantity.value) < 1000:
-            results.add(number)  # but "in 1500 to 2500 mm"
-    return results
+        gap, preceding = plain[left.end : right.start], plain[max(0, left.start - 12) : left.start]
+        is_period = bool(_RANGE.fullmatch(gap) or (gap.strip() in _AND and _BETWEEN.search(preceding)))
+        if not is_period and gap.strip() in (",", *_AND, ", and") and index + 2 < len(located):
+            following_quantity = located[index + 2]  # "1901, 1990 to 330 Gt"
+            is_period = abs(following_quantity.quantity.value) < 1000 and bool(
+                _RANGE.fullmatch(plain[right.end : following_quantity.start])
+            )
+        if is_period and right.looks_like_year and left.quantity.value < right.quantity.value:
+            indices |= {index, index + 1}
+        elif _IN_YEAR.search(preceding) and abs(right.quantity.value) < 1000:
+            indices.add(index)  # but "in 1500 to 2500 mm"
+    return indices
 
 
-def _without_false_bound(located: _LocatedQuantity, gap: str) -> Quantity:
-    """Return a quantity, without its bound if it is an extent ("over ten years") or the year of a comparison.
+def _drop_misread_bound(located: _LocatedQuantity, gap: str) -> Quantity:
+    """Return a quantity, dropping a bound that was misread.
 
-    In the comparison "6% less than 2021", ``gap`` is the text between the two figures.
+    This is the case for extents ("over ten years") and for the year of a comparison: in "6% less than 2021", ``gap`` is
+    the text between the two numbers.
     """
     quantity = located.quantity
-    if located.year_like and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):
+    if located.looks_like_year and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):
         return replace(quantity, bound=None, bounded="")
-    extent = located.year_like or (
+    is_extent = located.looks_like_year or (
         quantity.unit is not None and quantity.unit.kind in _EXTENTS and not quantity.unit.rate
     )
-    if extent and quantity.bounded[:4].lower() == "over":
+    if is_extent and quantity.bounded[:4].lower() == "over":
         return replace(quantity, bound=None, bounded="")
     return quantity
 
 
 def _find_quantities(text: str, plain: str, masked: str, numbers: NumberFormat) -> Iterator[_LocatedQuantity]:
     """Yield numbers with the units directly after them, and quantities expressed in words."""
-    worded: list[WordedFigure] = []
-    for figure in sorted(worded_figures(masked)):
-        if not worded or figure.start >= worded[-1].end:
-            worded.append(figure)
+    worded_quantities: list[WordedQuantity] = []
+    for worded_quantity in sorted(find_worded_quantities(masked)):
+        if not worded_quantities or worded_quantity.start >= worded_quantities[-1].end:
+            worded_quantities.append(worded_quantity)
     position = 0
     while match := NUMBER.search(masked, position):
-        while worded and worded[0].start <= match.start():
-            figure = worded.pop(0)
-            yield _locate_worded(text, plain, figure)
-            position = figure.end
+        while worded_quantities and worded_quantities[0].start <= match.start():
+            worded_quantity = worded_quantities.pop(0)
+            yield _locate_worded(text, plain, worded_quantity)
+            position = worded_quantity.end
         if match.start() < position:
             continue
-        located = _locate(text, plain, match, numbers)
-        if worded and worded[0].start < located.end:
+        located = _locate_number(text, plain, match, numbers)
+        if worded_quantities and worded_quantities[0].start < located.end:
             # A number whose "unit" is the beginning of another figure ends before it.
-            located = replace(located, end=worded[0].start)
+            located = replace(located, end=worded_quantities[0].start)
         yield located
         position = located.end
-    yield from (_locate_worded(text, plain, figure) for figure in worded)
+    yield from (_locate_worded(text, plain, worded_quantity) for worded_quantity in worded_quantities)
 
 
-def _locate_worded(text: str, plain: str, figure: WordedFigure) -> _LocatedQuantity:
+def _locate_worded(text: str, plain: str, worded_quantity: WordedQuantity) -> _LocatedQuantity:
     bound, first, last = (None, 0, 0)
-    if figure.kind in ("share", "times"):
-        bound, first, last = _find_bound(plain, figure.start, figure.end)
-    written = text[figure.start : figure.end].strip()
+    if worded_quantity.kind in ("share", "times"):
+        bound, first, last = _find_bound(plain, worded_quantity.start, worded_quantity.end)
+    source_text = text[worded_quantity.start : worded_quantity.end].strip()
     quantity = Quantity(
-        text=written,
-        value=figure.value,
-        step=figure.step,
-        unit=Unit(figure.kind, 1.0),
+        text=source_text,
+        value=worded_quantity.value,
+        step=worded_quantity.step,
+        unit=Unit(worded_quantity.kind, 1.0),
         is_integer=False,
-        yearly=False,
-        worded=not any(map(str.isdigit, written)),
+        is_yearly=False,
+        is_in_words=not any(map(str.isdigit, source_text)),
         bound=bound,
         bounded=text[first:last].strip() if bound else "",
     )
-    return _LocatedQuantity(figure.start, figure.end, quantity, 1.0, year_like=False)
+    return _LocatedQuantity(worded_quantity.start, worded_quantity.end, quantity, 1.0, looks_like_year=False)
 
 
-def _locate(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) -> _LocatedQuantity:
+def _locate_number(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) -> _LocatedQuantity:
     number = match[0].lower()
-    numeral = read_numeral(match, numbers, measured=_is_measured(plain, match.end()))
-    year_like = bool(_YEAR_LIKE.fullmatch(number))
-    money, start = money_before(plain, match.start())
+    numeral = read_numeral(match, numbers, has_unit=_is_measured(plain, match.end()))
+    looks_like_year = bool(_YEAR_LIKE.fullmatch(number))
+    money, start = read_currency_before(plain, match.start())
     magnitude, end = read_magnitude(plain, numeral.end, money=money is not None)
-    unit, end = read_rate(money, plain, end) if money else read_unit(plain, end, bracketed=not year_like)
+    unit, end = read_rate(money, plain, end) if money else read_unit(plain, end, bracketed=not looks_like_year)
     if number == "one" and unit is not None and unit.kind in ("time", "days"):
         unit, end = None, match.end()  # "one day" is seldom a measurement
-    negative = not year_like and bool(_SIGN.search(plain[max(0, start - 2) : start]))
-    positive = plain[start - 1 : start] == "+" and not plain[max(0, start - 2) : start - 1].endswith(
+    is_negative = not looks_like_year and bool(_SIGN.search(plain[max(0, start - 2) : start]))
+    is_positive = plain[start - 1 : start] == "+" and not plain[max(0, start - 2) : start - 1].endswith(
         tuple("0123456789")
     )
-    start -= negative or positive
-    if not negative and (spelled := _WORD_SIGN.search(plain[max(0, start - 10) : start])):
-        negative, start = True, start - len(spelled[0])
+    start -= is_negative or is_positive
+    if not is_negative and (sign_word := _WORD_SIGN.search(plain[max(0, start - 10) : start])):
+        is_negative, start = True, start - len(sign_word[0])
     bound, first, last = _find_bound(plain, start, end)
     value, decimals = numeral.value, numeral.decimals
     quantity = Quantity(
         text=CLOSING_BRACKET.sub("", text[start:end]).strip(),
-        value=(-value if negative else value) * magnitude,
+        value=(-value if is_negative else value) * magnitude,
         step=10.0**-decimals * magnitude,
         unit=unit,
         is_integer=not decimals and magnitude == 1,
-        yearly=bool(_YEARLY.search(plain[max(0, start - _NEAR) : end + _NEAR])),
+        is_yearly=bool(_YEARLY.search(plain[max(0, start - _NEAR) : end + _NEAR])),
         bound=bound,
         bounded=text[first:last].strip() if bound else "",
-        positive=positive,
+        has_plus_sign=is_positive,
         is_change=unit is not None and unit.kind in TEMPERATURE_SCALES and _is_change(plain, start, end),
     )
-    return _LocatedQuantity(start, end, quantity, magnitude, year_like and unit is None and magnitude == 1)
+    return _LocatedQuantity(start, end, quantity, magnitude, looks_like_year and unit is None and magnitude == 1)
 
 
 def _is_change(plain: str, start: int, end: int) -> bool:
@@ -484,55 +490,56 @@ def _is_change(plain: str, start: int, end: int) -> bool:
 
 
 def _find_bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:
-    """Return the bound that the words around a number express, with start and end of the whole expression."""
-    before = plain[max(0, start - 40) : start]
+    """Return the bound expressed by the words around a number, and start and end of the expression."""
+    preceding = plain[max(0, start - 40) : start]
     for pattern, bound in _BOUNDS:
-        if match := pattern.search(before):
+        if match := pattern.search(preceding):
             return bound, start - len(match[0]), end
-    if behind := _BOUND_AFTER.match(plain, end):
-        return (1 if behind["over"] else -1, True), start, behind.end()
+    if match_after := _BOUND_AFTER.match(plain, end):
+        return (1 if match_after["over"] else -1, True), start, match_after.end()
     return None, start, end
 
 
 def _inherit_from_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
-    """Return the left quantity, with unit and magnitude of the right one if both belong to one range or list."""
-    left_unit, adjacent_unit = left.quantity.unit, right.quantity.unit
-    if right.quantity.worded or left.quantity.worded:
+    """Return the left quantity with unit and magnitude of the right one, if both belong to one range or list."""
+    left_unit, right_unit = left.quantity.unit, right.quantity.unit
+    if right.quantity.is_in_words or left.quantity.is_in_words:
         return left
-    if left_unit is not None and (not left_unit.is_money or adjacent_unit is not None):
+    if left_unit is not None and (not left_unit.is_money or right_unit is not None):
         return left
-    if left.magnitude != 1 or (adjacent_unit is None and right.magnitude == 1):
+    if left.magnitude != 1 or (right_unit is None and right.magnitude == 1):
         return left
     gap = plain[left.end : right.start]
-    if not _RANGE.fullmatch(gap) and (left.year_like or not _LIST.fullmatch(gap)):
+    if not _RANGE.fullmatch(gap) and (left.looks_like_year or not _LIST.fullmatch(gap)):
         return left
     if "(" in gap and left.quantity.is_integer:
         return left  # "in rank 3 (5%)"
-    larger = abs(left.quantity.value) * right.magnitude > abs(right.quantity.value)
-    if right.magnitude != 1 and larger and not _MARGIN.fullmatch(gap):
+    is_larger = abs(left.quantity.value) * right.magnitude > abs(right.quantity.value)
+    if right.magnitude != 1 and is_larger and not _MARGIN.fullmatch(gap):
         return left  # "from 200 to 3 million", but "12 ± 3 million"
-    return _with_unit(left, adjacent_unit or left_unit, right.magnitude)
+    return _apply_unit(left, right_unit or left_unit, right.magnitude)
 
 
 def _inherit_from_left(
     plain: str, left: _LocatedQuantity, right: _LocatedQuantity, *, has_inherited: bool
 ) -> _LocatedQuantity:
-    """Return the right quantity, with the unit of the left one if in a bracket (``1.1 °C [0.8 to 1.3]``) or money.
+    """Return the right quantity with the unit of the left one, if it is in a bracket after it or an amount of money.
 
-    ``has_inherited`` is True if the left quantity got its own unit from a quantity to its left, in the same bracket.
+    In ``1.1 °C [0.8 to 1.3]``, both numbers in the bracket thus get the unit of the first. ``has_inherited`` is True if
+    the left quantity got its unit in this way, in the same bracket.
     """
-    adjacent_unit = left.quantity.unit
-    if adjacent_unit is None or left.quantity.worded or right.quantity.unit is not None or right.year_like:
+    left_unit = left.quantity.unit
+    if left_unit is None or left.quantity.is_in_words or right.quantity.unit is not None or right.looks_like_year:
         return right
     gap = plain[left.end : right.start]
-    if adjacent_unit.is_money and _RANGE.fullmatch(gap):
-        return _with_unit(right, adjacent_unit, 1.0)
+    if left_unit.is_money and _RANGE.fullmatch(gap):
+        return _apply_unit(right, left_unit, 1.0)
     if right.magnitude == 1 and (_BRACKET.fullmatch(gap) or (has_inherited and _RANGE.fullmatch(gap))):
-        return _with_unit(right, adjacent_unit, left.magnitude)
+        return _apply_unit(right, left_unit, left.magnitude)
     return right
 
 
-def _with_unit(located: _LocatedQuantity, unit: Unit | None, magnitude: float) -> _LocatedQuantity:
+def _apply_unit(located: _LocatedQuantity, unit: Unit | None, magnitude: float) -> _LocatedQuantity:
     quantity = replace(
         located.quantity,
         unit=unit,

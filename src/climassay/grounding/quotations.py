@@ -23,34 +23,34 @@ OMISSION = re.compile(r"[\[(]?\s*\.{3,}\s*[\])]?")
 
 
 def is_quoted(quotation: str, text: str) -> bool:
-    """Return whether all parts of a quotation occur in a text, in order."""
+    """Return whether all parts of a quotation occur in a text in the same order."""
     return bool(_find_parts(quotation, _normalise_source(text)))
 
 
-def quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
-    """Return start and end of each part of a quotation in a text; empty if :func:`is_quoted` is False."""
+def find_quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
+    """Return start and end of each part of a quotation in a text; empty if :func:`is_quoted` returns False."""
     normalised = _normalise_source(text)
-    ranges = _find_parts(quotation, normalised)
-    (plain, plain_indices), (original, original_indices) = letters(normalised), letters(text)
-    if not ranges or plain != original:
+    normalised_spans = _find_parts(quotation, normalised)
+    (normalised_letters, normalised_indices), (text_letters, text_indices) = letters(normalised), letters(text)
+    if not normalised_spans or normalised_letters != text_letters:
         return ()
     spans = []
-    for start, end in ranges:
-        first, last = bisect_left(plain_indices, start), bisect_left(plain_indices, end) - 1
-        begin, opening = original_indices[first], normalised[start : plain_indices[first]]
-        stop, closing = original_indices[last] + 1, normalised[plain_indices[last] + 1 : end]
-        begin -= len(opening) * text.endswith(opening, 0, begin)
-        spans.append((begin, stop + len(closing) * text.startswith(closing, stop)))
+    for start, end in normalised_spans:
+        first, last = bisect_left(normalised_indices, start), bisect_left(normalised_indices, end) - 1
+        span_start, opening_signs = text_indices[first], normalised[start : normalised_indices[first]]
+        span_end, closing_signs = text_indices[last] + 1, normalised[normalised_indices[last] + 1 : end]
+        span_start -= len(opening_signs) * text.endswith(opening_signs, 0, span_start)
+        spans.append((span_start, span_end + len(closing_signs) * text.startswith(closing_signs, span_end)))
     return tuple(spans)
 
 
 def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
-    """Split a text into pieces and mark the quoted ones; quotations that do not occur in it are ignored."""
-    return mark_spans(text, [span for quotation in quotations for span in quoted_spans(quotation, text)])
+    """Split a text into pieces and mark the quoted ones; quotations that do not occur in the text are ignored."""
+    return mark_spans(text, [span for quotation in quotations for span in find_quoted_spans(quotation, text)])
 
 
 def _normalise_source(text: str) -> str:
-    """Return a passage normalised for the search of quotations, without omission marks."""
+    """Normalise a text to be searched for quotations, and remove its omission marks."""
     return " ".join(OMISSION.sub(" ", _normalise(text)).split())
 
 
@@ -60,32 +60,32 @@ def _find_parts(quotation: str, normalised: str) -> list[tuple[int, int]]:
     parts = [part for piece in OMISSION.split(plain_quotation) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
     if sum(len(re.findall(r"\w+", part)) for part in parts) < MIN_QUOTED_WORDS:
         return []
-    ranges: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for part in parts:
-        match = _part_pattern(part).search(normalised, ranges[-1][1] if ranges else 0)
+        match = _build_part_pattern(part).search(normalised, spans[-1][1] if spans else 0)
         if match is None:
             return []
-        ranges.append(match.span())
-    return ranges
+        spans.append(match.span())
+    return spans
 
 
 def _normalise(text: str) -> str:
-    """Return the text with normalised punctuation and joined hyphenated words."""
+    """Normalise punctuation and join hyphenated words."""
     plain = unicodedata.normalize("NFKC", text).translate(_SIGNS)
     joined = re.sub(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])", "", plain)
     return " ".join(joined.split())
 
 
-def _part_pattern(part: str) -> re.Pattern[str]:
-    """Return a pattern that matches a part of a quotation as whole words and numbers with their signs."""
+def _build_part_pattern(part: str) -> re.Pattern[str]:
+    """Build a pattern that matches a part of a quotation as whole words and as numbers with their signs."""
     # "-0.5" and "10.5" do not hold "0.5"; in "1901-2018" the dash is not a sign.
-    before = r"(?<!\w)(?<!\d[.,])" + (r"(?<!^-)(?<![^\w]-)" if part[0].isdigit() else "")
-    behind = r"(?!\w)" + (r"(?![.,]\d)(?!\s?%)" if part[-1].isdigit() else "")
+    preceding_pattern = r"(?<!\w)(?<!\d[.,])" + (r"(?<!^-)(?<![^\w]-)" if part[0].isdigit() else "")
+    following_pattern = r"(?!\w)" + (r"(?![.,]\d)(?!\s?%)" if part[-1].isdigit() else "")
     pieces = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", part)
-    first = f"(?i:{re.escape(pieces[0][0])})" + re.escape(pieces[0][1:])
-    results = [first]
+    first_pattern = f"(?i:{re.escape(pieces[0][0])})" + re.escape(pieces[0][1:])
+    patterns = [first_pattern]
     for piece, following in pairwise(pieces):
         # Readers of PDFs set spaces around signs and subscripts: "yr –1", "CO 2". Between two words there is one.
         is_separated = (piece.isalpha() and following.isalpha()) or (piece.isdigit() and following.isdigit())
-        results.append((r"\s+" if is_separated else r"\s*") + re.escape(following))
-    return re.compile(before + "".join(results) + behind)
+        patterns.append((r"\s+" if is_separated else r"\s*") + re.escape(following))
+    return re.compile(preceding_pattern + "".join(patterns) + following_pattern)

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 ReferenceKind = Literal["number", "work", "doi", "url"]
 ReferenceStatus = Literal["exists", "invented", "malformed", "not checked"]
-"""``invented``: a number without entry, a page after the last one, or an address for which the server returns 404 or
-410. ``malformed``: not a valid DOI or address. ``not checked``: not looked up."""
+"""``invented``: a number without an entry, a page after the last one, or an address for which the server returns 404 or
+410. ``malformed``: not a valid DOI or address. ``not checked``: could not be looked up.
+"""
 TIMEOUT_SECONDS = 10
-"""Timeout of a request to a server in seconds."""
+"""Timeout of a request in seconds."""
 
 _HEADING = re.compile(
     r"\s*(?:#+\s*|\*\*)?(?:references|sources|bibliography|literature(?:\s+cited)?|works\s+cited|citations|further\s+reading)"
@@ -53,37 +54,37 @@ _REPORT_PAGE = re.compile(
     r"\b(?P<name>(?:IPCC|AR\s?[3-6]|SR15|SRCCL|SROCC|SREX)(?:[\s,]+(?:AR\s?[3-6]|WG\s?(?:[1-3]|I{1,3})|SYR|SPM|TS|(?:19|20)\d\d))*),?"
     r"\s+(?:on\s+)?(?:pp?\.|pages?)\s*(?P<page>\d{1,4})"
 )
-"""Pattern of a reference in running text to a page of an IPCC report."""
+"""Pattern of a reference, in running text, to a page of an IPCC report."""
 _SENTENCE_END = ".,;:!?'\u2019\u201d*_"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedReference:
-    """A reference with the result of its check."""
+    """Reference with the result of its check."""
 
     text: str
-    """Reference as written; ``[3]`` for a number."""
+    """Reference as written, or ``[3]`` for a number."""
     kind: ReferenceKind
     status: ReferenceStatus
     reason: str
     """Reason for the status, in one sentence."""
     document: str | None = None
-    """Title of the matching document of the collections."""
+    """Title of the document, in the collections, that matches the reference; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReferenceList:
-    """List of references at the end of a text, and the text before it."""
+    """List of references at the end of a text, and the text before the list."""
 
     body: str
     numbered: Mapping[int, str]
     """Numbered entries of the list, by number."""
     unnumbered: tuple[str, ...] = ()
-    """Entries of the list without number."""
+    """Entries of the list without a number."""
 
     @classmethod
     def split(cls, text: str) -> Self:
-        """Split a text at a heading such as "References", or before bracketed numbered lines at the end."""
+        """Split a text at a heading such as "References", or before numbered lines in brackets at its end."""
         lines = text.splitlines()
         heading = next((index for index in reversed(range(len(lines))) if _HEADING.fullmatch(lines[index])), None)
         if heading is not None:
@@ -106,13 +107,13 @@ class ReferenceList:
 
 @dataclass(frozen=True)
 class ReferenceChecker:
-    """Looks up references among documents, passages and list entries.
+    """Looks up references in the collections, among numbered passages and in a list of references.
 
     Args:
         documents: Documents of the collections.
-        passages: Citations of numbered passages, for example those in the prompt of the text's author.
+        passages: Citations of numbered passages by number, for example those in the prompt of the text's author.
         entries: Entries of the text's list of references by number.
-        ask: Function that returns whether an address exists, or None if unknown, such as :func:`address_answers`; None
+        ask: Function that returns whether an address exists, or None if unknown, such as :func:`check_address`; None
             disables requests.
     """
 
@@ -124,7 +125,7 @@ class ReferenceChecker:
 
     @property
     def known(self) -> frozenset[int]:
-        """Numbers that a reference may name: those of passages and of list entries."""
+        """Numbers of passages and of list entries, which references may contain."""
         return frozenset({*self.passages, *self.entries})
 
     @cached_property
@@ -136,73 +137,77 @@ class ReferenceChecker:
 
     def check(self, sentence: CitingSentence) -> tuple[CheckedReference, ...]:
         """Check all references of a sentence read by :func:`~climassay.grounding.citations.read_citations`."""
-        works = [self.work(reference) for reference in sentence.references]
-        numbers = [self.number(number) for number in sentence.numbers]
-        return (*numbers, *works, *self.written_out(sentence.plain))
+        works = [self.check_work(reference) for reference in sentence.references]
+        numbers = [self.check_number(number) for number in sentence.numbers]
+        return (*numbers, *works, *self.check_text(sentence.plain))
 
-    def number(self, number: int) -> CheckedReference:
-        """Look up a number in brackets among the passages and the list of references."""
+    def check_number(self, number: int) -> CheckedReference:
+        """Look up a bracketed number among the passages and in the list of references."""
         text = f"[{number}]"
         if number in self.passages:
             return CheckedReference(text, "number", "exists", f"Names {self.passages[number]}.", self.passages[number])
         if number in self.entries:
-            result = self.entry(self.entries[number])
+            result = self.check_entry(self.entries[number])
             return replace(result, text=f"{text} {result.text}", kind="number")
         if self.known:
             return CheckedReference(text, "number", "invented", "There is no entry of this number.")
         return CheckedReference(text, "number", "not checked", "The text has no list of references to look it up in.")
 
-    def entry(self, entry: str) -> CheckedReference:
-        """Check an entry of a list of references; an invalid part makes the whole entry invalid."""
-        result = self.written_out(entry)
-        existing = next((reference for reference in result if reference.status == "exists"), None)
-        invalid = next((reference for reference in result if reference.status in ("malformed", "invented")), None)
-        chosen = invalid or existing or next(iter(result), None)
-        if chosen is None:
-            references = [reference for sentence in read_citations(entry, ()) for reference in sentence.references]
-            chosen = next((self.work(reference) for reference in references), None)
-        if chosen is None:
-            chosen = CheckedReference(entry, "work", "not checked", "No document at hand has this title.")
-        return replace(chosen, text=entry)
+    def check_entry(self, entry: str) -> CheckedReference:
+        """Check an entry of a list of references; one invalid part makes the whole entry invalid."""
+        checked_references = self.check_text(entry)
+        existing_reference = next((reference for reference in checked_references if reference.status == "exists"), None)
+        invalid_reference = next(
+            (reference for reference in checked_references if reference.status in ("malformed", "invented")), None
+        )
+        decisive_reference = invalid_reference or existing_reference or next(iter(checked_references), None)
+        if decisive_reference is None:
+            works = [reference for sentence in read_citations(entry, ()) for reference in sentence.references]
+            decisive_reference = next((self.check_work(reference) for reference in works), None)
+        if decisive_reference is None:
+            decisive_reference = CheckedReference(entry, "work", "not checked", "No document at hand has this title.")
+        return replace(decisive_reference, text=entry)
 
-    def work(self, reference: Reference) -> CheckedReference:
-        """Check a work named by its authors, with its year or a page."""
-        named = [document for words, document in self._document_texts if reference.names(words)]
-        if not named:
+    def check_work(self, reference: Reference) -> CheckedReference:
+        """Check a reference to a work by its authors and its year or a page."""
+        matching_documents = [document for words, document in self._document_texts if reference.names(words)]
+        if not matching_documents:
             return CheckedReference(reference.text, "work", "not checked", "No document at hand is this work.")
-        last = max((document.pages or 0 for document in named), default=0)
-        title = named[0].title
-        if reference.pages is not None and last and reference.pages[0] > last:
-            reason = f"{title} has no page {reference.pages[0]}; its last one is {last}."
+        last_page = max((document.pages or 0 for document in matching_documents), default=0)
+        title = matching_documents[0].title
+        if reference.pages is not None and last_page and reference.pages[0] > last_page:
+            reason = f"{title} has no page {reference.pages[0]}; its last one is {last_page}."
             return CheckedReference(reference.text, "work", "invented", reason, title)
         return CheckedReference(reference.text, "work", "exists", f"Names {title}.", title)
 
-    def written_out(self, text: str) -> tuple[CheckedReference, ...]:
-        """Check DOIs, web addresses, report pages and titles of documents in a text."""
-        results: list[CheckedReference] = []
-        remaining = text
+    def check_text(self, text: str) -> tuple[CheckedReference, ...]:
+        """Check DOIs, web addresses, report pages and titles of documents that occur in a text."""
+        checked_references: list[CheckedReference] = []
+        remaining_text = text
         for match in _DOI.finditer(text):
-            address = _trim(match[0])
-            results.append(self._check_doi(address, _trim(match["link"] or match["named"] or match["bare"] or "")))
-            remaining = remaining.replace(match[0], " ")
-        results += [self._check_url(_trim(match[0])) for match in _URL.finditer(remaining)]
-        for match in _REPORT_PAGE.finditer(remaining):
+            address = _strip_punctuation(match[0])
+            checked_references.append(
+                self._check_doi(address, _strip_punctuation(match["link"] or match["named"] or match["bare"] or ""))
+            )
+            remaining_text = remaining_text.replace(match[0], " ")
+        checked_references += [self._check_url(_strip_punctuation(match[0])) for match in _URL.finditer(remaining_text)]
+        for match in _REPORT_PAGE.finditer(remaining_text):
             words = [re.sub(r"\s", "", word) for word in re.findall(r"(?:AR|WG)\s?\w+|[^\W_]+", match["name"])]
-            named = tuple(word.lower() for word in words if word not in ("SPM", "TS"))
-            results.append(self.work(Reference(match[0], named, (int(match["page"]),) * 2)))
-        lower = " ".join(text.lower().split())
+            names = tuple(word.lower() for word in words if word not in ("SPM", "TS"))
+            checked_references.append(self.check_work(Reference(match[0], names, (int(match["page"]),) * 2)))
+        lower_case_text = " ".join(text.lower().split())
         for document in self.documents:
-            if len(document.title.split()) > 1 and document.title.lower() in lower:
-                results.append(
+            if len(document.title.split()) > 1 and document.title.lower() in lower_case_text:
+                checked_references.append(
                     CheckedReference(document.title, "work", "exists", f"Names {document.title}.", document.title)
                 )
-        return tuple(dict.fromkeys(results))
+        return tuple(dict.fromkeys(checked_references))
 
     def _check_doi(self, text: str, doi: str) -> CheckedReference:
         if not _DOI_FORM.fullmatch(doi):
             reason = "A DOI is 10., a number of four or more digits, a slash and a name."
             return CheckedReference(text, "doi", "malformed", reason)
-        holder = next(
+        matching_document = next(
             (
                 document
                 for words, document in self._document_texts
@@ -210,8 +215,8 @@ class ReferenceChecker:
             ),
             None,
         )
-        if holder is not None:
-            return CheckedReference(text, "doi", "exists", f"Names {holder.title}.", holder.title)
+        if matching_document is not None:
+            return CheckedReference(text, "doi", "exists", f"Names {matching_document.title}.", matching_document.title)
         return self._request_address(text, "doi", f"https://doi.org/{quote(doi, safe='/:;()._-')}")
 
     def _check_url(self, text: str) -> CheckedReference:
@@ -231,8 +236,8 @@ class ReferenceChecker:
         document_by_address |= {
             _normalise_address(document.source): document for document in self.documents if "://" in document.source
         }
-        if (holder := document_by_address.get(_normalise_address(address))) is not None:
-            return CheckedReference(text, "url", "exists", f"Names {holder.title}.", holder.title)
+        if (matching_document := document_by_address.get(_normalise_address(address))) is not None:
+            return CheckedReference(text, "url", "exists", f"Names {matching_document.title}.", matching_document.title)
         return self._request_address(text, "url", address)
 
     def _request_address(self, text: str, kind: ReferenceKind, address: str) -> CheckedReference:
@@ -252,39 +257,42 @@ class ReferenceChecker:
                 return CheckedReference(text, kind, "not checked", "No server could be asked.")
 
 
-def open_links(text: str) -> str:
-    """Move the addresses of numbers that are links (``[3](https://...)``) after the numbers."""
+def expand_links(text: str) -> str:
+    """Move the addresses of numbers that are links (``[3](https://...)``) to the text after the numbers."""
     return _NUMBERED_LINK.sub(r"\1 \2", text)
 
 
-def without_addresses(text: str) -> str:
-    """Return a text without DOIs and web addresses."""
-    bare = re.sub(r"\[([^\]]{1,300})\]\(\s*https?://[^\s()]*\s*\)", r"\1", text)
+def remove_addresses(text: str) -> str:
+    """Remove DOIs and web addresses from a text."""
+    remaining_text = re.sub(r"\[([^\]]{1,300})\]\(\s*https?://[^\s()]*\s*\)", r"\1", text)
     for pattern in (_DOI, _URL):
-        bare = pattern.sub(lambda match: match[0][len(_trim(match[0])) :], bare)
-    spaced = " ".join(re.sub(r"[(\[]\s*[)\]]", " ", bare).split())
-    return re.sub(r" ([.,;:!?])", r"\1", spaced)
+        remaining_text = pattern.sub(lambda match: match[0][len(_strip_punctuation(match[0])) :], remaining_text)
+    normalised_text = " ".join(re.sub(r"[(\[]\s*[)\]]", " ", remaining_text).split())
+    return re.sub(r" ([.,;:!?])", r"\1", normalised_text)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Handler that does not follow redirections, which may lead to any address."""
+    """Handler that does not follow redirections, since these may lead to any address."""
 
     def redirect_request(self, req: Any, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> None:
         """Return None, so that the redirection is not followed."""
 
 
-def address_answers(address: str) -> bool | None:
-    """Return whether a web address exists, by a HEAD request without following redirections.
+def check_address(address: str) -> bool | None:
+    """Request a web address without following redirections, and return whether it exists.
 
-    Returns: True for a page or a redirection, False for the status 404 or 410, None for other responses, for no
-        response, and for addresses outside the public internet.
+    Returns:
+        True for a page or a redirection, False for the status 404 or 410. None for other responses, if there is no
+            response, and for addresses outside the public internet.
     """
     parts = urlsplit(address)
     try:
-        result = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
+        address_infos = socket.getaddrinfo(parts.hostname, parts.port or 443, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return None
-    if parts.scheme not in ("http", "https") or not all(ip_address(str(entry[4][0])).is_global for entry in result):
+    if parts.scheme not in ("http", "https") or not all(
+        ip_address(str(entry[4][0])).is_global for entry in address_infos
+    ):
         return None
     request = urllib.request.Request(address, method="HEAD", headers={"User-Agent": "climassay"})
     try:
@@ -297,8 +305,8 @@ def address_answers(address: str) -> bool | None:
         return None
 
 
-def _trim(text: str) -> str:
-    """Return the text without trailing punctuation and unmatched closing brackets."""
+def _strip_punctuation(text: str) -> str:
+    """Remove trailing punctuation and unmatched closing brackets from a text."""
     end, unmatched = len(text), text.count(")") - text.count("(")
     while end and (text[end - 1] in _SENTENCE_END or (text[end - 1] == ")" and unmatched > 0)):
         end -= 1

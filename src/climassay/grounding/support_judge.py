@@ -20,7 +20,7 @@ from climassay.prompts import Prompt, load_prompt
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Judgement of a language model on the support of a sentence."""
+    """Judgement of a language model on whether passages support a sentence."""
 
     relation: Literal["supports", "contradicts", "settles nothing"] | None
     """Relation of the passages to the sentence; None if the request failed."""
@@ -35,11 +35,11 @@ class SupportJudge:
     """Asks a language model whether passages support a sentence, contradict it, or settle nothing."""
 
     def __init__(self, model: Generator, prompt: Prompt | None = None, *, max_tokens: int = 400) -> None:
-        """Prepare a judge.
+        """Store the model, the prompt and the token limit.
 
         Args:
             model: Model that answers under a JSON schema.
-            prompt: Template with ``statement``, ``before`` (the previous sentence or an empty text) and ``passages``
+            prompt: Template with ``statement``, ``before`` (the previous sentence, which may be empty) and ``passages``
                 (``number``, ``citation``, ``text``); by default the built-in ``check_text``.
             max_tokens: Maximum number of tokens of an answer.
         """
@@ -53,17 +53,25 @@ class SupportJudge:
     def judge(
         self, questions: Sequence[tuple[str, str, Sequence[Passage]]], on_progress: Callable[[int], None] | None = None
     ) -> list[tuple[Judgement, Passage | None]]:
-        """Return the judgement, and the passage that it names, for each (sentence, previous sentence, passages)."""
+        """Judge sentences.
+
+        Args:
+            questions: Tuples of a sentence, the previous sentence, and the passages to read with it.
+            on_progress: Callback that receives 1 for each judged sentence.
+
+        Returns:
+            For each question, the judgement and the passage it refers to (None if there is none).
+        """
         requests = []
         for sentence, previous, passages in questions:
-            numbered = [
+            numbered_passages = [
                 {"number": number, "citation": passage.citation, "text": passage.text}
                 for number, passage in enumerate(passages, start=1)
             ]
-            rendered = self._prompt.render(statement=sentence, before=previous, passages=numbered)
+            rendered_prompt = self._prompt.render(statement=sentence, before=previous, passages=numbered_passages)
             requests.append(
                 GenerationRequest(
-                    rendered.messages,
+                    rendered_prompt.messages,
                     self._sampling,
                     object_schema(
                         {
@@ -73,7 +81,7 @@ class SupportJudge:
                             "quotation": {"type": "string", "maxLength": 600},
                         }
                     ),
-                    assistant_prefix=rendered.assistant_prefix,
+                    assistant_prefix=rendered_prompt.assistant_prefix,
                 )
             )
         on_result = None if on_progress is None else (lambda _index, _answer: on_progress(1))
@@ -84,7 +92,7 @@ class SupportJudge:
 
 
 _MIN_QUOTED_WORDS = 3
-"""Minimum number of words of a valid quotation of the judge."""
+"""Minimum number of words of a valid quotation by the judge."""
 _RELATIONS = ("supports", "contradicts", "settles nothing")
 
 
@@ -101,9 +109,9 @@ def _parse_judgement(answer: Completion, passages: Sequence[Passage]) -> tuple[J
         return Judgement(None, reason, error="The reply is not what was asked for."), None
     named_passage = passages[number - 1] if 0 < number <= len(passages) else None
     # The quotation may be right although the number is wrong. One or two words occur in many passages.
-    enough = len(quotation.split()) >= _MIN_QUOTED_WORDS
-    candidates = (named_passage, *passages) if enough else ()
-    holder = next(
+    is_long_enough = len(quotation.split()) >= _MIN_QUOTED_WORDS
+    candidates = (named_passage, *passages) if is_long_enough else ()
+    quoted_passage = next(
         (passage for passage in candidates if passage is not None and is_quoted(quotation, passage.text)), None
     )
-    return Judgement(relation, reason, quotation, holder is not None), holder or named_passage
+    return Judgement(relation, reason, quotation, quoted_passage is not None), quoted_passage or named_passage

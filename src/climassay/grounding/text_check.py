@@ -35,19 +35,19 @@ from climassay.grounding.differences import (
     MIN_NEARNESS,
     Difference,
     SourceSentence,
-    differing_figures,
-    foreign_names,
-    opposed_words,
-    other_places,
-    swapped_names,
+    find_differing_quantities,
+    find_foreign_names,
+    find_opposed_words,
+    find_other_places,
+    find_swapped_names,
 )
-from climassay.grounding.quantities import foreign_quantities, quantities
+from climassay.grounding.quantities import find_foreign_quantities, find_quantities
 from climassay.grounding.references import (
     CheckedReference,
     ReferenceChecker,
     ReferenceList,
-    open_links,
-    without_addresses,
+    expand_links,
+    remove_addresses,
 )
 from climassay.grounding.support_judge import Judgement, SupportJudge
 from climassay.metrics.pair_features import content_words
@@ -60,33 +60,35 @@ if TYPE_CHECKING:
 
 
 Status = Literal["supported", "contradicted", "similar", "unsupported", "no claim"]
-"""Result of checking a sentence.
+"""Status of a checked sentence.
 
-- ``supported``: a model says so and quotes words of the passage.
-- ``contradicted``: a figure for the same quantity differs, or a model says so and quotes the passage.
-- ``similar``: a passage says something similar; no model has checked whether it says the same.
-- ``unsupported``: no retrieved passage says it, or it has a figure or name that they lack; it may still be true.
+- ``supported``: a judge (a language model) says so and quotes words of the passage.
+- ``contradicted``: a passage has another value for the same quantity, or the judge says so and quotes the passage.
+- ``similar``: a passage says something similar; no judge has checked whether it says the same.
+- ``unsupported``: no retrieved passage says it, or the passages lack one of its quantities or names. It may be true.
 - ``no claim``: it makes no claim that could be looked up.
 """
 STATUSES: tuple[Status, ...] = get_args(Status)
 N_PASSAGES = 5
 """Number of passages compared with each sentence."""
 MIN_SIMILARITY = 0.5
-"""Minimum cosine similarity for a passage to count as similar to a sentence."""
+"""Minimum cosine similarity at which a passage counts as similar to a sentence."""
 MIN_COVERAGE = 0.6
-"""Minimum share of a sentence's content words in a passage to count as similar despite a lower cosine."""
+"""Minimum fraction of a sentence's content words for a passage that contains them to count as similar although the
+cosine is below :data:`MIN_SIMILARITY`.
+"""
 MAX_TEXT_LENGTH = 200_000
-"""Maximum number of characters of a text."""
+"""Maximum length of a text to check, in characters."""
 
 FindOverstatement = Callable[[str, str], str | None]
-"""Function from a sentence and its source to a description of its overstated certainty, or None."""
+"""Function of a sentence and its source that returns a description of overstated certainty, or None."""
 
 _MARKUP = re.compile(r"^\s*(?:#{1,6}\s+|>\s*|(?:[-*+\u2022]|\d{1,2}[.)])\s+)*")
 _HEADING = re.compile(r"^\s*#{1,6}\s")
 _BACKWARD_REFERENCE = re.compile(
     r"(?:\S+\s+){0,6}?(?:it|its|they|their|them|this|these|those|such|he|she|both|the\s+(?:latter|former|same))\b", re.I
 )
-"""Pattern of a pronoun near the beginning that refers to the previous sentence."""
+"""Pattern of a pronoun near the beginning of a sentence that refers to the previous sentence."""
 _REMARK = re.compile(
     r"(?:i\b|i['’]m|we\s+hope|let\s+me|let['’]s|please|here\s+(?:is|are)|sure\b|of\s+course|certainly[!,]|thank|hello|hi\b|dear\b|"
     r"as\s+an\s+ai|feel\s+free|if\s+you\s+(?:would|want|need|have|like)|great\s+question|you\s+(?:can|may|might)\s+(?:also\s+)?)",
@@ -96,23 +98,23 @@ _YEAR_OF_A_WORK = re.compile(
     r"\b(?:1[89]|20)\d\d\s+(?=(?:study|paper|report|review|assessment|article|analysis|publication)\b)", re.IGNORECASE
 )
 _MIN_ADDED_SHARE = 0.15
-"""Minimum share of a sentence's content words that an adjacent sentence of the passage must add to be quoted."""
+"""Minimum fraction of a claim's content words that an adjacent sentence must add to the quotation to be included."""
 _MIN_WORDS = 3
-"""Minimum number of content words of a sentence without quantities to count as a claim."""
+"""Minimum number of content words for a sentence without quantities to count as a claim."""
 
 
 Relation = Literal["contradicts", "supports", "nearest"]
 """Relation of a quotation to the checked sentence.
 
-- ``contradicts``: it has another figure, an opposite word or a negation, or a model says that it contradicts.
-- ``supports``: a model says so.
-- ``nearest``: it is the most similar sentence, and nothing in it was found to differ in figure, direction or negation.
+- ``contradicts``: it has another value, an opposite word or a negation, or a judge says that it contradicts.
+- ``supports``: a judge says that it supports.
+- ``nearest``: it is the most similar sentence, in which no difference in value, direction or negation was found.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class PassageEvidence:
-    """Evidence of one passage for or against a sentence."""
+    """Passage compared with a sentence, and the most similar part of it."""
 
     passage: str
     """Id of the passage."""
@@ -121,27 +123,27 @@ class PassageEvidence:
     quotation: str
     """Sentences of the passage that contradict or support the checked sentence, or are most similar to it."""
     similarity: float
-    """Highest cosine similarity of a sentence of the passage, -1 to 1."""
+    """Maximum cosine similarity of the passage's sentences to the checked sentence, from -1 to 1."""
     relation: Relation = "nearest"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedSentence:
-    """A sentence of a text with the result of its check."""
+    """Sentence of a text with the result of its check."""
 
     text: str
-    """Sentence as written, without cited numbers."""
+    """Sentence as written, without bracketed citation numbers."""
     paragraph: int
     """Index of its paragraph, from 0."""
     status: Status
     reason: str
     """Reason for the status, in one sentence."""
     evidence: tuple[PassageEvidence, ...] = ()
-    """Quotations of passages, the one that decides first; empty if no passage was found."""
+    """Quotations of passages, the decisive one first; empty if no passage was found."""
     differing: tuple[Difference, ...] = ()
-    """Figures and words that differ from the evidence."""
+    """Quantities and words that differ from the evidence."""
     overstated: str | None = None
-    """Description of overstated certainty; None if there is none."""
+    """Description of overstated certainty; None if the certainty is not overstated."""
     references: tuple[CheckedReference, ...] = ()
     judgement: Judgement | None = None
 
@@ -154,7 +156,8 @@ class CheckedSentence:
     def marked(self) -> bool:
         """Whether a reader should check the sentence.
 
-        It is contradicted, unsupported, different from its evidence or overstated, or it has a wrong reference.
+        This is the case if it is contradicted, unsupported, different from its evidence or overstated, or if it has a
+        reference that is invented or malformed.
         """
         doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
         return doubtful or self.overstated is not None or bool(self.wrong_references)
@@ -162,7 +165,7 @@ class CheckedSentence:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedSentence:
-    """A sentence prepared for the check."""
+    """Sentence prepared for the check."""
 
     text: str
     plain: str
@@ -175,7 +178,7 @@ class _PreparedSentence:
 
     @property
     def in_context(self) -> str:
-        """Text preceded by the previous sentence if it refers to that sentence: "It has risen since"."""
+        """Text, preceded by the previous sentence if it refers to that sentence ("It has risen since")."""
         return f"{self.previous} {self.plain}" if _BACKWARD_REFERENCE.match(self.plain) else self.plain
 
 
@@ -194,15 +197,15 @@ def check_sentences(
     """Check every sentence of a text.
 
     Args:
-        text: Plain text or Markdown; a list of references at its end is used for lookups and not checked.
-        group: Collections to search; None compares with ``passages`` only.
-        encoder: Encoder that compares sentences; by default the group's.
-        passages: Passages named by numbers in brackets. A sentence is compared with those that it cites, and with all
-            of them without a group.
+        text: Plain text or Markdown. A list of references at its end is used to look up references, but is not checked.
+        group: Collections to search; None compares sentences with ``passages`` only.
+        encoder: Encoder that compares sentences; by default that of the group.
+        passages: Passages by the numbers with which the text cites them. A sentence is compared with those that it
+            cites; without a group, it is compared with all of them.
         judge: Judge that reads each sentence with its passages; without it, no sentence is supported.
         overstated: Function that finds overstated certainty.
-        ask: Function that requests DOIs and addresses (:func:`~climassay.grounding.references.address_answers`); by
-            default there are no requests.
+        ask: Function that requests DOIs and addresses (:func:`~climassay.grounding.references.check_address`); None
+            disables requests.
         k: Number of passages compared with each sentence.
         on_progress: Callback that receives 1 for each finished sentence.
 
@@ -215,26 +218,30 @@ def check_sentences(
         raise InputError(
             f"The text has {len(text):,} characters, and the limit is {MAX_TEXT_LENGTH:,}: check it in parts."
         )
-    numbered = dict(passages or {})
-    if group is None and not numbered:
+    numbered_passages = dict(passages or {})
+    if group is None and not numbered_passages:
         raise InputError("There is nothing to compare the text with: name a collection.")
     encoder = encoder or (group.encoder if group else None)
     if encoder is None:
         raise InputError("An encoder is needed to compare sentences.")
-    claims = _read_claims(text, group, numbered, ask)
-    passages_by_claim = _select_passages(claims, group, numbered, k)
-    neighbours_by_claim = _compare_with_passages(claims, passages_by_claim, encoder)
-    checked = []
-    for claim, neighbours in zip(claims, neighbours_by_claim, strict=True):
-        checked.append(_check_by_rules(claim, neighbours, text, overstated))
+    claims = _read_claims(text, group, numbered_passages, ask)
+    passages_by_claim = _select_passages(claims, group, numbered_passages, k)
+    comparisons_by_claim = _compare_with_passages(claims, passages_by_claim, encoder)
+    checked_sentences = []
+    for claim, comparisons in zip(claims, comparisons_by_claim, strict=True):
+        checked_sentences.append(_check_by_rules(claim, comparisons, text, overstated))
         if on_progress is not None and judge is None:
             on_progress(1)
     if judge is not None:
-        judged = [index for index, passages in enumerate(passages_by_claim) if passages]
-        questions = [(claims[index].plain, claims[index].previous, passages_by_claim[index]) for index in judged]
-        for index, (judgement, passage) in zip(judged, judge.judge(questions, on_progress), strict=True):
-            checked[index] = _apply_judgement(checked[index], judgement, passage, neighbours_by_claim[index])
-    return tuple(checked)
+        judged_indices = [index for index, passages in enumerate(passages_by_claim) if passages]
+        questions = [
+            (claims[index].plain, claims[index].previous, passages_by_claim[index]) for index in judged_indices
+        ]
+        for index, (judgement, passage) in zip(judged_indices, judge.judge(questions, on_progress), strict=True):
+            checked_sentences[index] = _apply_judgement(
+                checked_sentences[index], judgement, passage, comparisons_by_claim[index]
+            )
+    return tuple(checked_sentences)
 
 
 def _read_claims(
@@ -244,23 +251,23 @@ def _read_claims(
     ask: Callable[[str], bool | None] | None,
 ) -> list[_PreparedSentence]:
     reference_list = ReferenceList.split(text)
-    numbered = {number: passage.citation for number, passage in passages.items()}
-    checker = ReferenceChecker(() if group is None else group.documents(), numbered, reference_list.numbered, ask)
+    citations = {number: passage.citation for number, passage in passages.items()}
+    checker = ReferenceChecker(() if group is None else group.documents(), citations, reference_list.numbered, ask)
     claims: list[_PreparedSentence] = []
     previous = ""
     paragraphs = [line for line in reference_list.body.splitlines() if line.strip()]
     for paragraph, line in enumerate(paragraphs):
-        heading = bool(_HEADING.match(line))
-        unmarked = re.sub(r"\*\*|__|`", "", _MARKUP.sub("", line))
-        for sentence in read_citations(open_links(unmarked), checker.known):
+        is_heading = bool(_HEADING.match(line))
+        plain_line = re.sub(r"\*\*|__|`", "", _MARKUP.sub("", line))
+        for sentence in read_citations(expand_links(plain_line), checker.known):
             if not re.search(r"\w", sentence.text):
                 continue
-            plain = _YEAR_OF_A_WORK.sub("", without_addresses(sentence.plain))
+            plain = _YEAR_OF_A_WORK.sub("", remove_addresses(sentence.plain))
             references = checker.check(sentence)
             claims.append(
                 _PreparedSentence(
                     sentence.text, plain, paragraph, previous, references, sentence.numbers,
-                    not heading and is_claim(sentence, plain),
+                    not is_heading and is_claim(sentence, plain),
                 )
             )  # fmt: skip
             previous = plain
@@ -270,45 +277,49 @@ def _read_claims(
 def is_claim(sentence: CitingSentence, plain: str) -> bool:
     """Return whether a sentence makes a claim about the world that could be looked up.
 
-    Questions, remarks to the reader, bare answers, introductions of lists and statements about missing information in
-    the sources make none.
+    Questions, remarks to the reader, bare answers, introductions to lists, and statements that the sources lack
+    information make no claim.
     """
     if plain.endswith(("?", ":")) or _REMARK.match(plain) or is_bare_answer(plain) or states_absence(plain):
         return False
-    return len(content_words(plain)) >= _MIN_WORDS or bool(quantities(sentence.plain))
+    return len(content_words(plain)) >= _MIN_WORDS or bool(find_quantities(sentence.plain))
 
 
 def _select_passages(
     claims: Sequence[_PreparedSentence], group: "CollectionGroup | None", passages: Mapping[int, Passage], k: int
 ) -> list[list[Passage]]:
-    """Return the passages to compare with each claim, cited ones first."""
-    searched = [claim for claim in claims if claim.is_checkable]
-    queries = [claim.in_context for claim in searched]
+    """Return the passages to compare with each claim, those that it cites first."""
+    checkable_claims = [claim for claim in claims if claim.is_checkable]
+    queries = [claim.in_context for claim in checkable_claims]
     hits = iter(group.search_many(queries, k=k)) if group is not None and queries else iter(())
-    results: list[list[Passage]] = []
-    previous: list[Passage] = []
+    passages_by_claim: list[list[Passage]] = []
+    previous_passages: list[Passage] = []
     for claim in claims:
         if not claim.is_checkable:
-            results.append([])
+            passages_by_claim.append([])
             continue
-        cited = [passages[number] for number in claim.numbers if number in passages]
-        hits_of_claim = [hit.passage for hit in next(hits)] if group is not None else list(passages.values())
+        cited_passages = [passages[number] for number in claim.numbers if number in passages]
+        retrieved_passages = [hit.passage for hit in next(hits)] if group is not None else list(passages.values())
         # Adjacent sentences often have the same source.
-        results.append(list({passage.id: passage for passage in (*cited, *hits_of_claim, *previous)}.values()))
-        previous = hits_of_claim[:2]
-    return results
+        passages_by_claim.append(
+            list(
+                {passage.id: passage for passage in (*cited_passages, *retrieved_passages, *previous_passages)}.values()
+            )
+        )
+        previous_passages = retrieved_passages[:2]
+    return passages_by_claim
 
 
 @dataclass(frozen=True, slots=True)
-class _Neighbour:
-    """A passage compared with a claim."""
+class _Comparison:
+    """Comparison of a claim with a passage."""
 
     evidence: PassageEvidence
     passage: Passage
     covered_share: float
-    """Share of the claim's content words in the most similar sentences."""
-    lacking_share: float
-    """Share of the claim's quantities that the passage lacks."""
+    """Fraction of the claim's content words that occur in the most similar sentences of the passage."""
+    missing_share: float
+    """Fraction of the claim's quantities that the passage lacks."""
     sentences: Sequence[SourceSentence]
     """All sentences of the passage."""
 
@@ -320,21 +331,21 @@ class _Neighbour:
 
 def _compare_with_passages(
     claims: Sequence[_PreparedSentence], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
-) -> list[list[_Neighbour]]:
-    """Compare each claim with its passages; return the passages with their evidence, best first."""
+) -> list[list[_Comparison]]:
+    """Compare each claim with its passages; return the comparisons of each claim, the best first."""
     sentences = {
         passage.id: split_sentences(passage.text) or [passage.text]
         for passages in passages_by_claim
         for passage in passages
     }
-    compared = [claim for claim, passages in zip(claims, passages_by_claim, strict=True) if passages]
-    texts = [text for claim in compared for text in (claim.plain, claim.in_context)]
+    claims_with_passages = [claim for claim, passages in zip(claims, passages_by_claim, strict=True) if passages]
+    texts = [text for claim in claims_with_passages for text in (claim.plain, claim.in_context)]
     texts = list(dict.fromkeys((*texts, *chain.from_iterable(sentences.values()))))
     vectors = dict(zip(texts, encoder.encode(texts), strict=True)) if texts else {}
     return [
         sorted(
             (_compare(claim, passage, sentences[passage.id], vectors) for passage in passages),
-            key=lambda neighbour: neighbour.covered_share + neighbour.evidence.similarity - neighbour.lacking_share,
+            key=lambda comparison: comparison.covered_share + comparison.evidence.similarity - comparison.missing_share,
             reverse=True,
         )
         for claim, passages in zip(claims, passages_by_claim, strict=True)
@@ -343,49 +354,58 @@ def _compare_with_passages(
 
 def _compare(
     claim: _PreparedSentence, passage: Passage, sentences: Sequence[str], vectors: Mapping[str, np.ndarray]
-) -> _Neighbour:
+) -> _Comparison:
     matrix = np.stack([vectors[sentence] for sentence in sentences])
     cosines = np.maximum(matrix @ vectors[claim.plain], matrix @ vectors[claim.in_context])
-    quotation, covered_share = _nearest_sentence(claim.plain, sentences, cosines)
+    quotation, covered_share = _find_nearest_sentence(claim.plain, sentences, cosines)
     sources = tuple(
         SourceSentence(
             sentence,
-            float(cosine) + max(_covered_share(claim.plain, sentence), _covered_share(claim.in_context, sentence)),
+            float(cosine)
+            + max(_compute_covered_share(claim.plain, sentence), _compute_covered_share(claim.in_context, sentence)),
             passage.text,
         )
         for sentence, cosine in zip(sentences, cosines, strict=True)
     )
-    lacking_share = len(foreign_quantities(claim.plain, [passage.text])) / max(1, len(quantities(claim.plain)))
+    missing_share = len(find_foreign_quantities(claim.plain, [passage.text])) / max(
+        1, len(find_quantities(claim.plain))
+    )
     evidence = PassageEvidence(passage.id, passage.citation, quotation, float(cosines.max()))
-    return _Neighbour(evidence, passage, covered_share, lacking_share, sources)
+    return _Comparison(evidence, passage, covered_share, missing_share, sources)
 
 
-def _nearest_sentence(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
-    """Return the sentence most similar to a claim, and the share of the claim's content words that it has.
+def _find_nearest_sentence(claim: str, sentences: Sequence[str], cosines: np.ndarray) -> tuple[str, float]:
+    """Return the sentence most similar to a claim, and the fraction of the claim's content words in it.
 
-    An adjacent sentence is appended if it adds enough words of the claim.
+    An adjacent sentence is appended if it adds enough content words of the claim.
     """
 
-    def share(text: str) -> float:
-        return _covered_share(claim, text)
+    def compute_share(text: str) -> float:
+        return _compute_covered_share(claim, text)
 
-    best = max(range(len(sentences)), key=lambda index: float(cosines[index]) + share(sentences[index]))
-    chosen = sentences[best]
-    wider = [" ".join(sentences[low : low + 2]) for low in (best - 1, best) if 0 <= low < len(sentences) - 1]
-    longer = max(wider, key=share, default=chosen)
-    return (longer, share(longer)) if share(longer) >= share(chosen) + _MIN_ADDED_SHARE else (chosen, share(chosen))
+    best_index = max(range(len(sentences)), key=lambda index: float(cosines[index]) + compute_share(sentences[index]))
+    best_sentence = sentences[best_index]
+    pairs = [
+        " ".join(sentences[low : low + 2]) for low in (best_index - 1, best_index) if 0 <= low < len(sentences) - 1
+    ]
+    best_pair = max(pairs, key=compute_share, default=best_sentence)
+    return (
+        (best_pair, compute_share(best_pair))
+        if compute_share(best_pair) >= compute_share(best_sentence) + _MIN_ADDED_SHARE
+        else (best_sentence, compute_share(best_sentence))
+    )
 
 
-def _covered_share(claim: str, text: str) -> float:
-    """Return the share of a claim's content words that occur in a text."""
+def _compute_covered_share(claim: str, text: str) -> float:
+    """Return the fraction of a claim's content words that occur in a text."""
     words = content_words(claim)
     return len(words & content_words(text)) / max(1, len(words))
 
 
 def _check_by_rules(
-    claim: _PreparedSentence, neighbours: Sequence[_Neighbour], text: str, overstated: FindOverstatement | None
+    claim: _PreparedSentence, comparisons: Sequence[_Comparison], text: str, overstated: FindOverstatement | None
 ) -> CheckedSentence:
-    """Check a claim by words, figures and vectors, without a judge."""
+    """Check a claim by its words, quantities and cosines, without a judge."""
     checked = CheckedSentence(
         claim.text,
         claim.paragraph,
@@ -395,91 +415,109 @@ def _check_by_rules(
     )
     if not claim.is_checkable:
         return checked
-    similar = [neighbour for neighbour in neighbours if neighbour.is_similar]
-    if not similar:
-        evidence = tuple(neighbour.evidence for neighbour in neighbours[:1])
+    similar_comparisons = [comparison for comparison in comparisons if comparison.is_similar]
+    if not similar_comparisons:
+        evidence = tuple(comparison.evidence for comparison in comparisons[:1])
         return replace(checked, status="unsupported", reason="No passage says anything similar.", evidence=evidence)
-    sources = [(neighbour, sentence) for neighbour in similar for sentence in neighbour.sentences]
-    figures = differing_figures(claim.plain, [sentence for _, sentence in sources], text)
-    contradicting = [figure for figure in figures if figure.source]
-    opposing, words = _differing_words(claim, similar, sources, text)
-    missing = _missing_terms(claim, similar, [figure.text for figure in figures if not figure.source], words)
-    differing = (
-        *(Difference(figure.text, figure.source) for figure in contradicting),
-        *words,
-        *(Difference(term, "") for term in missing),
+    sources = [(comparison, sentence) for comparison in similar_comparisons for sentence in comparison.sentences]
+    quantities = find_differing_quantities(claim.plain, [sentence for _, sentence in sources], text)
+    contradicting_quantities = [quantity for quantity in quantities if quantity.source]
+    opposing_evidence, differing_words = _find_differing_words(claim, similar_comparisons, sources, text)
+    missing_terms = _find_missing_terms(
+        claim, similar_comparisons, [quantity.text for quantity in quantities if not quantity.source], differing_words
     )
-    nearest = similar[0].evidence
+    differences = (
+        *(Difference(quantity.text, quantity.source) for quantity in contradicting_quantities),
+        *differing_words,
+        *(Difference(term, "") for term in missing_terms),
+    )
+    nearest_evidence = similar_comparisons[0].evidence
     if overstated is not None:
-        checked = replace(checked, overstated=overstated(claim.plain, nearest.quotation))
-    if contradicting:
+        checked = replace(checked, overstated=overstated(claim.plain, nearest_evidence.quotation))
+    if contradicting_quantities:
         status: Status = "contradicted"
-        reason = f"The passage says otherwise: {_describe_differences(differing)}."
-        neighbour, sentence = sources[contradicting[0].source_index or 0]
-        opposing = _contradiction(neighbour, sentence.text)
-    elif missing:
-        status, reason = "unsupported", f"The passages do not say {', '.join(missing)} of this."
-    elif words:
-        status, reason = "similar", f"A passage says something similar, but {_describe_differences(words)}."
+        reason = f"The passage says otherwise: {_describe_differences(differences)}."
+        comparison, sentence = sources[contradicting_quantities[0].source_index or 0]
+        opposing_evidence = _mark_contradiction(comparison, sentence.text)
+    elif missing_terms:
+        status, reason = "unsupported", f"The passages do not say {', '.join(missing_terms)} of this."
+    elif differing_words:
+        status, reason = "similar", f"A passage says something similar, but {_describe_differences(differing_words)}."
     else:
         status, reason = "similar", "A passage says something similar: read whether it says the same."
-    return replace(checked, status=status, reason=reason, evidence=_in_order(opposing, nearest), differing=differing)
+    return replace(
+        checked,
+        status=status,
+        reason=reason,
+        evidence=_order_evidence(opposing_evidence, nearest_evidence),
+        differing=differences,
+    )
 
 
-def _contradiction(neighbour: _Neighbour, quotation: str) -> PassageEvidence:
-    return replace(neighbour.evidence, quotation=quotation, relation="contradicts")
+def _mark_contradiction(comparison: _Comparison, quotation: str) -> PassageEvidence:
+    return replace(comparison.evidence, quotation=quotation, relation="contradicts")
 
 
-def _in_order(deciding: PassageEvidence | None, nearest: PassageEvidence) -> tuple[PassageEvidence, ...]:
-    """Return the deciding piece of evidence, then the nearest sentence unless it is the same."""
-    if deciding is None:
+def _order_evidence(decisive: PassageEvidence | None, nearest: PassageEvidence) -> tuple[PassageEvidence, ...]:
+    """Return the decisive piece of evidence, followed by the nearest one unless both are the same."""
+    if decisive is None:
         return (nearest,)
-    is_same = deciding.passage == nearest.passage and deciding.quotation in nearest.quotation
-    return (deciding,) if is_same else (deciding, nearest)
+    is_same = decisive.passage == nearest.passage and decisive.quotation in nearest.quotation
+    return (decisive,) if is_same else (decisive, nearest)
 
 
-def _differing_words(
+def _find_differing_words(
     claim: _PreparedSentence,
-    similar: Sequence[_Neighbour],
-    sources: Sequence[tuple[_Neighbour, SourceSentence]],
+    similar_comparisons: Sequence[_Comparison],
+    sources: Sequence[tuple[_Comparison, SourceSentence]],
     text: str,
 ) -> tuple[PassageEvidence | None, tuple[Difference, ...]]:
-    """Return the evidence with opposite words or negations, and the words of the claim that differ from its sources.
+    """Return the evidence with opposite words or negations, and the words in which the claim differs from its sources.
 
-    Places and names are compared with the most similar sentence. Opposite words and negations are looked up in it
-    first, then in all sentences that say nearly the same, if these do not have the claim's own words as well.
+    Places and names are compared with the most similar sentence. Opposite words and negations are searched for in that
+    sentence first, then in all nearly identical sentences, unless these contain the claim's own words as well.
     """
-    best = similar[0]
-    quotation = best.evidence.quotation
-    texts = [text, *(neighbour.passage.text for neighbour in similar)]
-    names = (*other_places(claim.plain, quotation), *swapped_names(claim.plain, quotation, texts))
-    if opposed := opposed_words(claim.plain, quotation):
-        return _contradiction(best, quotation), (*opposed, *names)
-    near = sorted(
-        ((neighbour, sentence) for neighbour, sentence in sources if sentence.nearness >= MIN_NEARNESS),
+    best_comparison = similar_comparisons[0]
+    quotation = best_comparison.evidence.quotation
+    texts = [text, *(comparison.passage.text for comparison in similar_comparisons)]
+    names = (*find_other_places(claim.plain, quotation), *find_swapped_names(claim.plain, quotation, texts))
+    if opposed_differences := find_opposed_words(claim.plain, quotation):
+        return _mark_contradiction(best_comparison, quotation), (*opposed_differences, *names)
+    near_sources = sorted(
+        ((comparison, sentence) for comparison, sentence in sources if sentence.nearness >= MIN_NEARNESS),
         key=lambda source: source[1].nearness,
         reverse=True,
     )
-    opposed = opposed_words(claim.plain, " ".join([quotation, *(sentence.text for _, sentence in near)]))
-    for neighbour, sentence in near if opposed else ():
-        if differing := tuple(word for word in opposed_words(claim.plain, sentence.text) if word in opposed):
-            return _contradiction(neighbour, sentence.text), (*differing, *names)
+    opposed_differences = find_opposed_words(
+        claim.plain, " ".join([quotation, *(sentence.text for _, sentence in near_sources)])
+    )
+    for comparison, sentence in near_sources if opposed_differences else ():
+        if differing := tuple(
+            word for word in find_opposed_words(claim.plain, sentence.text) if word in opposed_differences
+        ):
+            return _mark_contradiction(comparison, sentence.text), (*differing, *names)
     return None, names
 
 
-def _missing_terms(
-    claim: _PreparedSentence, similar: Sequence[_Neighbour], figures: Sequence[str], words: Sequence[Difference]
+def _find_missing_terms(
+    claim: _PreparedSentence,
+    similar_comparisons: Sequence[_Comparison],
+    quantities: Sequence[str],
+    differences: Sequence[Difference],
 ) -> list[str]:
-    """Return the figures that no passage has, and the names in a claim that neither passages nor citations have."""
-    known_texts = [f"{neighbour.passage.text} {neighbour.evidence.citation}" for neighbour in similar]
-    differing = {difference.text for difference in words}
-    return [*figures, *(name for name in foreign_names(claim.plain, known_texts) if name not in differing)]
+    """Return quantities that no passage has, and names that occur neither in passages nor in their citations."""
+    known_texts = [f"{comparison.passage.text} {comparison.evidence.citation}" for comparison in similar_comparisons]
+    differing_words = {difference.text for difference in differences}
+    return [
+        *quantities,
+        *(name for name in find_foreign_names(claim.plain, known_texts) if name not in differing_words),
+    ]
 
 
 def _apply_judgement(
-    checked: CheckedSentence, judgement: Judgement, passage: Passage | None, neighbours: Sequence[_Neighbour]
+    checked: CheckedSentence, judgement: Judgement, passage: Passage | None, comparisons: Sequence[_Comparison]
 ) -> CheckedSentence:
-    """Update the result for a sentence with a model's judgement, unless figures contradict it."""
+    """Update the result for a sentence with the judgement of a model, unless quantities contradict it."""
     result = replace(checked, judgement=judgement)
     if judgement.relation is None:
         return result
@@ -487,41 +525,45 @@ def _apply_judgement(
         reason = judgement.reason or "The judge finds that no passage settles it."
         return result if checked.status == "contradicted" else replace(result, status="unsupported", reason=reason)
     if not judgement.quoted:
-        ignored = "The judge's quotation is in no passage, so its judgement is ignored."
-        return replace(result, reason=f"{checked.reason} {ignored}")
+        note = "The judge's quotation is in no passage, so its judgement is ignored."
+        return replace(result, reason=f"{checked.reason} {note}")
     evidence = next(
-        (neighbour.evidence for neighbour in neighbours if passage is not None and neighbour.passage.id == passage.id),
+        (
+            comparison.evidence
+            for comparison in comparisons
+            if passage is not None and comparison.passage.id == passage.id
+        ),
         None,
     )
     if judgement.relation == "contradicts":
         if evidence is not None:
             quoted = replace(evidence, quotation=judgement.quotation, relation="contradicts")
-            result = replace(result, evidence=_in_order(quoted, neighbours[0].evidence))
+            result = replace(result, evidence=_order_evidence(quoted, comparisons[0].evidence))
         return replace(result, status="contradicted", reason=judgement.reason or checked.reason)
     if checked.status == "contradicted":
-        doubt = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
-        return replace(result, status="similar", reason=doubt)
+        reason = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
+        return replace(result, status="similar", reason=reason)
     if evidence is not None:
         result = replace(result, evidence=(replace(evidence, quotation=judgement.quotation, relation="supports"),))
     return replace(result, status="supported", reason=judgement.reason or "The judge finds it supported.")
 
 
-def _describe_differences(differing: Sequence[Difference]) -> str:
+def _describe_differences(differences: Sequence[Difference]) -> str:
     return "; ".join(
         f"“{difference.text}” in the text, “{difference.source}” in the passage"
-        for difference in differing
+        for difference in differences
         if difference.source
     )
 
 
-def status_counts(sentences: Sequence[CheckedSentence]) -> dict[Status, int]:
-    """Return the number of sentences of each status, including statuses that do not occur."""
+def count_statuses(sentences: Sequence[CheckedSentence]) -> dict[Status, int]:
+    """Count the sentences of each status, including statuses that do not occur."""
     counts = Counter(sentence.status for sentence in sentences)
     return {status: counts[status] for status in STATUSES}
 
 
-def sentence_data(sentence: CheckedSentence) -> dict[str, Any]:
-    """Return a result as JSON-serialisable values."""
+def sentence_to_dict(sentence: CheckedSentence) -> dict[str, Any]:
+    """Return a checked sentence as JSON-serialisable values."""
     data = asdict(sentence)
     data["differing"] = [difference._asdict() for difference in sentence.differing]
     return {**data, "marked": sentence.marked}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from climassay.grounding.text_check import CheckedSentence, PassageEvidence, Relation
 
 
-UNREAD = (
+NOT_JUDGED_NOTE = (
     "No model has read the text: without one, no sentence is called supported. “Similar” says that a passage speaks"
     " about the same. A sentence may be false without being marked, and right although it is marked."
 )
@@ -40,7 +40,7 @@ class TextCheck(Result):
     collections: tuple[str, ...]
     sentences: "tuple[CheckedSentence, ...]"
     judge: str = ""
-    """Model that read sentences and passages; empty for none."""
+    """Name of the model that judged the sentences; empty if there was none."""
     usage: Usage = field(default_factory=Usage)
     """Tokens and cost of the judge's calls."""
 
@@ -51,24 +51,24 @@ class TextCheck(Result):
 
     @property
     def judge_failures(self) -> int:
-        """Number of sentences without a usable answer of the judge."""
+        """Number of sentences for which the judge gave no usable answer."""
         return sum(
             sentence.judgement is not None and sentence.judgement.relation is None for sentence in self.sentences
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the counts by status, and every sentence with its evidence."""
-        from climassay.grounding.text_check import sentence_data, status_counts
+        """Return the counts by status, and every sentence with its evidence, as JSON-serialisable values."""
+        from climassay.grounding.text_check import count_statuses, sentence_to_dict
 
         return {
             "name": self.name,
             "collections": list(self.collections),
             "judge": self.judge or None,
             "judge_failures": self.judge_failures,
-            "counts": status_counts(self.sentences),
+            "counts": count_statuses(self.sentences),
             "marked": len(self.marked),
             "references": Counter(reference.status for sentence in self.sentences for reference in sentence.references),
-            "sentences": [sentence_data(sentence) for sentence in self.sentences],
+            "sentences": [sentence_to_dict(sentence) for sentence in self.sentences],
         }
 
     def rows(self) -> list[dict[str, Any]]:
@@ -88,18 +88,18 @@ class TextCheck(Result):
         ]
 
     def lines(self) -> "Iterator[Text]":
-        """Return the text, coloured by status."""
+        """Yield the paragraphs of the text, coloured by status."""
         from rich.text import Text
 
         for paragraph in dict.fromkeys(sentence.paragraph for sentence in self.sentences):
-            own = [sentence for sentence in self.sentences if sentence.paragraph == paragraph]
-            yield Text(" ").join(Text(file.text, style=_STYLES[file.status]) for file in own)
+            paragraph_sentences = [sentence for sentence in self.sentences if sentence.paragraph == paragraph]
+            yield Text(" ").join(Text(part.text, style=_STYLES[part.status]) for part in paragraph_sentences)
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the counts by status, the marked sentences with reasons, and the references that were not found."""
-        from climassay.grounding.text_check import status_counts
+        """Return tables of counts by status, marked sentences with reasons, and references that were not found."""
+        from climassay.grounding.text_check import count_statuses
 
-        counts = [(status, str(count)) for status, count in status_counts(self.sentences).items()]
+        counts = [(status, str(count)) for status, count in count_statuses(self.sentences).items()]
         marks = [
             (sentence.text, sentence.status, problem, *_quotation_cells(sentence))
             for sentence in self.marked
@@ -125,7 +125,7 @@ class TextCheck(Result):
     def notes(self) -> Iterator[str]:
         """Yield notes on the reliability of statuses and marks, and on the judge's failures."""
         if not self.judge:
-            yield UNREAD
+            yield NOT_JUDGED_NOTE
         else:
             yield f"{self.judge} read each sentence with its passages. How often it is right is not measured here."
         if self.judge_failures:
@@ -133,23 +133,23 @@ class TextCheck(Result):
             yield f"{self.judge} gave no usable answer on {failed}, which no model has read."
 
     def page(self) -> str:
-        """Return an HTML page of the text, with each sentence coloured by its support and listed with its evidence."""
-        return self._rendered("check_text.html.j2", lambda _evidence: None)
+        """Return an HTML page of the text, with sentences coloured by status and listed with their evidence."""
+        return self._render("check_text.html.j2", lambda _evidence: None)
 
     def sentences_html(self, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
         """Return the coloured text and its sentences as safe HTML, to be embedded in another page.
 
         Args:
-            evidence_links: Function that returns the links of the evidence: ``passage`` and ``page`` (addresses),
-                and ``page_words`` (link text). If it returns None, only the citation is shown.
+            evidence_links: Function that returns the links of a sentence's evidence, with the attributes ``passage``
+                and ``page`` (addresses) and ``page_words`` (link text). If it returns None, only the citation is shown.
         """
-        return self._rendered("check_text_sentences.html.j2", evidence_links)
+        return self._render("check_text_sentences.html.j2", evidence_links)
 
-    def _rendered(self, template: str, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
-        from climassay.grounding.text_check import status_counts
+    def _render(self, template: str, evidence_links: "Callable[[PassageEvidence], Any]") -> str:
+        from climassay.grounding.text_check import count_statuses
         from climassay.reporting.html import render_page
 
-        counts = status_counts(self.sentences)
+        counts = count_statuses(self.sentences)
         return render_page(
             template, check=self, counts=counts, problems=problems, relations=RELATIONS, evidence_links=evidence_links
         )
@@ -177,14 +177,14 @@ def _quotation_cells(sentence: "CheckedSentence") -> tuple[str, str]:
 
 def problems(sentence: "CheckedSentence") -> list[str]:
     """Return the reasons for marking a sentence, one sentence per reason."""
-    doubtful = sentence.status in ("contradicted", "unsupported") or (
+    is_doubtful = sentence.status in ("contradicted", "unsupported") or (
         sentence.status == "similar" and sentence.differing
     )
-    results = [sentence.reason] if doubtful else []
+    reasons = [sentence.reason] if is_doubtful else []
     if sentence.status == "supported" and sentence.differing:
-        differing = ", ".join(word.text for word in sentence.differing)
-        results.append(f"The judge finds it supported, but a passage has something else than {differing}.")
-    results += [sentence.overstated] if sentence.overstated else []
-    return results + [
+        differing_words = ", ".join(word.text for word in sentence.differing)
+        reasons.append(f"The judge finds it supported, but a passage has something else than {differing_words}.")
+    reasons += [sentence.overstated] if sentence.overstated else []
+    return reasons + [
         f"{wrong_reference.text}: {wrong_reference.reason}" for wrong_reference in sentence.wrong_references
     ]

@@ -13,11 +13,12 @@ class Unit:
     """Unit of measurement with its conversion factor."""
 
     kind: str
-    """Kind of convertible units; ``mass:CO2`` is a special case of ``mass``."""
+    """Kind of unit; units of one kind can be converted. ``mass:CO2`` is a special case of ``mass``."""
     factor: float
-    """Number of base units of the kind in one unit."""
+    """Number of base units of its kind that one unit equals."""
     rate: str = ""
-    """Denominator of a rate: ``yr`` (also for decades and centuries), ``d`` or ``K``; empty without one."""
+    """Denominator of a rate: ``yr`` (also for decades and centuries), ``d`` or ``K``; empty if the unit is not a rate.
+    """
 
     @property
     def is_money(self) -> bool:
@@ -45,7 +46,8 @@ MAGNITUDES = {
     "billones": 1e12, "milhão": 1e6, "milhões": 1e6, "mil milhões": 1e9, "bilhão": 1e9, "bilhões": 1e9,
     "trilhões": 1e12,
 }  # fmt: skip
-"""Factors of magnitude words. "Billion" is English; in German and Spanish only plurals are distinct from it."""
+"""Factors of magnitude words. "Billion" is read as English, since only its plurals are distinct in German and Spanish.
+"""
 _MONEY_LETTERS = {"k": 1e3, "m": 1e6, "b": 1e9, "t": 1e12}
 _MAGNITUDE = re.compile(
     rf"\s*-?\s*(?P<word>{'|'.join(sorted(MAGNITUDES, key=len, reverse=True))})\b(?:(?<=mio)\.|(?<=mrd)\.)?"
@@ -214,9 +216,9 @@ _RATES = (
 
 
 def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int]:
-    """Return the factor of the magnitude word at ``position`` (1 if there is none) and the end of the word.
+    """Return the factor of the magnitude word at ``position`` (1 if there is none), and the end of the word.
 
-    With ``money``, letters are read as well: "5m" is five million.
+    With ``money``, letters count as well: "5m" is five million.
     """
     if match := _MAGNITUDE.match(text, position):
         word, power = match["word"], match["power"]
@@ -228,22 +230,22 @@ def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int
     return 1.0, position
 
 
-def money_before(text: str, position: int) -> tuple[Unit | None, int]:
+def read_currency_before(text: str, position: int) -> tuple[Unit | None, int]:
     """Return the currency before the number at ``position``, and the start of the currency.
 
-    Without a currency, the result is None and ``position``.
+    If there is no currency, return None and ``position``.
     """
     match = _CURRENCY.search(text, max(0, position - 4), position)
     return (Unit(f"money:{_CURRENCIES[match[1].lower()]}", 1.0), match.start()) if match else (None, position)
 
 
 def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None, int]:
-    """Return the unit at ``position``, with substance and rate, and its end; None and ``position`` without one.
+    """Return the unit at ``position``, with substance and rate, and its end; None and ``position`` if there is none.
 
     With ``bracketed``, a closing bracket may precede the unit, as in ``[0.95 to 1.20] °C``.
     """
-    closing = CLOSING_BRACKET.match(text, position) if bracketed else None
-    start = closing.end() if closing else position
+    closing_bracket = CLOSING_BRACKET.match(text, position) if bracketed else None
+    start = closing_bracket.end() if closing_bracket else position
     for pattern, unit in _UNITS:
         match = pattern.match(text, start)
         if match is None:

@@ -14,29 +14,31 @@ _BOMS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _STRAY = "climassay.stray-windows-1252"
-"""Name under which the handler of decoding errors is registered with Python."""
+"""Name under which the handler for decoding errors is registered with Python."""
 _PYTHON_NAMES = {"shift_jis": "cp932", "euc-kr": "cp949", "big5": "big5hkscs", "gbk": "gb18030"}
-"""Python codec for each encoding that the WHATWG standard extends but calls by its original name."""
+"""Python codecs for encodings that the WHATWG standard extends under their original names."""
 MIN_UTF8_CHARACTERS = 8
-"""Minimum number of non-ASCII characters for valid UTF-8 to be read as UTF-8 despite another declared encoding."""
+"""Minimum number of non-ASCII characters for valid UTF-8 to override the declared encoding."""
 SAMPLE = 1 << 16
 MAX_CONTROL_SHARE = 0.02
-"""Share of control characters above which bytes are not text."""
+"""Fraction of control characters above which bytes are not text."""
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 def decode_text(data: bytes, label: str | None = None) -> str:
-    """Decode text: by its byte order mark, by the declared encoding, as UTF-8 or UTF-16, else as windows-1252.
+    """Decode text of unknown or declared encoding.
 
-    Single bytes that are invalid in UTF-8 are read as windows-1252 if most other characters are right.
+    The first that applies decides: a byte order mark, UTF-16 (recognised by its zero bytes), the declared encoding,
+    UTF-8, windows-1252. Single bytes that are invalid in UTF-8 are decoded as windows-1252 if most other non-ASCII
+    characters are valid.
 
     Args:
-        data: The text.
-        label: Name of the encoding that the file declares, read as the Encoding standard of the WHATWG defines it
+        data: The encoded text.
+        label: Name of the encoding that the file declares, with the meaning that the WHATWG Encoding standard gives it
             (``iso-8859-1`` and ``latin1`` mean windows-1252).
 
     Raises:
-        ValueError: The bytes are not text; the message is a clause to follow the file's name.
+        ValueError: The bytes are not text; the message is worded to follow the file's name.
     """
     for mark, encoding in _BOMS:
         if data.startswith(mark):
@@ -45,10 +47,10 @@ def decode_text(data: bytes, label: str | None = None) -> str:
     sample = data[:SAMPLE]
     if b"\0" in sample:
         n_even, n_odd = sample[::2].count(0), sample[1::2].count(0)
-        half = len(sample) / 2
-        if n_odd > 0.3 * half and n_even < 0.05 * half:
+        n_half = len(sample) / 2
+        if n_odd > 0.3 * n_half and n_even < 0.05 * n_half:
             return _decode_strictly(data, "utf-16-le")
-        if n_even > 0.3 * half and n_odd < 0.05 * half:
+        if n_even > 0.3 * n_half and n_odd < 0.05 * n_half:
             return _decode_strictly(data, "utf-16-be")
         raise ValueError("is not a text file (it holds binary data)")
     text = _decode_labelled(data, label) if label else _decode_utf8_with_strays(data)
@@ -79,7 +81,7 @@ def _decode_labelled(data: bytes, label: str) -> str:
 
 
 def _decode_utf8_with_strays(data: bytes) -> str:
-    """Decode UTF-8 that contains single windows-1252 bytes, or all as windows-1252 if such bytes predominate."""
+    """Decode UTF-8 with single invalid bytes as windows-1252, or all bytes as windows-1252 if many are invalid."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -91,7 +93,7 @@ def _decode_utf8_with_strays(data: bytes) -> str:
 
 
 def _decode_stray_bytes(error: UnicodeError) -> tuple[str, int]:
-    """Decode invalid bytes as windows-1252, or as control characters if windows-1252 does not define them."""
+    """Decode an invalid byte as windows-1252, or as a control character if windows-1252 does not define it."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     byte = error.object[error.start : error.start + 1]

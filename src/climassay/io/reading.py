@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import IO, Any
 
 MAX_TABLE_BYTES = 512 << 20
-"""Maximum size of a table or configuration file, compressed and decompressed; documents have their own limit."""
+"""Maximum size of a table or configuration file in bytes, compressed and decompressed; documents have their own limit.
+"""
 MAX_LINE_LENGTH = 64 << 20
-"""Maximum number of characters in a line of a file that is read line by line."""
+"""Maximum length of a line, in characters, in a file that is read line by line."""
 
 _CHUNK_BYTES = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -29,7 +30,7 @@ _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 @contextmanager
 def open_file(path: Path) -> Iterator[IO[bytes]]:
-    """Open a regular file, or a pipe that has a writer, for reading bytes.
+    """Open a regular file, or a pipe with a writer, for reading bytes.
 
     Raises:
         OSError: The path is missing, unreadable, a folder, a device, or a pipe without a writer.
@@ -64,11 +65,11 @@ def read_file(path: Path, max_bytes: int = MAX_TABLE_BYTES) -> bytes:
 
 
 def read_text(path: Path, encoding: str = "utf-8") -> str:
-    r"""Read the text of a file, with line ends as ``\n``.
+    r"""Read the text of a file, converting line ends to ``\n``.
 
     Raises:
         OSError: The file cannot be read; see :func:`read_file`.
-        UnicodeDecodeError: The file is not text of this encoding.
+        UnicodeDecodeError: The file is not text in this encoding.
     """
     return read_file(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
@@ -78,7 +79,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
 
     Raises:
         OSError: The file cannot be opened, or a line is longer than :data:`MAX_LINE_LENGTH`.
-        UnicodeDecodeError: The file is not text of this encoding.
+        UnicodeDecodeError: The file is not text in this encoding.
     """
     with open_file(path) as file, io.TextIOWrapper(file, encoding=encoding) as text:
         while line := text.readline(MAX_LINE_LENGTH):
@@ -88,7 +89,7 @@ def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[str]:
 
 
 def decompress(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> bytes:
-    """Decompress gzip data; other data are returned unchanged.
+    """Decompress gzip data; return other data unchanged.
 
     Raises:
         OSError: The data are damaged, truncated, or larger than ``max_bytes`` when decompressed.
@@ -124,20 +125,23 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def join_surrogates(text: str) -> str:
-    """Join the two surrogates of a character, as of an emoji in two pieces, and replace lone ones by U+FFFD."""
+    """Join the surrogate pairs in a text, and replace lone surrogates by U+FFFD."""
     if not _SURROGATE.search(text):
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def reason(error: Exception) -> str:
-    """Return the message of an error as a clause, without the file's name."""
+def describe_error(error: Exception) -> str:
+    """Return the message of an error as a clause, starting in lower case and without the file's name."""
     message = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return message[:1].lower() + message[1:]
 
 
-def first_problem(error: Exception) -> str:
-    """Return field and message of the first problem of a pydantic ``ValidationError``, or any other error's message."""
+def describe_first_problem(error: Exception) -> str:
+    """Return field and message of a pydantic ``ValidationError``'s first problem.
+
+    For any other error, return its message.
+    """
     from pydantic import ValidationError
 
     if not isinstance(error, ValidationError):

@@ -10,30 +10,30 @@ from typing import Any, NamedTuple
 from climassay.errors import InputError
 from climassay.io.decoding import decode_text
 from climassay.io.delimited import read_delimited
-from climassay.io.reading import MAX_TABLE_BYTES, decompress, parse_json, read_file, reason
+from climassay.io.reading import MAX_TABLE_BYTES, decompress, describe_error, parse_json, read_file
 
 MAX_CELLS = 50_000_000
 """Maximum number of cells in a Parquet file."""
 _BATCH_ROWS = 16_384
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-"""First bytes of workbooks, .xlsx and .ods or .xls, and of other archives and older documents."""
+"""First bytes of workbooks (.xlsx, .ods, .xls) and of other archives and old Office documents."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 _NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
-"""Signed numbers, intervals and dashes, which are harmless as formulas."""
+"""Pattern of signed numbers, intervals and dashes, which are harmless although they begin like formulas."""
 
 _WRAPPERS = ("data", "questions", "rows", "examples", "items", "instances", "records")
-"""Names under which a JSON object holds the rows of a table."""
+"""Names of entries in which a JSON object may contain the rows of a table."""
 
 Row = Mapping[str, Any]
 
 
 def safe_cell(value: Any) -> Any:
-    """Prefix text that a spreadsheet would run as a formula (``=HYPERLINK(...)``) with an apostrophe.
+    """Put an apostrophe before text that a spreadsheet would evaluate as a formula (``=HYPERLINK(...)``).
 
-    Other values are returned unchanged, except that line ends become newlines.
+    Line ends become newlines. Everything else is returned unchanged.
 
     Args:
-        value: Cell for the csv module.
+        value: Cell to be written by the csv module.
     """
     if not isinstance(value, str):
         return value
@@ -43,7 +43,7 @@ def safe_cell(value: Any) -> Any:
 
 
 def read_bytes(file: Path) -> bytes:
-    """Read the content of a file, decompressed if it is a gzip file.
+    """Read the content of a file, decompressing gzip.
 
     Raises:
         InputError: The file is missing, unreadable, damaged, or larger than 512 MB when decompressed.
@@ -53,7 +53,7 @@ def read_bytes(file: Path) -> bytes:
     except FileNotFoundError as error:
         raise InputError(f"There is no file at {file}.") from error
     except OSError as error:
-        raise InputError(f"The file {file} cannot be read: {reason(error)}.") from error
+        raise InputError(f"The file {file} cannot be read: {describe_error(error)}.") from error
 
 
 def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
@@ -79,7 +79,7 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
     except ValueError as error:
         raise InputError(f"{file} {error}: save it as UTF-8.") from error
     if text.lstrip()[:1] in ("{", "["):
-        yield from _json_rows(file, text)
+        yield from _iterate_json_rows(file, text)
         return
     try:
         table = read_delimited(text)
@@ -90,8 +90,8 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
     yield from table.rows
 
 
-def _wrapped_rows(text: str) -> list[Any]:
-    """Return the list inside one JSON object such as ``{"data": [...]}``; empty for other texts."""
+def _find_wrapped_rows(text: str) -> list[Any]:
+    """Return the list of rows in a JSON object such as ``{"data": [...]}``; empty for other texts."""
     try:
         document = parse_json(text)
     except ValueError:
@@ -100,14 +100,14 @@ def _wrapped_rows(text: str) -> list[Any]:
     return lists[0] if len(lists) == 1 and isinstance(lists[0], list) else []
 
 
-def _json_rows(file: Path, text: str) -> Iterator[Row]:
+def _iterate_json_rows(file: Path, text: str) -> Iterator[Row]:
     if text.lstrip().startswith("["):
         try:
             rows = list(enumerate(parse_json(text), start=1))
         except ValueError as error:
             fault = f"line {error.lineno}: {error.msg}" if isinstance(error, json.JSONDecodeError) else str(error)
             raise InputError(f"{file} is not valid JSON ({fault}).") from error
-    elif wrapped := _wrapped_rows(text):
+    elif wrapped := _find_wrapped_rows(text):
         rows = list(enumerate(wrapped, start=1))
     else:
         rows = []
@@ -126,7 +126,7 @@ def _json_rows(file: Path, text: str) -> Iterator[Row]:
 
 
 class ParquetTable(NamedTuple):
-    """Table of a Parquet file in memory."""
+    """Table read from a Parquet file."""
 
     names: list[str]
     rows: list[Row]
@@ -136,26 +136,26 @@ def read_parquet(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> ParquetTable:
     """Read a Parquet file.
 
     The size of dictionary-encoded columns is computed before they are decoded, so that a file that is too large is
-    rejected before it fills the memory. The sizes that the file declares are not trusted.
+    rejected before it fills the memory. Sizes that the file declares are not trusted.
 
     Raises:
-        ValueError: The file is damaged, or larger than ``max_bytes`` or :data:`MAX_CELLS`; the message is a clause
-            without the file's name.
+        ValueError: The file is damaged, or exceeds ``max_bytes`` or :data:`MAX_CELLS`; the message does not contain the
+            file's name.
     """
     import pyarrow
     import pyarrow.parquet
 
     try:
         metadata = pyarrow.parquet.read_metadata(io.BytesIO(data))
-        _check_cells(metadata.num_rows * max(1, metadata.num_columns))
+        _check_cell_count(metadata.num_rows * max(1, metadata.num_columns))
         schema = metadata.schema.to_arrow_schema()
         types = pyarrow.types
-        texts = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
-        file = pyarrow.parquet.ParquetFile(io.BytesIO(data), read_dictionary=texts)
+        text_columns = [field.name for field in schema if types.is_string(field.type) or types.is_binary(field.type)]
+        file = pyarrow.parquet.ParquetFile(io.BytesIO(data), read_dictionary=text_columns)
         rows: list[Row] = []
         size = 0
         for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-            size += sum(_decoded_bytes(column) for column in batch.columns)
+            size += sum(_count_decoded_bytes(column) for column in batch.columns)
             if size > max_bytes:
                 raise ValueError(f"it unpacks to more than the limit of {max_bytes >> 20} MB")
             columns = [
@@ -163,20 +163,20 @@ def read_parquet(data: bytes, max_bytes: int = MAX_TABLE_BYTES) -> ParquetTable:
                 for column in batch.columns
             ]
             rows += [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
-            _check_cells(len(rows) * batch.num_columns)
+            _check_cell_count(len(rows) * batch.num_columns)
     except (pyarrow.ArrowException, OSError) as error:
         fault = str(error).splitlines()[0].rstrip(".") if str(error) else "damaged"
         raise ValueError(f"it is damaged or truncated: {fault}") from None
     return ParquetTable(list(schema.names), rows)
 
 
-def _check_cells(n_cells: int) -> None:
+def _check_cell_count(n_cells: int) -> None:
     if n_cells > MAX_CELLS:
         raise ValueError(f"it has more than {MAX_CELLS:,} cells")
 
 
-def _decoded_bytes(column: Any) -> int:
-    """Return the size of a column in bytes after decoding its dictionary."""
+def _count_decoded_bytes(column: Any) -> int:
+    """Return the size that a column will have after decoding its dictionary, in bytes."""
     import pyarrow
     import pyarrow.compute
 
@@ -186,50 +186,52 @@ def _decoded_bytes(column: Any) -> int:
     return int(pyarrow.compute.sum(lengths.take(column.indices)).as_py() or 0)
 
 
-def column_key(name: Any) -> str:
-    """Return the name of a column in lower case with underscores, so that ``Option A`` is ``option_a``."""
+def normalise_column_name(name: Any) -> str:
+    """Convert a column name to lower case with underscores: ``Option A`` becomes ``option_a``."""
     return re.sub(r"[\s_-]+", "_", str(name).strip().lower())
 
 
 def find_column(names: Iterable[str], *requested: str) -> str | None:
-    """Return the first requested column that a table has, by its exact name or else by :func:`column_key`.
+    """Return the first requested column that a table has; None if it has none of them.
+
+    Names are compared exactly first, then by :func:`normalise_column_name`.
 
     Args:
         names: Columns of the table.
-        requested: Names in order of preference.
+        requested: Names of columns in order of preference.
     """
     columns = list(names)
-    by_key = {column_key(column): column for column in reversed(columns)}
+    by_key = {normalise_column_name(column): column for column in reversed(columns)}
     for name in requested:
         if name in columns:
             return name
-        if (column := by_key.get(column_key(name))) is not None:
+        if (column := by_key.get(normalise_column_name(name))) is not None:
             return column
     return None
 
 
 def require_column(file: str | Path, names: Iterable[str], requested: str, option: str = "") -> str:
-    """Return the requested column of a table as :func:`find_column` does.
+    """Return the name of a requested column as the table spells it; see :func:`find_column`.
 
     Args:
-        file: Name of the file, for the message.
+        file: Name of the file in the message.
         names: Columns of the table.
         requested: Name of the column.
-        option: Option of the command that names the column, for the message.
+        option: Option of the command that names the column, to be mentioned in the message.
 
     Raises:
-        InputError: The table has no such column; the message lists those that it has.
+        InputError: The table has no such column; the message lists the columns it has.
     """
     names = list(names)
     column = find_column(names, requested)
     if column is None:
         suffix = f" ({option})" if option else ""
-        raise InputError(f"{file} has no column {requested!r}{suffix}: it has {listed_names(names)}.")
+        raise InputError(f"{file} has no column {requested!r}{suffix}: it has {format_names(names)}.")
     return column
 
 
-def listed_names(names: Iterable[Any]) -> str:
-    """Format names of columns for a message: the first twenty, each on one line and at most forty characters."""
+def format_names(names: Iterable[Any]) -> str:
+    """Format column names for a message: the first twenty, on one line, each truncated to forty characters."""
     words = [" ".join(str(name).split()) for name in names]
     truncated = [f"{word[:40]}…" if len(word) > 40 else word for word in words[:20]]
     return ", ".join([*truncated, *([f"and {len(words) - 20:,} more"] if len(words) > 20 else [])]) or "none"

@@ -14,19 +14,19 @@ from climassay.errors import InputError
 from climassay.workspace import mask_at
 
 STALE_SECONDS = 3600
-"""Age in seconds after which a temporary file is taken for that of a killed process and deleted."""
+"""Age, in seconds, above which a temporary file is assumed to be left by a killed process and is deleted."""
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_file(path: Path, data: bytes | str) -> None:
-    """Write a file atomically and create missing folders.
+    """Write a file atomically, creating missing folders.
 
-    Links are followed. A device or pipe (``/dev/stdout``) is written to directly.
+    Symbolic links are followed. A device or pipe such as ``/dev/stdout`` is written to directly.
 
     Args:
         path: File to write or replace.
-        data: Content. Text is encoded as UTF-8; surrogate escapes in it, as in file names that are not UTF-8, are
-            written as their original bytes.
+        data: Content; text is encoded as UTF-8. Surrogate escapes, as in file names that are not UTF-8, are written as
+            their original bytes.
 
     Raises:
         InputError: The file cannot be written.
@@ -45,7 +45,7 @@ def write_file(path: Path, data: bytes | str) -> None:
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Yield a temporary path whose file replaces ``path`` at the end of the block, or is deleted if the block fails.
+    """Yield a temporary path; its file replaces ``path`` at the end of the block, or is deleted if the block fails.
 
     Raises:
         InputError: The file cannot be written.
@@ -72,7 +72,10 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def replace_file(temporary: Path, path: Path) -> None:
-    """Move a complete file to its path, with the permissions of the replaced file or the usual ones of the folder."""
+    """Move a complete file to its final path.
+
+    It gets the permissions of the file that it replaces, or those of new files in the folder.
+    """
     mask = mask_at(path.parent)
     if mask is not None:
         temporary.chmod(stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~mask)
@@ -80,7 +83,7 @@ def replace_file(temporary: Path, path: Path) -> None:
 
 
 def _delete_stale_files(target: Path) -> None:
-    """Delete temporary files of killed processes; recent ones may belong to processes on other machines."""
+    """Delete temporary files of killed processes. Recent ones are kept, since they may belong to other machines."""
     oldest = time.time() - STALE_SECONDS
     for temporary in target.parent.glob(f".{glob.escape(target.name)}.*.new"):
         with contextlib.suppress(OSError):
@@ -89,7 +92,7 @@ def _delete_stale_files(target: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> InputError:
-    """Return the error for a file that could not be written."""
+    """Return an error for a file that cannot be written."""
     fault = f"{path} cannot be written ({error.strerror or error})"
     if error.errno in _DISK_FULL:
         return InputError(f"{fault}: free some space and run the command again, or choose another place.")
@@ -97,20 +100,20 @@ def cannot_write(path: Path, error: OSError) -> InputError:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Write files to a folder in their order, except those that are unchanged.
+    """Write several files to a folder in the given order, skipping those that are unchanged.
 
     Args:
         folder: Folder, created if missing.
-        files: Content by path relative to the folder. A file that marks the folder as complete must be the last.
+        files: Content by path relative to the folder. If a file marks the folder as complete, it must come last.
 
     Returns:
-        Paths of written files, and of unchanged files.
+        Paths of the written files, and of the unchanged files.
 
     Raises:
         InputError: A file cannot be written.
     """
-    written: list[str] = []
-    unchanged: list[str] = []
+    written_names: list[str] = []
+    unchanged_names: list[str] = []
     for name, data in files.items():
         path = folder / name
         try:
@@ -119,30 +122,30 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> tuple[tuple[str, ..
             raise InputError(f"{path} cannot be read ({error.strerror}): choose another folder.") from error
         if not is_unchanged:
             write_file(path, data)
-        (unchanged if is_unchanged else written).append(name)
-    return tuple(written), tuple(unchanged)
+        (unchanged_names if is_unchanged else written_names).append(name)
+    return tuple(written_names), tuple(unchanged_names)
 
 
 def remove_files(folder: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Delete files of a folder and subfolders that are then empty, but nothing outside of the folder.
+    """Delete files in a folder and subfolders that become empty; nothing outside the folder is deleted.
 
     Args:
-        folder: Folder; never deleted itself.
+        folder: Folder, which is itself never deleted.
         names: Paths relative to the folder; missing files are skipped.
 
     Returns:
         Paths of the deleted files.
     """
     root = folder.resolve()
-    removed = []
+    removed_names = []
     for name in sorted(names):
         path = folder / name
         if root not in path.resolve().parents or not path.is_file():
             continue
         path.unlink()
-        removed.append(name)
+        removed_names.append(name)
         parent = path.parent.resolve()
         while root in parent.parents and not any(parent.iterdir()):
             parent.rmdir()
             parent = parent.parent
-    return tuple(removed)
+    return tuple(removed_names)

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from climassay.claim_identity import words_id
 from climassay.errors import InputError, MissingExtraError
-from climassay.io import first_problem, parse_json, write_file
+from climassay.io import describe_first_problem, parse_json, write_file
 from climassay.models.contract import Encoder, Generator, OpenWeights
 
 T = TypeVar("T")
@@ -165,7 +165,9 @@ class ModelFormat:
             TypeError,
             ValueError,
         ) as error:
-            raise InputError(f"The {self.thing} {path} is damaged ({first_problem(error)}); train it again.") from error
+            raise InputError(
+                f"The {self.thing} {path} is damaged ({describe_first_problem(error)}); train it again."
+            ) from error
 
 
 def safetensors_library() -> Any:

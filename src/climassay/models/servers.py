@@ -33,7 +33,7 @@ from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from climassay.errors import InputError, ModelError
-from climassay.io import parse_json, read_text, reason
+from climassay.io import describe_error, parse_json, read_text
 from climassay.redaction import TrustedUrl, is_secret, note_secret, without_key
 from climassay.settings import load_toml, parse_table, settings
 
@@ -344,7 +344,7 @@ def price_table(folder: Path) -> tuple[Path, dict[str, Any]]:
     try:
         table = load_toml(path) if path.suffix == ".toml" else parse_json(read_text(path))
     except OSError as error:
-        raise InputError(f"The price table {path} cannot be read: {reason(error)}.") from None
+        raise InputError(f"The price table {path} cannot be read: {describe_error(error)}.") from None
     except (InputError, ValueError) as error:
         raise InputError(f"The price table {path} cannot be read: {str(error).rstrip('.')}.") from None
     if not isinstance(table, dict):

@@ -21,7 +21,7 @@ from pydantic import Field
 
 from climassay.settings import settings
 from climassay.errors import InputError
-from climassay.io import read_text, reason, write_file
+from climassay.io import read_text, describe_error, write_file
 from climassay.models.contract import Generator, Message, Role, unwrap_model
 from climassay.questions.types import FOLDER as TYPES_FOLDER
 
@@ -213,7 +213,7 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
                     f"The prompt {path} is not UTF-8 text (byte {error.start}): save it as UTF-8."
                 ) from None
             except OSError as error:
-                raise InputError(f"The prompt {path} cannot be read: {reason(error)}.") from None
+                raise InputError(f"The prompt {path} cannot be read: {describe_error(error)}.") from None
     if name not in prompt_names():
         raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
     return Prompt(name, _paths_by_name()[name].read_text(encoding="utf-8"), "built in")

@@ -36,7 +36,7 @@ from textwrap import shorten
 from typing import Any
 
 from climassay.errors import InputError
-from climassay.io import Row, column_key, parse_json, parse_rows, read_bytes
+from climassay.io import Row, normalise_column_name, parse_json, parse_rows, read_bytes
 from climassay.io.decoding import decode_text
 from climassay.questions.hub import HUB, TABLE_PATTERNS, fetch_questions
 from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, option_letter
@@ -225,7 +225,7 @@ def _with_column_keys(row: Row) -> dict[str, Any]:
     """Return a row with names of columns in lower case with underscores, and with the fields of a nested question."""
     fields: dict[str, Any] = {}
     for name, value in row.items():
-        key = column_key(name)
+        key = normalise_column_name(name)
         if _is_empty(fields.get(key)):
             fields[key] = value
     if isinstance(question := fields.get("question"), Mapping) and "stem" in question:  # ARC's own files

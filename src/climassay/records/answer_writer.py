@@ -20,28 +20,28 @@ import sqlalchemy as sa
 
 from climassay.errors import RecordsError
 from climassay.records import tables
-from climassay.records.database import Database, chunks
+from climassay.records.database import Database, split_keys
 from climassay.records.identity import AnsweredRequest, answer_columns, insert_requests
 
 HEARTBEAT_SECONDS = 2.0
-"""Interval of a run's heartbeat in seconds."""
+"""Interval between heartbeats of a run, in seconds."""
 LEASE_SECONDS = 6.0
-"""Seconds without a heartbeat after which the marks of a run expire."""
+"""Time without a heartbeat after which the marks of a run expire, in seconds."""
 RECENT_SECONDS = 60.0
-"""Seconds since the last heartbeat of a run that may have stored answers since they were looked up."""
+"""Time after the last heartbeat of a run for which its answers may be newer than an earlier look-up, in seconds."""
 MARKS_LOCK = 0x636C6D72
-"""Number of the PostgreSQL lock for marking requests; SQLite allows only one writer anyway."""
+"""Number of the PostgreSQL lock for marking requests. SQLite needs none, since it allows only one writer."""
 BATCH_SECONDS = 0.02
-"""Seconds to collect further answers before a transaction; this delays the caller, not the provider."""
+"""Time to wait for further answers before a transaction, in seconds; this delays the caller, not the provider."""
 SILENCE_SECONDS = 90.0
-"""Seconds without a heartbeat after which a running run counts as killed."""
+"""Time without a heartbeat after which a run with the status ``running`` counts as killed, in seconds."""
 
 
 def process_identity(pid: int) -> str:
-    """Return boot id, namespace, process id and start time, which identify a process uniquely.
+    """Return an identifier of a process: boot id, namespace, process id and start time.
 
     Returns:
-        An empty string if the process has ended or the system has no ``/proc``.
+        An empty string if the process has ended or if the system has no ``/proc``.
     """
     try:
         state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -52,7 +52,7 @@ def process_identity(pid: int) -> str:
 
 
 def has_died(identity: str | None) -> bool:
-    """Return whether a process of this machine has ended; False for processes of other machines."""
+    """Return whether a process on this machine has ended; False for processes on other machines."""
     if not identity:
         return False
     *machine, pid, _start_time = identity.split()
@@ -61,43 +61,43 @@ def has_died(identity: str | None) -> bool:
 
 
 OWNER = "owner of "
-"""Prefix, before a run's id, of the entry in ``meta`` that holds the identity of the run's process."""
+"""Prefix of the name of an entry in ``meta`` that holds the identity of a run's process; the run's id follows."""
 
 
 class InFlight:
-    """Marks of one run on the requests that it has in flight."""
+    """Marks on the requests that one run has in flight."""
 
     def __init__(self, database: Database, run: str) -> None:
         self._database = database
         self._run = run
 
     def mark(self, keys: Sequence[bytes], *, ignore_others: bool = False) -> tuple[list[bytes], bool]:
-        """Mark requests that no other living run has in flight.
+        """Mark requests, except those that another living run has in flight.
 
         Args:
             keys: Keys of the requests.
-            ignore_others: Mark all requests, including those of other runs.
+            ignore_others: Whether to mark all requests, including those of other runs.
 
         Returns:
-            The marked keys, and whether no other run was recently active. Otherwise another run may have stored answers
-            to them since they were looked up.
+            The marked keys, and whether no other run was recently active. If one was, it may have stored answers to
+                these requests since they were looked up.
         """
 
-        def work(connection: sa.Connection) -> tuple[list[bytes], bool]:
+        def mark_requests(connection: sa.Connection) -> tuple[list[bytes], bool]:
             self._database.lock(connection, MARKS_LOCK)
-            active_runs = self._recently_active(connection)
-            foreign_keys = set() if ignore_others else self._marked(connection, active_runs)
+            active_runs = self._find_recently_active(connection)
+            foreign_keys = set() if ignore_others else self._find_marked_keys(connection, active_runs)
             own_keys = [key for key in keys if key not in foreign_keys]
             rows = [{"request": key, "run": self._run} for key in own_keys]
             self._database.insert_new(connection, tables.in_flight, rows, replacing=("run",))
             return own_keys, not active_runs
 
-        return self._database.write(work, durable=False)
+        return self._database.write(mark_requests, durable=False)
 
-    def marked_by_others(self) -> set[bytes]:
+    def find_marks_of_others(self) -> set[bytes]:
         """Return the keys of all requests that other living runs have in flight."""
         with self._database.read() as connection:
-            return self._marked(connection, self._recently_active(connection))
+            return self._find_marked_keys(connection, self._find_recently_active(connection))
 
     def unmark(self, keys: Collection[bytes]) -> None:
         """Delete the marks of requests that will not be answered."""
@@ -105,44 +105,44 @@ class InFlight:
             self._database.write(lambda connection: self.unmark_in(connection, list(keys)), durable=False)
 
     def unmark_in(self, connection: sa.Connection, keys: Sequence[bytes]) -> None:
-        """Delete marks in the transaction that stores the answers."""
+        """Delete the marks of requests whose answers are stored in the same transaction."""
         marks = tables.in_flight
-        for chunk in chunks(keys):
+        for chunk in split_keys(keys):
             connection.execute(marks.delete().where(marks.c.run == self._run, marks.c.request.in_(chunk)))
 
-    def _recently_active(self, connection: sa.Connection) -> Sequence[Sequence[Any]]:
-        """Return id, status, heartbeat and process of other runs that were recently active."""
+    def _find_recently_active(self, connection: sa.Connection) -> Sequence[Sequence[Any]]:
+        """Return id, status, last heartbeat and process of other runs that were recently active."""
         runs, owner = tables.runs, tables.meta.c.value
         is_recent = sa.and_(runs.c.id != self._run, runs.c.seen_at > time.time() - RECENT_SECONDS)
         query = sa.select(runs.c.id, runs.c.status, runs.c.seen_at, owner).where(is_recent)
         owners = query.outerjoin_from(runs, tables.meta, tables.meta.c.name == OWNER + runs.c.id)
         return connection.execute(owners).all()
 
-    def _marked(self, connection: sa.Connection, runs: Sequence[Sequence[Any]]) -> set[bytes]:
-        oldest = time.time() - LEASE_SECONDS
-        living = [
+    def _find_marked_keys(self, connection: sa.Connection, runs: Sequence[Sequence[Any]]) -> set[bytes]:
+        min_heartbeat = time.time() - LEASE_SECONDS
+        living_runs = [
             run
             for run, status, heartbeat, owner in runs
-            if status == "running" and heartbeat > oldest and not has_died(owner)
+            if status == "running" and heartbeat > min_heartbeat and not has_died(owner)
         ]
-        if not living:
+        if not living_runs:
             return set()
         marks = tables.in_flight
-        query = sa.select(marks.c.request).where(marks.c.run.in_(living))
+        query = sa.select(marks.c.request).where(marks.c.run.in_(living_runs))
         return set(map(bytes, connection.execute(query).scalars()))
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """Answer to store, with a callback."""
+    """Answer to be stored, with a callback."""
 
     answered: AnsweredRequest
     confirm: Callable[[], None]
-    """Function that the writer's thread calls after the commit."""
+    """Function that the writer's thread calls after the transaction is committed."""
 
 
 class AnswerWriter:
-    """Writer that stores the answers of one run in a background thread, several per transaction."""
+    """Stores the answers of one run in a background thread, several per transaction."""
 
     def __init__(self, database: Database, run: str, in_flight: InFlight) -> None:
         self._database = database
@@ -166,12 +166,12 @@ class AnswerWriter:
         self._queue.put(submission)
 
     def check(self) -> None:
-        """Raise the error that stopped the writer, if any."""
+        """Raise the error that stopped the writer, if there is one."""
         if self._failure is not None:
             raise self._failure
 
     def set_urgent(self, is_urgent: bool) -> None:
-        """Register a caller that needs commits without delay (True), or unregister it (False)."""
+        """Register (True) or unregister (False) a caller that needs commits without delay."""
         with self._urgency_lock:
             self._n_waiting += 1 if is_urgent else -1
             if self._n_waiting:
@@ -180,7 +180,7 @@ class AnswerWriter:
                 self._urgent.clear()
 
     def close(self) -> None:
-        """Store the queued answers and end the thread."""
+        """Store the queued answers and stop the thread."""
         self._urgent.set()
         self._queue.put(None)
         self._thread.join()
@@ -206,7 +206,10 @@ class AnswerWriter:
                 return
 
     def _collect_batch(self) -> tuple[list[Submission], bool]:
-        """Return queued answers, none if the heartbeat is due, and whether the writer was closed."""
+        """Wait for queued answers and return them, and whether the writer was closed.
+
+        Returns no answers if none arrives before the next heartbeat is due.
+        """
         batch: list[Submission] = []
         try:
             item = self._queue.get(timeout=HEARTBEAT_SECONDS)

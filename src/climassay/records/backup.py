@@ -18,15 +18,15 @@ from climassay.records import tables
 from climassay.records.database import Database, find_damage, open_read_only, server_lock, sqlite_path
 
 SIDE_FILES = ("-wal", "-shm")
-"""Endings of the files that SQLite keeps beside a database: its write-ahead log and the index of the log."""
+"""Suffixes of the files that SQLite keeps beside a database: its write-ahead log and the index of the log."""
 _FIRST_BYTES = b"SQLite format 3\x00"
 
 
 def back_up(database: Database, file: Path) -> None:
-    """Write a consistent copy of a records database to one file, while other processes may write to the database.
+    """Write a consistent copy of a records database to one file; other processes may write to the database meanwhile.
 
     Raises:
-        InputError: The database is not in SQLite, or the file is the database or cannot be written.
+        InputError: The database is not in SQLite, or the file is the database itself or cannot be written.
         RecordsError: The database is corrupt.
     """
     path = _require_sqlite(database.url)
@@ -43,19 +43,19 @@ def back_up(database: Database, file: Path) -> None:
 
 
 def restore(url: str, file: Path) -> list[Path]:
-    """Replace a records database by a backup, and keep the replaced files beside it under other names.
+    """Replace a records database by a backup, keeping the replaced files beside it under other names.
 
-    The database may be corrupt. If the process is killed, the same call completes the restoration.
+    The database may be corrupt. If the process is killed, repeating the call completes the restoration.
 
     Args:
         url: URL of the records database.
         file: File written by :func:`back_up`.
 
     Returns:
-        Paths of the replaced files under their new names.
+        New paths of the replaced files.
 
     Raises:
-        InputError: The file is not an intact backup, or the database is not in SQLite, or in use.
+        InputError: The file is not an intact backup, or the database is in use or not in SQLite.
     """
     path = _require_sqlite(sa.make_url(url))
     _require_other_file(file, path)
@@ -64,17 +64,17 @@ def restore(url: str, file: Path) -> list[Path]:
         _require_unused(path)
         _copy(file, temporary)
         suffix = time.strftime(".replaced-%Y%m%d-%H%M%S")
-        replaced = []
-        for part in (path, *(path.with_name(path.name + ending) for ending in SIDE_FILES)):
-            if part.exists():
+        replaced_files = []
+        for database_file in (path, *(path.with_name(path.name + ending) for ending in SIDE_FILES)):
+            if database_file.exists():
                 # "-wal" stays at the end, so that SQLite finds the log of the replaced file.
-                ending = part.name.removeprefix(path.name)
-                replaced.append(part.rename(path.with_name(path.name + suffix + ending)))
-    return replaced
+                ending = database_file.name.removeprefix(path.name)
+                replaced_files.append(database_file.rename(path.with_name(path.name + suffix + ending)))
+    return replaced_files
 
 
 def _copy(source_file: Path, target_file: Path) -> None:
-    """Copy a database with its log to one new file, which has no files beside it."""
+    """Copy a database and its log to a new file that needs no other files beside it."""
     with closing(open_read_only(source_file)) as source, closing(sqlite3.connect(target_file)) as target:
         source.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")

@@ -24,34 +24,36 @@ if TYPE_CHECKING:
 
 
 BUSY_SECONDS = 60
-"""Seconds to wait for the transaction of another process."""
+"""Maximum time to wait for the transaction of another process, in seconds."""
 POSTGRES_SCHEMA = "climassay"
-"""PostgreSQL schema of the tables, which lets them share a database with other applications."""
+"""PostgreSQL schema of the tables, so that they can share a database with other applications."""
 ADVISORY_LOCK = 0x636C696D
 """Number of the PostgreSQL lock for creating tables."""
-RESTORE = "restore a backup of it with climassay records restore FILE, or move it away with its files -wal and -shm."
-"""Advice that error messages give if the database file is damaged."""
+DAMAGE_ADVICE = (
+    "restore a backup of it with climassay records restore FILE, or move it away with its files -wal and -shm."
+)
+"""Advice in error messages about a damaged database file."""
 _MIN_FREE_BYTES = 64 * 1024
-"""Free space that SQLite needs for its write-ahead log, whose index has 32 KiB."""
+"""Minimum free disk space for SQLite's write-ahead log, in bytes; the index of the log has 32 KiB."""
 MAX_ATTEMPTS = 5
-"""Maximum number of attempts of a transaction that conflicts with others (deadlock, lock time-out)."""
+"""Maximum number of attempts of a transaction that conflicts with others, because of a deadlock or lock time-out."""
 
 
 RECONNECT_SECONDS = 20.0
-"""Seconds for which a lost connection to PostgreSQL is opened again, as during a restart of its server."""
+"""Maximum time for reconnecting to PostgreSQL, for example while its server restarts, in seconds."""
 _RECONNECT_INTERVAL = 0.5
 
 
 T = TypeVar("T")
 
 
-def record_of(kind: Callable[..., T], row: Any, **computed: Any) -> T:
-    """Return an instance of a dataclass whose fields have the values of the columns of the same name.
+def build_record(kind: Callable[..., T], row: Any, **computed: Any) -> T:
+    """Build a dataclass instance from a row, taking each field from the column of the same name.
 
     Args:
         kind: Dataclass.
         row: Row of a query.
-        computed: Values of fields without such a column.
+        computed: Values of fields that have no column.
     """
     record: T = _adapter(kind).validate_python({**row._mapping, **computed})
     return record
@@ -63,36 +65,36 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 KEYS_PER_QUERY = 500
-"""Maximum number of keys in a query; the databases limit bound parameters."""
+"""Maximum number of keys per query, since databases limit the number of bound parameters."""
 
 
-def chunks(keys: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Split keys into parts that fit in one query."""
+def split_keys(keys: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Split keys into split_keys that fit in one query."""
     return (keys[start : start + KEYS_PER_QUERY] for start in range(0, len(keys), KEYS_PER_QUERY))
 
 
 class Database:
-    """Engine of a records database whose schema has been created or checked.
+    """Connection to a records database, whose tables are created or whose version is checked first.
 
     Args:
-        url: SQLAlchemy URL, ``sqlite:///path`` or ``postgresql://user@host/name``.
-        make: Create missing tables.
+        url: SQLAlchemy URL: ``sqlite:///path`` or ``postgresql://user@host/name``.
+        create_missing: Whether to create missing tables.
 
     Raises:
         RecordsError: The URL is invalid, the file is corrupt or not a records database, or its schema has another
             version.
-        MissingExtraError: The driver of PostgreSQL is not installed.
+        MissingExtraError: The PostgreSQL driver is not installed.
     """
 
-    def __init__(self, url: str, *, make: bool = True) -> None:
+    def __init__(self, url: str, *, create_missing: bool = True) -> None:
         self.url = _parse_url(url)
         # PostgreSQL's driver also accepts a password among the options.
         url_without_password = self.url.difference_update_query(["password", "sslpassword"])
         self.shown_url = url_without_password.render_as_string(hide_password=True)
         self._engine = _make_engine(self.url)
         self._was_reached = False
-        self._check_left_log()
-        self._check_or_create(make)
+        self._check_log()
+        self._check_or_create(create_missing)
         self._was_reached = True
 
     @property
@@ -102,7 +104,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Yield a connection in a read transaction, with a consistent snapshot of the database."""
+        """Yield a connection in a read transaction, which sees a consistent snapshot of the database."""
         try:
             with self._connect() as connection:
                 yield connection
@@ -117,15 +119,15 @@ class Database:
         return self._query(lambda connection: connection.execute(query).all())
 
     def first(self, query: sa.Select[Any]) -> Any:
-        """Return the first row of a query, or None."""
+        """Return the first row of a query; None if there is none."""
         return self._query(lambda connection: connection.execute(query).first())
 
     def scalar(self, query: sa.Select[Any]) -> Any:
-        """Return the first value of the first row of a query, or None."""
+        """Return the first value in the first row of a query; None if there is none."""
         return self._query(lambda connection: connection.execute(query).scalar())
 
     def _query(self, work: Callable[[sa.Connection], T]) -> T:
-        """Return the result of ``work`` in a read transaction, which is repeated if the connection is lost."""
+        """Return the result of ``work`` in a read transaction, repeating it if the connection is lost."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
@@ -140,7 +142,7 @@ class Database:
         return self.write(lambda connection: connection.execute(statement).rowcount, durable=durable)
 
     def connect(self) -> sa.Connection:
-        """Return a new connection outside the pool, for locks that last as long as the connection."""
+        """Return a new connection outside the pool, for locks that are held as long as the connection exists."""
         connection = self._connect().execution_options(isolation_level="AUTOCOMMIT")
         connection.detach()
         return connection
@@ -149,9 +151,9 @@ class Database:
         """Run ``work`` in a write transaction, commit, and return its result.
 
         Args:
-            work: Function of the connection; called again if the transaction conflicts with another one, or if the
-                connection is lost before the commit.
-            durable: Wait until the data are on the disk, so that they survive a crash of the machine.
+            work: Function of the connection. It is called again if the transaction conflicts with another one, or if
+                the connection is lost before the commit.
+            durable: Whether to wait until the data are on disk, so that they survive a crash of the machine.
         """
         for attempt in range(MAX_ATTEMPTS):
             is_committing = False
@@ -174,29 +176,29 @@ class Database:
     ) -> None:
         """Insert rows whose primary key does not exist yet.
 
-        Rows are sorted by key to prevent deadlocks between processes that insert the same rows. Existing rows are
-        updated in the columns named in ``replacing``.
+        Rows are sorted by key to prevent deadlocks between processes that insert the same rows. If ``replacing`` names
+        columns, these are updated in existing rows.
         """
         if not rows:
             return
-        columns = [column.name for column in table.primary_key.columns]
-        unique = {tuple(row[name] for name in columns): row for row in rows}
+        key_columns = [column.name for column in table.primary_key.columns]
+        rows_by_key = {tuple(row[name] for name in key_columns): row for row in rows}
         insert = sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
         if replacing:
-            new = {name: insert.excluded[name] for name in replacing}
-            statement = insert.on_conflict_do_update(index_elements=columns, set_=new)
+            new_values = {name: insert.excluded[name] for name in replacing}
+            statement = insert.on_conflict_do_update(index_elements=key_columns, set_=new_values)
         else:
-            statement = insert.on_conflict_do_nothing(index_elements=columns)
-        connection.execute(statement, [unique[key] for key in sorted(unique)])
+            statement = insert.on_conflict_do_nothing(index_elements=key_columns)
+        connection.execute(statement, [rows_by_key[key] for key in sorted(rows_by_key)])
 
     def create_tables(self, metadata: sa.MetaData) -> None:
-        """Create missing tables; safe if several processes do so at once."""
+        """Create missing tables; several processes may do so at the same time."""
 
-        def work(connection: sa.Connection) -> None:
+        def create(connection: sa.Connection) -> None:
             self.lock(connection, ADVISORY_LOCK)
             metadata.create_all(connection, checkfirst=True)
 
-        self.write(work)
+        self.write(create)
 
     def has_table(self, table: sa.Table) -> bool:
         """Return whether a table exists."""
@@ -208,7 +210,7 @@ class Database:
         self._engine.dispose()
 
     def _connect(self, **options: Any) -> sa.Connection:
-        """Return a connection; if PostgreSQL was reached before, wait for it up to :data:`RECONNECT_SECONDS`."""
+        """Return a connection; if PostgreSQL was available before, wait for it up to :data:`RECONNECT_SECONDS`."""
         deadline = time.monotonic() + RECONNECT_SECONDS
         while True:
             try:
@@ -221,7 +223,7 @@ class Database:
                 time.sleep(_RECONNECT_INTERVAL)
 
     def _lost_error(self, error: DBAPIError) -> LostDatabaseError:
-        return LostDatabaseError(f"The records database {self.shown_url} {_error_with_advice(error, is_full=False)}")
+        return LostDatabaseError(f"The records database {self.shown_url} {_describe_cause(error, is_full=False)}")
 
     def _describe_error(self, error: DBAPIError) -> RecordsError:
         if error.connection_invalidated and self._was_reached:
@@ -231,29 +233,32 @@ class Database:
             # SQLite reports a full disk as an input or output error if its log cannot grow.
             with suppress(OSError):
                 is_full = shutil.disk_usage(Path(self.url.database or "").parent).free < _MIN_FREE_BYTES
-        return RecordsError(f"The records database {self.shown_url} {_error_with_advice(error, is_full)}")
+        return RecordsError(f"The records database {self.shown_url} {_describe_cause(error, is_full)}")
 
     def corruption_error(self, reason: str) -> RecordsError:
-        """Return the error for damage of the database, with advice."""
-        return RecordsError(f"The records database {self.shown_url} is corrupt ({reason}): {RESTORE}")
+        """Return an error with advice for a damaged database."""
+        return RecordsError(f"The records database {self.shown_url} is corrupt ({reason}): {DAMAGE_ADVICE}")
 
     def _check_integrity(self) -> None:
-        """Raise an error if SQLite finds damage in the file, which is not changed."""
+        """Raise an error if SQLite finds damage in the file; the file is not changed."""
         path = sqlite_path(self.url)
         if path is not None and (damage := find_damage(path)) is not None:
             raise self.corruption_error(damage)
 
-    def _check_left_log(self) -> None:
-        """Raise an error if a write-ahead log that another process has left or uses does not belong to the file."""
+    def _check_log(self) -> None:
+        """Raise an error if there is a write-ahead log that does not belong to the file.
+
+        Another process may have left it, or may still use it.
+        """
         path = sqlite_path(self.url)
         log = None if path is None else path.with_name(path.name + "-wal")
         with suppress(OSError):
             if log is not None and log.stat().st_size:
                 self._check_integrity()
 
-    def _check_or_create(self, make: bool) -> None:
+    def _check_or_create(self, create_missing: bool) -> None:
         version = self.stored_version()
-        if version is None and not make:
+        if version is None and not create_missing:
             return
         if version is None:
             self.write(self._create)
@@ -271,10 +276,10 @@ class Database:
             )
 
     def stored_version(self) -> int | None:
-        """Return the schema version of the database; None if it has no tables.
+        """Return the schema version stored in the database; None if it has no tables.
 
         Raises:
-            RecordsError: The database has other tables than those of records.
+            RecordsError: The database has tables, but not those of records.
         """
         with self.read() as connection:
             inspector = sa.inspect(connection)
@@ -301,7 +306,7 @@ class Database:
             migrate(connection, version, None if self.is_sqlite else POSTGRES_SCHEMA)
 
     def lock(self, connection: sa.Connection, number: int) -> None:
-        """Take a lock until the end of the transaction; SQLite allows only one writer anyway."""
+        """Take a lock until the end of the transaction. SQLite needs none, since it allows only one writer."""
         if not self.is_sqlite:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
 
@@ -314,17 +319,20 @@ class Database:
 
 
 def sqlite_path(url: sa.URL) -> Path | None:
-    """Return the file of a SQLite database; None for PostgreSQL."""
+    """Return the path of a SQLite database; None for PostgreSQL."""
     return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
 
 
 def open_read_only(file: Path) -> sqlite3.Connection:
-    """Return a connection that changes neither a SQLite file nor the files beside it."""
+    """Open a SQLite file without changing it or the files beside it."""
     return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
 
 
 def find_damage(file: Path) -> str | None:
-    """Return the first damage that SQLite finds in a file and its log; None if there is none or it cannot be opened."""
+    """Return the first error that SQLite finds in a database file or its log; None if it finds none.
+
+    Also returns None if the file is locked or cannot be opened.
+    """
     try:
         with closing(open_read_only(file)) as connection:
             result = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -375,7 +383,7 @@ def _make_engine(url: sa.URL) -> sa.Engine:
 def _replace_nul(
     _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool
 ) -> tuple[str, Any]:
-    """Replace NUL characters, which PostgreSQL cannot store, by U+FFFD in all parameters."""
+    """Replace NUL characters in all parameters by U+FFFD, since PostgreSQL cannot store them."""
 
     def replace_nul(row: Any) -> Any:
         if not isinstance(row, dict) or not any(isinstance(value, str) and "\x00" in value for value in row.values()):
@@ -386,7 +394,7 @@ def _replace_nul(
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
-    """Configure a new connection: write-ahead log, durable commits, explicit transactions."""
+    """Configure a new SQLite connection: write-ahead log, durable commits, explicit transactions."""
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
@@ -418,14 +426,14 @@ def is_write_conflict(error: DBAPIError) -> bool:
     return any(word in text for word in ("database is locked", "deadlock detected", "could not serialize"))
 
 
-def _error_with_advice(error: DBAPIError, is_full: bool) -> str:
-    """Return cause and advice, to follow the name of the database."""
+def _describe_cause(error: DBAPIError, is_full: bool) -> str:
+    """Return the cause of an error with advice, worded to follow the name of the database."""
     reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
     text = reason.lower()
     if "not a database" in text or "malformed" in text:
-        return f"is corrupt ({reason}): {RESTORE}"
+        return f"is corrupt ({reason}): {DAMAGE_ADVICE}"
     if "could not decode to utf-8" in text:
-        return f"is corrupt (a text in it is not UTF-8): {RESTORE}"
+        return f"is corrupt (a text in it is not UTF-8): {DAMAGE_ADVICE}"
     if "unable to open" in text:
         return "cannot be opened: check that its folder can be read and written."
     if "readonly" in text or "read-only" in text:
@@ -441,23 +449,23 @@ def _error_with_advice(error: DBAPIError, is_full: bool) -> str:
 
 
 WAIT_SECONDS = 15.0
-"""Seconds that a starting server waits for another one to end, as during a restart."""
+"""Maximum time that a starting server waits for another one to stop, as during a restart, in seconds."""
 _POLL_SECONDS = 0.1
 SERVER_LOCK = 0x636C6D73
-"""Number of the lock in PostgreSQL; the lock of a SQLite file is a file."""
+"""Number of the PostgreSQL lock. For SQLite, the lock is a file."""
 _ADDRESS = "server"
-"""Name of the entry of ``meta`` with the server's address."""
+"""Name of the entry in ``meta`` that holds the server's address."""
 
 
 def server_lock(path: Path) -> "FileLock":
-    """Return the lock, not yet acquired, of the only server of a SQLite file."""
+    """Return the lock, not acquired yet, that only one server of a SQLite file can hold."""
     from filelock import FileLock
 
     return FileLock(path.with_name(f".{path.name}.server"), timeout=0, mode=0o600)
 
 
 class ServerLock:
-    """Lock that a web server holds so that no second one uses the same records database."""
+    """Lock of a web server that prevents a second server from using the same records database."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -466,20 +474,20 @@ class ServerLock:
         self._connection: sa.Connection | None = None
 
     def acquire(self, on_wait: Callable[[str], None] = lambda _address: None) -> None:
-        """Acquire the lock; further calls do nothing.
+        """Acquire the lock; does nothing if it is already held.
 
         Args:
-            on_wait: Called once with the address of another server before waiting for its end.
+            on_wait: Function called once with the address of the other server, before waiting for that server to stop.
 
         Raises:
-            InputError: Another server has not ended within :data:`WAIT_SECONDS`.
+            InputError: Another server has not stopped within :data:`WAIT_SECONDS`.
         """
         if self._database is not None:
             return
         database = Database(self._url)
         deadline: float | None = None
         while not self._try_acquire(database):
-            address = announced_address(database) or "an unknown address"
+            address = read_server_address(database) or "an unknown address"
             if deadline is None:
                 deadline = time.monotonic() + WAIT_SECONDS
                 on_wait(address)
@@ -492,7 +500,7 @@ class ServerLock:
         self._database = database
 
     def announce(self, address: str) -> None:
-        """Store the address of the server for other processes."""
+        """Store the address of this server, so that other processes can find it."""
         assert self._database is not None
         database, row = self._database, {"name": _ADDRESS, "value": address}
         database.write(lambda connection: database.insert_new(connection, tables.meta, [row], replacing=("value",)))
@@ -526,7 +534,7 @@ class ServerLock:
         return False
 
 
-def announced_address(database: Database) -> str | None:
-    """Return the address of the current or latest server of a records database, or None."""
+def read_server_address(database: Database) -> str | None:
+    """Return the address of the current or last server of a records database; None if there was none."""
     result: str | None = database.scalar(sa.select(tables.meta.c.value).where(tables.meta.c.name == _ADDRESS))
     return result

@@ -27,11 +27,11 @@ Kind = Literal["generate", "options"]
 
 
 class Renderer(Protocol):
-    """Part of a model that determines the identity of a request."""
+    """Parts of a model that determine the identity of a request."""
 
     @property
     def name(self) -> str:
-        """Name as written by the user; not part of the key."""
+        """Name as the user wrote it; not part of the key."""
 
     @property
     def fingerprint(self) -> str:
@@ -53,37 +53,37 @@ class Identity:
     prompt: str
     """Rendered prompt."""
     settings: str
-    """Canonical JSON of schema and sampling (generation) or of the options (option scoring)."""
+    """Canonical JSON of schema and sampling (for generation) or of the options (for option scoring)."""
 
     def key_for(self, fingerprint: str) -> bytes:
-        """Return the key of this request for a model with this fingerprint."""
-        return text_digest(canonical_json([self.kind, fingerprint, self.prompt, self.settings]))
+        """Return the key that this request would have for a model with another fingerprint."""
+        return hash_text(canonical_json([self.kind, fingerprint, self.prompt, self.settings]))
 
 
 def canonical_json(value: Any) -> str:
-    """Serialise to JSON with sorted keys, without spaces, in ASCII and without NaN."""
+    """Serialise a value to ASCII JSON with sorted keys and without spaces; NaN is rejected."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
-def text_digest(text: str) -> bytes:
-    """Return the SHA-256 of a text, which may contain lone surrogates."""
+def hash_text(text: str) -> bytes:
+    """Return the SHA-256 hash of a text, which may contain lone surrogates."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def generation_identity(model: Renderer, request: GenerationRequest) -> Identity:
-    """Return the identity of a generation: fingerprint, rendered prompt, schema and sampling."""
-    return _identity("generate", model, request, {"sampling": asdict(request.sampling), "schema": request.schema})
+def identify_generation(model: Renderer, request: GenerationRequest) -> Identity:
+    """Return the identity of a generation request: fingerprint, rendered prompt, schema and sampling."""
+    return _identify("generate", model, request, {"sampling": asdict(request.sampling), "schema": request.schema})
 
 
-def scoring_identity(model: Renderer, request: OptionRequest) -> Identity:
-    """Return the identity of an option scoring: fingerprint, rendered prompt and options in order."""
-    return _identity("options", model, request, {"options": list(request.options)})
+def identify_scoring(model: Renderer, request: OptionRequest) -> Identity:
+    """Return the identity of an option scoring request: fingerprint, rendered prompt, and options in order."""
+    return _identify("options", model, request, {"options": list(request.options)})
 
 
-def _identity(kind: Kind, model: Renderer, request: GenerationRequest | OptionRequest, settings: Any) -> Identity:
+def _identify(kind: Kind, model: Renderer, request: GenerationRequest | OptionRequest, settings: Any) -> Identity:
     fingerprint = model.fingerprint
     prompt, settings_json = model.render(request.messages, request.assistant_prefix), canonical_json(settings)
-    key = text_digest(canonical_json([kind, fingerprint, prompt, settings_json]))
+    key = hash_text(canonical_json([kind, fingerprint, prompt, settings_json]))
     return Identity(key, kind, model.name, fingerprint, prompt, settings_json)
 
 
@@ -94,27 +94,27 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 @dataclass(frozen=True, slots=True)
 class AnsweredRequest:
-    """Request with its answer, to be stored."""
+    """Request with its answer, ready to be stored."""
 
     identity: Identity
     answer: Answer
     answered_at: float
-    """Seconds since 1970, UTC."""
+    """Time of the answer in seconds since 1970, UTC."""
 
 
-def storable_text(text: str) -> str:
+def make_storable_text(text: str) -> str:
     """Replace NUL and lone surrogates, which databases cannot store, by U+FFFD."""
     return join_surrogates(text.replace("\x00", REPLACEMENT))
 
 
-def storable_answer(answer: Answer) -> Answer:
-    """Return an answer in a form that can be stored and read back unchanged.
+def make_storable_answer(answer: Answer) -> Answer:
+    """Convert an answer to a form that can be stored and read back unchanged.
 
     Log-probabilities that are not finite turn the answer into a failure.
     """
-    error = None if answer.error is None else storable_text(answer.error)
+    error = None if answer.error is None else make_storable_text(answer.error)
     if isinstance(answer, Completion):
-        text, reasoning = storable_text(answer.text), storable_text(answer.reasoning)
+        text, reasoning = make_storable_text(answer.text), make_storable_text(answer.reasoning)
         return replace(answer, text=text, error=error, reasoning=reasoning)
     if error is None and not all(map(math.isfinite, answer.logprobs)):
         return OptionScores.failed("The model returned a log-probability that is not a finite number.", answer.usage)
@@ -122,7 +122,7 @@ def storable_answer(answer: Answer) -> Answer:
 
 
 def answer_columns(answer: Answer) -> dict[str, Any]:
-    """Return the values of an answer for the columns of ``answers``."""
+    """Return the values of an answer by column of the table ``answers``."""
     columns: dict[str, Any] = {
         "text": None,
         "logprobs": None,
@@ -142,8 +142,8 @@ def answer_columns(answer: Answer) -> dict[str, Any]:
     return columns | {"logprobs": json.dumps(answer.logprobs, allow_nan=False), "outcome": answer.method}
 
 
-def answer_from_row(kind: Kind, row: Mapping[str, Any]) -> Answer:
-    """Return the successful answer in a row of ``answers``."""
+def build_answer(kind: Kind, row: Mapping[str, Any]) -> Answer:
+    """Build the successful answer stored in a row of the table ``answers``."""
     usage = Usage(row["prompt_tokens"], row["completion_tokens"], row["attempts"], row["cost"], row["reasoning_tokens"])
     if kind == "generate":
         return Completion(row["text"], cast(FinishReason, row["outcome"]), usage, reasoning=row["reasoning"] or "")
@@ -151,12 +151,12 @@ def answer_from_row(kind: Kind, row: Mapping[str, Any]) -> Answer:
 
 
 def insert_requests(database: Database, connection: sa.Connection, identities: Sequence[Identity]) -> None:
-    """Insert requests and their texts that are not yet in the database."""
+    """Insert those requests, and their texts, that are not in the database yet."""
     texts, requests = [], []
     for identity in identities:
-        prompt, settings = text_digest(identity.prompt), text_digest(identity.settings)
+        prompt, settings = hash_text(identity.prompt), hash_text(identity.settings)
         texts += [
-            {"digest": prompt, "body": storable_text(identity.prompt)},
+            {"digest": prompt, "body": make_storable_text(identity.prompt)},
             {"digest": settings, "body": identity.settings},
         ]
         requests.append(

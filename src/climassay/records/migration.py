@@ -16,15 +16,15 @@ from climassay.errors import RecordsError
 from climassay.records import tables
 
 REVISIONS: dict[int, Sequence[str]] = {}
-"""SQL statements for SQLite and PostgreSQL that change the tables of the previous version, by schema version."""
+"""SQL statements, for SQLite and PostgreSQL, that convert tables from the preceding version, by schema version."""
 
 
 def migrate(connection: sa.Connection, version: int, schema: str | None) -> None:
-    """Copy the tables of a version and change them to :data:`~climassay.records.tables.SCHEMA_VERSION`.
+    """Copy the tables, and convert them to :data:`~climassay.records.tables.SCHEMA_VERSION`.
 
     Args:
         connection: Connection in a write transaction, which the caller commits.
-        version: Schema version of the database.
+        version: Current schema version of the database.
         schema: PostgreSQL schema of the tables; None for SQLite.
 
     Raises:
@@ -42,7 +42,7 @@ def migrate(connection: sa.Connection, version: int, schema: str | None) -> None
 
 
 def _copy_file(file: Path, version: int) -> None:
-    """Copy a SQLite database to a file beside it, such as ``records.v1.sqlite``, unless that copy exists."""
+    """Copy a SQLite database to a file such as ``records.v1.sqlite`` beside it, unless that file exists."""
     copy = file.with_name(f"{file.stem}.v{version}{file.suffix}")
     if copy.exists():
         return
@@ -66,7 +66,7 @@ def _copy_file(file: Path, version: int) -> None:
 
 
 def _copy_schema(connection: sa.Connection, schema: str, version: int) -> None:
-    """Copy the tables of a PostgreSQL schema to another schema, such as ``climassay_v1``, unless that one exists."""
+    """Copy the tables of a PostgreSQL schema to a schema such as ``climassay_v1``, unless that schema exists."""
     copy, inspector = f"{schema}_v{version}", sa.inspect(connection)
     if copy in inspector.get_schema_names():
         return

@@ -15,47 +15,47 @@ import sqlalchemy as sa
 from climassay.errors import InputError, RecordsError
 from climassay.records import tables
 from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, has_died
-from climassay.records.database import Database, record_of
+from climassay.records.database import Database, build_record
 
 MAX_REASONS = 3
-"""Maximum number of reasons of failures in a message."""
+"""Maximum number of failure reasons in a message."""
 _VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
-"""Quotations and words with digits, except a server's status, in which equal errors may differ."""
+"""Pattern of the parts in which equal errors may differ: quotations, and words with digits except a server's status."""
 
 
-def without_price(*, local: bool) -> str:
-    """Return the text for an unknown cost; local models cost nothing."""
+def describe_unknown_cost(*, local: bool) -> str:
+    """Return the text shown for an unknown cost; calls of local models cost nothing."""
     return "none (local model)" if local else "unknown"
 
 
 def _format_cost(cost: float | None, unpriced: int, *, has_answers: bool) -> str:
     if cost is None:
-        return without_price(local=not unpriced) if has_answers else "none"
+        return describe_unknown_cost(local=not unpriced) if has_answers else "none"
     return f"${cost:.4f}" + (f" + {unpriced:,} unpriced" if unpriced else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _UsageCounts:
-    """Number of answers, tokens and cost of models' calls."""
+    """Usage counts of model calls."""
 
     answers: int
     """Number of answers, including failures."""
     failed: int
-    """Number of failures."""
+    """Number of answers that are failures."""
     attempts: int
     """Number of HTTP requests or local calls, including retries."""
     prompt_tokens: int
     completion_tokens: int
     reasoning_tokens: int
-    """Number of completion tokens for reasoning."""
+    """Number of completion tokens used for reasoning."""
     cost: float | None
-    """Cost in US dollars of answers with a known price; None if there are none."""
+    """Total cost, in US dollars, of answers with a known price; None if there are none."""
     unpriced: int
-    """Number of answers of servers' models without a known price."""
+    """Number of answers from servers' models without a known price."""
 
     @property
     def formatted_cost(self) -> str:
-        """Cost as text, with the number of answers without a price."""
+        """Cost as text, with the number of answers without a known price."""
         return _format_cost(self.cost, self.unpriced, has_answers=self.prompt_tokens > 0)
 
 
@@ -77,17 +77,19 @@ class RunSummary:
     """``running``, ``done``, ``failed`` or ``interrupted``."""
     version: str
     started_at: str
-    """Start in ISO 8601, UTC."""
+    """Start time in ISO 8601, UTC."""
     ended_at: str | None
     sent: int
     """Number of requests sent to models, including failed ones."""
     failed: int
     """Number of failed requests."""
     served: int
-    """Number of answers of earlier runs that the run reused."""
+    """Number of answers reused from earlier runs."""
     cost: float | None
     name: str = ""
-    """Name of the experiment, file, question or other subject in the configuration; may be empty."""
+    """Name of the run's subject according to its configuration, for example of its experiment, file or question; may be
+    empty.
+    """
     unpriced: int = 0
     """Number of answers of servers' models without a known price."""
 
@@ -99,7 +101,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunDetails:
-    """Run with all its stored data."""
+    """A run with all its stored data."""
 
     summary: RunSummary
     config: dict[str, Any]
@@ -107,24 +109,26 @@ class RunDetails:
     error: str | None
     usage: tuple[ModelUsage, ...]
     results: dict[str, list[dict[str, Any]]]
-    """Rows of results by name of table."""
+    """Rows of results by table name."""
     calls: "tuple[ModelCalls, ...]" = ()
-    """Outcomes of the calls of each model."""
+    """Outcomes of calls, one entry per model."""
 
 
 def list_runs(database: Database, run: str | None = None) -> list[RunSummary]:
-    """Return all runs, the oldest first, or only the run with this id."""
+    """Return all runs, the oldest first, or only the run with the given id."""
     runs = tables.runs
-    sent, served = _sent_query().subquery(), _reuse_query().subquery()
+    sent, served = _build_counts_query().subquery(), _build_reuse_query().subquery()
     query = (
-        sa.select(runs, _owner_column(), sent.c.sent, sent.c.failed, sent.c.cost, sent.c.unpriced, served.c.served)
+        sa.select(
+            runs, _build_owner_column(), sent.c.sent, sent.c.failed, sent.c.cost, sent.c.unpriced, served.c.served
+        )
         .outerjoin(sent, sent.c.run == runs.c.id)
         .outerjoin(served, served.c.run == runs.c.id)
         .order_by(runs.c.started_at, runs.c.id)
     )
     if run is not None:
         query = query.where(runs.c.id == run)
-    return [summary_of(row, row._mapping, row.served) for row in database.rows(query)]
+    return [build_summary(row, row._mapping, row.served) for row in database.rows(query)]
 
 
 def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsage]:
@@ -135,7 +139,7 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     """
     answers, requests = tables.answers, tables.requests
     query = (
-        sa.select(requests.c.model, requests.c.fingerprint, *_usage_sums())
+        sa.select(requests.c.model, requests.c.fingerprint, *_build_usage_columns())
         .join(requests, requests.c.key == answers.c.request)
         .group_by(requests.c.model, requests.c.fingerprint)
         .order_by(requests.c.model, requests.c.fingerprint)
@@ -143,12 +147,12 @@ def usage_by_model(database: Database, run: str | None = None) -> list[ModelUsag
     if run is not None:
         require_run(database, run)
         query = query.where(answers.c.run == run)
-    return [record_of(ModelUsage, row) for row in database.rows(query)]
+    return [build_record(ModelUsage, row) for row in database.rows(query)]
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCalls:
-    """Outcomes of the calls of one model."""
+    """Outcomes of the calls to one model."""
 
     model: str
     sent: int
@@ -158,17 +162,17 @@ class ModelCalls:
     served: int
     """Number of answers reused from the records."""
     reasons: Mapping[str, int]
-    """Number of failed calls by reason, the most frequent first."""
+    """Number of failed calls by reason, the most frequent reason first."""
     empty: int = 0
-    """Number of calls with an empty answer."""
+    """Number of calls that returned an empty answer."""
 
     @property
     def unanswered(self) -> bool:
-        """Whether there is neither a new nor a reused answer."""
+        """Whether the model has neither new nor reused answers."""
         return self.failed == self.sent and not self.served
 
     def sentences(self) -> Iterator[str]:
-        """Yield sentences on the number of empty answers and of failed calls, with the most frequent reasons."""
+        """Yield sentences about the numbers of empty answers and of failed calls, with the most frequent reasons."""
         if self.empty:
             yield f"{self.model}: {self.empty:,} of {self.sent - self.failed:,} answers were empty."
         if not self.reasons:
@@ -186,20 +190,20 @@ class ModelCalls:
 
 
 def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> list[ModelCalls]:
-    """Return the outcomes of every model's calls in some runs, by default in all.
+    """Return the outcomes of the calls to each model in some runs, by default in all.
 
-    Reasons that differ only in numbers or quotations are counted together, under the first of them. Numbers of attempts
-    are removed.
+    Reasons that differ only in numbers or quotations are counted together, worded like the first of them. The number of
+    attempts is removed from the wording.
     """
     answers, requests, uses = tables.answers, tables.requests, tables.uses
-    cache_hits, sent, empty = Counter[str](), Counter[str](), Counter[str]()
-    reasons = defaultdict[str, Counter[str]](Counter)
+    cache_hits, n_sent, n_empty = Counter[str](), Counter[str](), Counter[str]()
+    reasons_by_model = defaultdict[str, Counter[str]](Counter)
     count = sa.func.count()
     cache_hit_query = sa.select(requests.c.model, count).select_from(uses).join(answers, answers.c.id == uses.c.answer)
     cache_hit_query = cache_hit_query.join(requests, requests.c.key == answers.c.request)
-    n_empty = sa.func.sum(sa.case((sa.func.trim(answers.c.text) == "", 1), else_=0))
+    empty_sum = sa.func.sum(sa.case((sa.func.trim(answers.c.text) == "", 1), else_=0))
     outcome_query = sa.select(
-        requests.c.model, answers.c.error, count, n_empty, sa.func.min(answers.c.id).label("first")
+        requests.c.model, answers.c.error, count, empty_sum, sa.func.min(answers.c.id).label("first")
     )
     outcome_query = outcome_query.join(requests, requests.c.key == answers.c.request)
     if runs is not None:
@@ -212,24 +216,30 @@ def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> lis
     representatives: dict[tuple[str, str], str] = {}
     by_reason = outcome_query.group_by(requests.c.model, answers.c.error).order_by("first")
     for model, error, n_calls, n_empty_answers, _ in database.rows(by_reason):
-        sent[model] += n_calls
-        empty[model] += n_empty_answers
+        n_sent[model] += n_calls
+        n_empty[model] += n_empty_answers
         if error is not None:
             reason = error.rpartition("; the last one: ")[2]
             representative = representatives.setdefault((model, _VARIABLE_PART.sub("#", reason)), reason)
-            reasons[model][representative] += n_calls
+            reasons_by_model[model][representative] += n_calls
     return [
         ModelCalls(
-            name, sent[name], reasons[name].total(), cache_hits[name], dict(reasons[name].most_common()), empty[name]
+            name,
+            n_sent[name],
+            reasons_by_model[name].total(),
+            cache_hits[name],
+            dict(reasons_by_model[name].most_common()),
+            n_empty[name],
         )
-        for name in sorted({*sent, *cache_hits})
+        for name in sorted({*n_sent, *cache_hits})
     ]
 
 
 def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> float | None:
-    """Return the mean seconds per answer in a model's latest runs: time until the last answer over number of answers.
+    """Return the mean time per answer in a model's latest runs, in seconds; None if there are no answers.
 
-    The time includes concurrent requests and pauses between answers. None if there are no answers.
+    This is the time from the start of a run to its last answer, divided by the number of answers. It therefore reflects
+    concurrent requests and pauses between answers.
     """
     answers, requests, runs = tables.answers, tables.requests, tables.runs
     query = (
@@ -259,7 +269,7 @@ def run_details(database: Database, run: str) -> RunDetails:
 def run_rows(
     database: Database, run: str, condition: sa.ColumnElement[bool] | None = None
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the results of a run by name of table; ``condition`` filters the rows of ``results``."""
+    """Return the result rows of a run by table name; ``condition`` filters the rows of the table ``results``."""
     results = tables.results
     query = sa.select(results.c.name, results.c.row).where(results.c.run == run)
     if condition is not None:
@@ -271,7 +281,7 @@ def run_rows(
 
 
 def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str, Any], str | None]:
-    """Return configuration, seeds and error of a run.
+    """Return the configuration, seeds and error of a run; the error is None if there was none.
 
     Raises:
         RecordsError: There is no such run.
@@ -282,7 +292,7 @@ def run_settings(database: Database, run: str) -> tuple[dict[str, Any], dict[str
 
 
 def require_run(database: Database, run: str) -> RunSummary:
-    """Return the run with an id.
+    """Return the summary of the run with the given id.
 
     Raises:
         RecordsError: There is no such run.
@@ -293,26 +303,28 @@ def require_run(database: Database, run: str) -> RunSummary:
     return runs[0]
 
 
-def summary_of(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) -> RunSummary:
-    """Return the summary of a row of ``runs``; a running run without process or heartbeat counts as interrupted.
+def build_summary(row: sa.Row[Any], counts: Mapping[str, Any], served: int | None) -> RunSummary:
+    """Build the summary of a run from its row in the table ``runs``.
+
+    A run with the status ``running`` counts as interrupted if its process has ended or sends no heartbeats.
 
     Args:
-        row: Row of ``runs`` with the process as ``owner``.
-        counts: Numbers of requests, failures and answers without price, and the cost, by column name.
-        served: Number of reused answers.
+        row: Row of ``runs``, with the process's identity as ``owner``.
+        counts: Numbers of requests, of failures and of answers without a known price, and the cost, by column name.
+        served: Number of answers reused from earlier runs.
     """
     is_silent = row.status == "running" and (row.seen_at < time.time() - SILENCE_SECONDS or has_died(row.owner))
     ended_at = row.seen_at if is_silent else row.ended_at
-    return record_of(
+    return build_record(
         RunSummary,
         row,
         status="interrupted" if is_silent else row.status,
-        started_at=iso_time(row.started_at),
-        ended_at=None if ended_at is None else iso_time(ended_at),
+        started_at=format_time(row.started_at),
+        ended_at=None if ended_at is None else format_time(ended_at),
         **{name: int(counts.get(name) or 0) for name in ("sent", "failed", "unpriced")},
         served=served or 0,
         cost=counts.get("cost"),
-        name=_run_subject(json.loads(row.config)),
+        name=_find_run_subject(json.loads(row.config)),
     )
 
 
@@ -330,7 +342,7 @@ _SUBJECTS = (
 """Entries of configurations that name the subject of a run, the most informative first."""
 
 
-def _run_subject(config: Any) -> str:
+def _find_run_subject(config: Any) -> str:
     for entry in _SUBJECTS:
         value = config.get(entry) if isinstance(config, dict) else None
         if isinstance(value, dict):
@@ -340,8 +352,8 @@ def _run_subject(config: Any) -> str:
     return ""
 
 
-def iso_time(seconds: float) -> str:
-    """Format seconds since 1970 as ISO 8601 in UTC with milliseconds."""
+def format_time(seconds: float) -> str:
+    """Format seconds since 1970 as an ISO 8601 time in UTC, with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
 
 
@@ -352,29 +364,29 @@ SECONDS_PER_DAY = 86400
 
 @dataclass(frozen=True, slots=True)
 class RunEntry:
-    """Run in a list, with its models and tokens."""
+    """Entry in a list of runs, with the run's models and token count."""
 
     summary: RunSummary
     models: tuple[str, ...]
     """Names of the models whose answers the run received or reused."""
     tokens: int
-    """Number of prompt and completion tokens of the received answers."""
+    """Number of prompt and completion tokens of the answers that the run received."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """Page of the runs that match a filter."""
+    """One page of a list of runs."""
 
     lines: tuple[RunEntry, ...]
     total: int
-    """Number of matching runs."""
+    """Number of runs that match the filters, on all pages."""
     commands: tuple[str, ...]
-    """Sorted names of the commands of all runs."""
+    """Names of the commands of all runs, sorted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRow(_UsageCounts):
-    """Usage of one model, of one command or on one day."""
+    """Usage of one model, by one command, or on one day."""
 
     name: str
     """Name of the model or command, or the day as ``2026-01-31`` (UTC)."""
@@ -383,7 +395,7 @@ class UsageRow(_UsageCounts):
 
     @property
     def cached(self) -> float:
-        """Share of reused answers among all answers."""
+        """Fraction of answers that were reused."""
         return self.served / (self.served + self.answers) if self.served + self.answers else 0.0
 
 
@@ -398,9 +410,9 @@ def list_run_page(
     offset: int = 0,
     excluded: sa.Select[tuple[str]] | None = None,
 ) -> RunList:
-    """Return a page of the runs of a command whose id, command or configuration contains a text, ignoring case.
+    """Return one page of the runs whose id, command or configuration contains a text, ignoring case.
 
-    Runs whose ids the query ``excluded`` returns are left out.
+    ``command`` restricts the result to runs of one command. Runs whose ids the query ``excluded`` returns are omitted.
 
     Raises:
         InputError: There is no such order.
@@ -408,21 +420,23 @@ def list_run_page(
     if order not in get_args(RunOrder):
         raise InputError(f"Runs are sorted by {', '.join(get_args(RunOrder))}, not by {order!r}.")
     runs = tables.runs
-    conditions = _filter_conditions(command, text, excluded)
+    conditions = _build_filter_conditions(command, text, excluded)
     column: sa.ColumnElement[Any] = runs.c[order] if order in ("command", "status") else runs.c.started_at
-    query = sa.select(runs, _owner_column()).where(*conditions)
+    query = sa.select(runs, _build_owner_column()).where(*conditions)
     if order not in ("started", "command", "status"):
-        counts = _sent_query().subquery()
-        served = _reuse_query().subquery()
-        query = query.outerjoin(counts, counts.c.run == runs.c.id).outerjoin(served, served.c.run == runs.c.id)
-        column = sa.func.coalesce({**counts.c, **served.c}[order], 0)
+        counts = _build_counts_query().subquery()
+        reused_counts = _build_reuse_query().subquery()
+        query = query.outerjoin(counts, counts.c.run == runs.c.id).outerjoin(
+            reused_counts, reused_counts.c.run == runs.c.id
+        )
+        column = sa.func.coalesce({**counts.c, **reused_counts.c}[order], 0)
     direction = sa.desc if descending else sa.asc
     query = query.order_by(direction(column), direction(runs.c.started_at), runs.c.id).limit(limit).offset(offset)
     with database.read() as connection:
         total = connection.execute(sa.select(sa.func.count()).select_from(runs).where(*conditions)).scalar_one()
         commands = connection.execute(sa.select(runs.c.command).distinct().order_by(runs.c.command)).scalars().all()
-        lines = _run_entries(connection, connection.execute(query).all())
-    return RunList(lines, total, tuple(commands))
+        entries = _load_run_entries(connection, connection.execute(query).all())
+    return RunList(entries, total, tuple(commands))
 
 
 def list_run_entries(
@@ -435,15 +449,16 @@ def list_run_entries(
     limit: int = 50,
     excluded: sa.Select[tuple[str]] | None = None,
 ) -> tuple[RunEntry, ...]:
-    """Return runs that match the filters of :func:`list_run_page`, the newest first, starting after the run ``after``.
+    """Return the runs that follow the run ``after`` in a list from the newest to the oldest.
 
-    Unlike with an offset, new runs do not shift the page.
+    The filters are those of :func:`list_run_page`. Pagination is by id instead of an offset, so that runs started in
+    the meantime do not shift the results.
 
     Raises:
         InputError: There is no run ``after``.
     """
     runs = tables.runs
-    query = sa.select(runs, _owner_column()).where(*_filter_conditions(command, text, excluded))
+    query = sa.select(runs, _build_owner_column()).where(*_build_filter_conditions(command, text, excluded))
     if run is not None:
         query = query.where(runs.c.id == run)
     with database.read() as connection:
@@ -453,11 +468,11 @@ def list_run_entries(
                 raise InputError(f"There is no run {after!r}.")
             query = query.where(sa.tuple_(-runs.c.started_at, runs.c.id) > sa.tuple_(-started_at, after))
         ordered = query.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
-        return _run_entries(connection, connection.execute(ordered).all())
+        return _load_run_entries(connection, connection.execute(ordered).all())
 
 
 def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
-    """Return the usage by model or command, sorted by tokens, or by day, the newest first.
+    """Return usage by model or command, sorted by number of tokens, or by day, the newest first.
 
     Raises:
         InputError: There is no such group.
@@ -469,31 +484,40 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
     served_name = sent_name
     if group == "day":
         sent_name, served_name = (
-            _day_number(database, answers.c.answered_at),
-            _day_number(database, tables.runs.c.started_at),
+            _build_day_column(database, answers.c.answered_at),
+            _build_day_column(database, tables.runs.c.started_at),
         )
-    sent = sa.select(sent_name.label("name"), *_usage_sums()).select_from(_join_requests(answers, answers.c.run))
-    reused = sa.select(served_name.label("name"), sa.func.count().label("served")).select_from(
+    sent_query = sa.select(sent_name.label("name"), *_build_usage_columns()).select_from(
+        _join_requests(answers, answers.c.run)
+    )
+    reused_query = sa.select(served_name.label("name"), sa.func.count().label("served")).select_from(
         _join_requests(uses.join(answers, answers.c.id == uses.c.answer), uses.c.run)
     )
     with database.read() as connection:
-        rows = {row["name"]: row for row in connection.execute(sent.group_by(sent_name)).mappings()}
-        served_counts = {row.name: row.served for row in connection.execute(reused.group_by(served_name))}
-    lines = []
-    for name in {*rows, *served_counts}:
+        rows = {row["name"]: row for row in connection.execute(sent_query.group_by(sent_name)).mappings()}
+        n_reused_by_name = {row.name: row.served for row in connection.execute(reused_query.group_by(served_name))}
+    usage_rows = []
+    for name in {*rows, *n_reused_by_name}:
         counts = dict(rows.get(name, {}))
-        title = str(name)
+        row_name = str(name)
         if group == "day":
-            title = datetime.fromtimestamp(int(name) * SECONDS_PER_DAY, UTC).date().isoformat()
-        lines.append(
-            UsageRow(name=title, served=served_counts.get(name, 0), cost=counts.get("cost"), **_integer_counts(counts))
+            row_name = datetime.fromtimestamp(int(name) * SECONDS_PER_DAY, UTC).date().isoformat()
+        usage_rows.append(
+            UsageRow(
+                name=row_name,
+                served=n_reused_by_name.get(name, 0),
+                cost=counts.get("cost"),
+                **_to_integer_counts(counts),
+            )
         )
     if group == "day":
-        return sorted(lines, key=lambda line: line.name, reverse=True)
-    return sorted(lines, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
+        return sorted(usage_rows, key=lambda line: line.name, reverse=True)
+    return sorted(usage_rows, key=lambda line: (-line.prompt_tokens - line.completion_tokens, line.name))
 
 
-def _filter_conditions(command: str, text: str, excluded: sa.Select[tuple[str]] | None) -> list[sa.ColumnElement[bool]]:
+def _build_filter_conditions(
+    command: str, text: str, excluded: sa.Select[tuple[str]] | None
+) -> list[sa.ColumnElement[bool]]:
     runs = tables.runs
     conditions: list[sa.ColumnElement[bool]] = [runs.c.command == command] if command else []
     if excluded is not None:
@@ -506,7 +530,7 @@ def _filter_conditions(command: str, text: str, excluded: sa.Select[tuple[str]] 
     return conditions
 
 
-def _sent_query() -> sa.Select[Any]:
+def _build_counts_query() -> sa.Select[Any]:
     answers = tables.answers
     query = sa.select(
         answers.c.run,
@@ -514,57 +538,61 @@ def _sent_query() -> sa.Select[Any]:
         sa.func.count(answers.c.error).label("failed"),
         sa.func.sum(answers.c.prompt_tokens + answers.c.completion_tokens).label("tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
-        _unpriced_count(),
+        _build_unpriced_column(),
     )
     return query.join(tables.requests, tables.requests.c.key == answers.c.request).group_by(answers.c.run)
 
 
-def _unpriced_count() -> sa.ColumnElement[Any]:
-    """Return the number of answers of servers' models that have tokens but no price."""
+def _build_unpriced_column() -> sa.ColumnElement[Any]:
+    """Return a column that counts the answers from servers' models with tokens but without a known price."""
     answers, tokens = tables.answers, tables.answers.c.prompt_tokens + tables.answers.c.completion_tokens
     is_unpriced = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
     return sa.func.sum(sa.case((is_unpriced, 1), else_=0)).label("unpriced")
 
 
-def _owner_column() -> sa.Label[str]:
-    """Return the identity of the process of a running run."""
+def _build_owner_column() -> sa.Label[str]:
+    """Return a column with the identity of a run's process."""
     columns = tables.meta.c
     return sa.select(columns.value).where(columns.name == OWNER + tables.runs.c.id).scalar_subquery().label("owner")
 
 
-def _reuse_query() -> sa.Select[Any]:
+def _build_reuse_query() -> sa.Select[Any]:
     uses = tables.uses
     return sa.select(uses.c.run, sa.func.count().label("served")).group_by(uses.c.run)
 
 
-def _run_entries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> tuple[RunEntry, ...]:
+def _load_run_entries(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> tuple[RunEntry, ...]:
     ids = [row.id for row in rows]
     answers, uses, requests = tables.answers, tables.uses, tables.requests
-    sent = {row.run: dict(row._mapping) for row in connection.execute(_sent_query().where(answers.c.run.in_(ids)))}
-    served = {row.run: row.served for row in connection.execute(_reuse_query().where(uses.c.run.in_(ids)))}
-    received = (
+    counts_by_run = {
+        row.run: dict(row._mapping) for row in connection.execute(_build_counts_query().where(answers.c.run.in_(ids)))
+    }
+    n_reused_by_run = {
+        row.run: row.served for row in connection.execute(_build_reuse_query().where(uses.c.run.in_(ids)))
+    }
+    received_query = (
         sa.select(answers.c.run, requests.c.model)
         .join(requests, requests.c.key == answers.c.request)
         .where(answers.c.run.in_(ids))
     )
-    reused = (
+    reused_query = (
         sa.select(uses.c.run, requests.c.model)
         .join(answers, answers.c.id == uses.c.answer)
         .join(requests, requests.c.key == answers.c.request)
         .where(uses.c.run.in_(ids))
     )
     models: dict[str, list[str]] = {}
-    for run, model in sorted(tuple(row) for row in connection.execute(sa.union(received, reused))):
+    for run, model in sorted(tuple(row) for row in connection.execute(sa.union(received_query, reused_query))):
         models.setdefault(run, []).append(model)
-    lines = []
+    entries = []
     for row in rows:
-        counts = sent.get(row.id, {})
-        summary = summary_of(row, counts, served.get(row.id))
-        lines.append(RunEntry(summary, tuple(models.get(row.id, ())), int(counts.get("tokens") or 0)))
-    return tuple(lines)
+        counts = counts_by_run.get(row.id, {})
+        summary = build_summary(row, counts, n_reused_by_run.get(row.id))
+        entries.append(RunEntry(summary, tuple(models.get(row.id, ())), int(counts.get("tokens") or 0)))
+    return tuple(entries)
 
 
-def _usage_sums() -> tuple[sa.ColumnElement[Any], ...]:
+def _build_usage_columns() -> tuple[sa.ColumnElement[Any], ...]:
     answers = tables.answers
     return (
         sa.func.count().label("answers"),
@@ -574,12 +602,12 @@ def _usage_sums() -> tuple[sa.ColumnElement[Any], ...]:
         sa.func.sum(answers.c.completion_tokens).label("completion_tokens"),
         sa.func.sum(answers.c.reasoning_tokens).label("reasoning_tokens"),
         sa.func.sum(answers.c.cost).label("cost"),
-        _unpriced_count(),
+        _build_unpriced_column(),
     )
 
 
-def _integer_counts(row: Mapping[str, Any]) -> dict[str, int]:
-    """Return sums as int, since PostgreSQL returns decimals; 0 if there are no answers."""
+def _to_integer_counts(row: Mapping[str, Any]) -> dict[str, int]:
+    """Convert sums to int, since PostgreSQL returns decimals; sums over no answers become 0."""
     return {field.name: int(row.get(field.name, 0)) for field in fields(_UsageCounts) if field.name != "cost"}
 
 
@@ -588,7 +616,7 @@ def _join_requests(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromC
     return start.join(requests, requests.c.key == answers.c.request).join(runs, runs.c.id == run)
 
 
-def _day_number(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
-    """Return days since 1970; a cast truncates in SQLite but rounds in PostgreSQL."""
+def _build_day_column(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
+    """Return a column with days since 1970; floor is needed in PostgreSQL, where a cast rounds."""
     seconds = moment if database.is_sqlite else sa.func.floor(moment)
     return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_PER_DAY), sa.BigInteger)

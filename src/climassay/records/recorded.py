@@ -28,16 +28,16 @@ from climassay.records.answer_writer import Submission
 from climassay.records.identity import (
     AnsweredRequest,
     Identity,
-    generation_identity,
-    scoring_identity,
-    storable_answer,
+    identify_generation,
+    identify_scoring,
+    make_storable_answer,
 )
 from climassay.records.store import Records, Run, StoredAnswer
 
 PATIENCE_SECONDS = 120.0
-"""Seconds to wait for a request that another run has in flight before sending it again."""
+"""Maximum time to wait for a request that another run has in flight before sending it again, in seconds."""
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.02, 0.5
-"""Shortest and longest interval between checks of other runs' requests; it doubles with each check."""
+"""Shortest and longest interval between checks of other runs' requests, in seconds; it doubles with each check."""
 
 A = TypeVar("A", Completion, OptionScores)
 R = TypeVar("R", GenerationRequest, OptionRequest)
@@ -45,14 +45,14 @@ R = TypeVar("R", GenerationRequest, OptionRequest)
 
 @dataclass(frozen=True, slots=True)
 class RequestCounts:
-    """Numbers of distinct requests that a recorded model has answered."""
+    """Numbers of distinct requests to a recorded model."""
 
     hits: int = 0
     """Number of requests answered from the records."""
     sent: int = 0
     """Number of requests sent to the model, including failed ones."""
     failed: int = 0
-    """Number of sent requests that failed; a later run sends them again."""
+    """Number of sent requests that failed; a later run sends these again."""
     usage: Usage = field(default_factory=Usage)
     """Tokens and cost of the sent requests."""
 
@@ -62,12 +62,12 @@ class RequestCounts:
 
 
 class RecordedModel:
-    """Generator and option scorer that sends only requests without a stored answer and stores every answer.
+    """Generator and option scorer that stores every answer, and sends only requests without a stored answer.
 
-    An answer reaches the caller, as return value or through ``on_result``, only after its transaction has been
-    committed, so that every answer in use is stored even if the process is killed. Equal requests of a call are sent
-    once. If another living run has a request in flight, its answer is awaited. Failed requests are stored too and sent
-    again by the next run. A stored answer has the usage of its original request.
+    An answer is returned, or passed to ``on_result``, only after the transaction that stores it was committed. Thus
+    every answer in use is stored even if the process is killed. Equal requests in one call are sent once. If another
+    living run has a request in flight, its answer is awaited. Failures are stored as well, but the next run sends their
+    requests again. A stored answer has the usage of the original request.
     """
 
     def __init__(self, model: Generator, store: Records, run: Run, use_cache: bool = True) -> None:
@@ -78,7 +78,7 @@ class RecordedModel:
         self._use_cache = use_cache
         self.tally = RequestCounts()
         """Counts of all requests so far."""
-        self._counting = threading.Lock()
+        self._tally_lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -92,7 +92,7 @@ class RecordedModel:
 
     @property
     def dtype(self) -> str:
-        """Number format of the wrapped model; empty if unknown."""
+        """Floating-point format of the wrapped model's weights; empty if unknown."""
         return number_format(self.wrapped)
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
@@ -102,7 +102,7 @@ class RecordedModel:
     def generate(
         self, requests: Sequence[GenerationRequest], *, on_result: CompletionCallback | None = None
     ) -> list[Completion]:
-        """Generate texts as :meth:`climassay.models.contract.Generator.generate`, using the records.
+        """Generate texts, using the records; see :meth:`climassay.models.contract.Generator.generate`.
 
         Raises:
             RecordsError: An answer could not be stored.
@@ -116,10 +116,10 @@ class RecordedModel:
         on_text: TextCallback,
         on_result: CompletionCallback | None = None,
     ) -> list[Completion]:
-        """Generate texts with a preview of partial answers, using the records.
+        """Generate texts with a preview of partial texts, using the records.
 
-        There is no preview of stored answers and of requests that another run has in flight, or if the wrapped model
-        does not stream. See :meth:`climassay.models.contract.StreamingGenerator.generate_stream`.
+        There is no preview of stored answers, of requests that another run has in flight, and of models that do not
+        stream. See :meth:`climassay.models.contract.StreamingGenerator.generate_stream`.
 
         Raises:
             RecordsError: An answer could not be stored.
@@ -131,7 +131,7 @@ class RecordedModel:
     def option_logprobs(
         self, requests: Sequence[OptionRequest], *, on_result: ScoresCallback | None = None
     ) -> list[OptionScores]:
-        """Score options as :meth:`climassay.models.contract.OptionScorer.option_logprobs`, using the records.
+        """Score options, using the records; see :meth:`climassay.models.contract.OptionScorer.option_logprobs`.
 
         Raises:
             ModelError: The wrapped model cannot score options.
@@ -139,12 +139,12 @@ class RecordedModel:
         """
         if not isinstance(self.wrapped, OptionScorer):
             raise ModelError(f"The model {self.name} only generates text and cannot score options: use another one.")
-        identities = [scoring_identity(self.wrapped, request) for request in requests]
+        identities = [identify_scoring(self.wrapped, request) for request in requests]
         call: _Call[OptionScores] = _Call(self._store, self._run, identities, on_result, self._count)
         return self._answer(call, requests, self.wrapped.option_logprobs)
 
     def close(self) -> None:
-        """Close the wrapped model but not the records."""
+        """Close the wrapped model, but not the records."""
         self.wrapped.close()
 
     def _generate(
@@ -154,20 +154,20 @@ class RecordedModel:
         request_answers: Callable[..., list[Completion]],
         on_text: TextCallback | None = None,
     ) -> list[Completion]:
-        identities = [generation_identity(self.wrapped, request) for request in requests]
+        identities = [identify_generation(self.wrapped, request) for request in requests]
         call: _Call[Completion] = _Call(self._store, self._run, identities, on_result, self._count, on_text)
         return self._answer(call, requests, request_answers)
 
     def _answer(self, call: "_Call[A]", requests: Sequence[R], request_answers: Callable[..., list[A]]) -> list[A]:
         if self._use_cache:
             call.deliver_stored()
-        sent: set[int] = set()
-        while missing := [index for index in call.missing() if index not in sent]:
-            marked = call.mark(missing) if self._use_cache else missing
-            sent.update(marked)
-            if marked:
-                self._send(call, marked, requests, request_answers)
-            call.await_others(sent)
+        sent_indices: set[int] = set()
+        while missing_indices := [index for index in call.find_missing() if index not in sent_indices]:
+            marked_indices = call.mark(missing_indices) if self._use_cache else missing_indices
+            sent_indices.update(marked_indices)
+            if marked_indices:
+                self._send(call, marked_indices, requests, request_answers)
+            call.await_others(sent_indices)
         return call.answers()
 
     def _send(
@@ -187,7 +187,7 @@ class RecordedModel:
             raise
 
     def _count(self, hits: int = 0, sent: int = 0, failed: int = 0, usage: Usage | None = None) -> None:
-        with self._counting:
+        with self._tally_lock:
             tally = self.tally
             self.tally = replace(
                 tally,
@@ -219,18 +219,22 @@ class _Call(Generic[A]):
             self._indices_by_key.setdefault(identity.key, []).append(index)
 
     def deliver_stored(self) -> None:
-        """Return stored answers to the caller."""
+        """Return all stored answers to the caller."""
         self._deliver_stored_answers(self._store.look_up(list(self._indices_by_key)))
 
-    def mark(self, missing: Sequence[int]) -> list[int]:
-        """Claim the missing requests that no other run has in flight or has just answered; return their indices."""
-        keys = {self._identities[index].key: index for index in missing}
-        marked, is_alone = self._run.in_flight.mark(list(keys), ignore_others=self._ignores_others)
+    def mark(self, missing_indices: Sequence[int]) -> list[int]:
+        """Mark the missing requests, except those that another run has in flight or has just answered.
+
+        Returns:
+            Indices of the requests to be sent.
+        """
+        indices_by_key = {self._identities[index].key: index for index in missing_indices}
+        marked_keys, is_alone = self._run.in_flight.mark(list(indices_by_key), ignore_others=self._ignores_others)
         if not is_alone:
-            stored = self._store.look_up(marked)
+            stored = self._store.look_up(marked_keys)
             self._deliver_stored_answers(stored)
             self._run.in_flight.unmark(list(stored))
-        return [keys[key] for key in marked if keys[key] not in self._answers]
+        return [indices_by_key[key] for key in marked_keys if indices_by_key[key] not in self._answers]
 
     def unmark(self, indices: Sequence[int]) -> None:
         """Delete the marks of unanswered requests, so that other runs can send them."""
@@ -238,29 +242,30 @@ class _Call(Generic[A]):
             self._run.in_flight.unmark([self._identities[index].key for index in indices if index not in self._answers])
 
     def await_others(self, sent: set[int]) -> None:
-        """Wait for answers to requests that other runs have in flight and return them to the caller.
+        """Wait for answers to the requests that other runs have in flight, and return them to the caller.
 
-        Returns when all are answered, when no run has one of the unanswered requests in flight, or after
-        :data:`PATIENCE_SECONDS` without a new answer; :meth:`mark` then marks the unanswered requests.
+        The method ends when all requests are answered, when an unanswered request is not in flight in any run, or after
+        :data:`PATIENCE_SECONDS` without a new answer. After that, :meth:`mark` marks the unanswered requests for this
+        run.
         """
-        last_answer, interval = time.monotonic(), MIN_POLL_SECONDS
-        while pending := [self._identities[index].key for index in self.missing() if index not in sent]:
-            marked = self._run.in_flight.marked_by_others()
-            unmarked = [key for key in pending if key not in marked]
-            if unmarked:
-                stored = self._store.look_up(unmarked)
+        last_answer_time, interval = time.monotonic(), MIN_POLL_SECONDS
+        while pending_keys := [self._identities[index].key for index in self.find_missing() if index not in sent]:
+            marked_keys = self._run.in_flight.find_marks_of_others()
+            unmarked_keys = [key for key in pending_keys if key not in marked_keys]
+            if unmarked_keys:
+                stored = self._store.look_up(unmarked_keys)
                 self._deliver_stored_answers(stored)
-                if len(stored) < len(unmarked):
+                if len(stored) < len(unmarked_keys):
                     return
-                last_answer, interval = time.monotonic(), MIN_POLL_SECONDS
-            elif time.monotonic() - last_answer > PATIENCE_SECONDS:
+                last_answer_time, interval = time.monotonic(), MIN_POLL_SECONDS
+            elif time.monotonic() - last_answer_time > PATIENCE_SECONDS:
                 self._ignores_others = True
                 return
             else:
                 time.sleep(interval)
                 interval = min(2 * interval, MAX_POLL_SECONDS)
 
-    def missing(self) -> list[int]:
+    def find_missing(self) -> list[int]:
         """Return the indices of unanswered requests, one for each distinct request."""
         return [indices[0] for indices in self._indices_by_key.values() if indices[0] not in self._answers]
 
@@ -271,8 +276,8 @@ class _Call(Generic[A]):
             self._deliver(self._indices_by_key[key][0], cast(A, answer.answer))
 
     def store(self, index: int, answer: A) -> None:
-        """Queue an answer for the next transaction and return committed answers to the caller."""
-        stored = cast(A, storable_answer(answer))
+        """Queue an answer for the next transaction, and return all committed answers to the caller."""
+        stored = cast(A, make_storable_answer(answer))
         answered = AnsweredRequest(self._identities[index], stored, time.time())
         self._run.writer.submit(Submission(answered, lambda: self._committed.put((index, stored))))
         self._n_uncommitted += 1
@@ -280,20 +285,20 @@ class _Call(Generic[A]):
             self._deliver_committed()
 
     def preview_options(self, sent: Sequence[int]) -> dict[str, TextCallback]:
-        """Return the keyword argument ``on_text`` for the sent requests; empty without a preview."""
+        """Return the keyword argument ``on_text`` for the sent requests; empty if no preview was requested."""
         on_text = self._on_text
         if on_text is None:
             return {}
 
-        def show(position: int, text: str) -> None:
+        def forward_text(position: int, text: str) -> None:
             for index in self._indices_by_key[self._identities[sent[position]].key]:
                 on_text(index, text)
 
-        return {"on_text": show}
+        return {"on_text": forward_text}
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """Wait at the end of the block until every answer is stored and returned to the caller.
+        """At the end of the block, wait until every answer is stored and returned to the caller.
 
         If the block is interrupted, answers are stored at the end of the run but not returned.
         """

@@ -9,19 +9,19 @@ import sqlalchemy as sa
 
 from climassay.errors import RecordsError
 from climassay.records import tables
-from climassay.records.database import Database, record_of
+from climassay.records.database import Database, build_record
 from climassay.records.identity import Kind
-from climassay.records.queries import iso_time, require_run
+from climassay.records.queries import format_time, require_run
 
 HEX = frozenset("0123456789abcdef")
 ROWS_PER_BATCH = 1000
 MAX_MATCHES = 20
-"""Maximum number of requests with the same prefix of a key."""
+"""Maximum number of requests whose keys share a prefix."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """Answer or failure with its request."""
+    """Answer, or failure, with its request."""
 
     key: str
     """Key of the request, in hexadecimal."""
@@ -48,11 +48,11 @@ class RecordedAnswer:
     """Reasoning before the answer, if the server returns it."""
 
 
-def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
-    """Return all answers to the requests whose key has a prefix, the newest last.
+def find_answers(database: Database, key_prefix: str) -> list[RecordedAnswer]:
+    """Return all answers to requests whose keys begin with a prefix, the newest last.
 
     Raises:
-        RecordsError: The prefix is invalid, or no key or too many keys have it.
+        RecordsError: The prefix is invalid, or the number of matching keys is 0 or too high.
     """
     prefix = key_prefix.lower()
     if not 4 <= len(prefix) <= 64 or not set(prefix) <= HEX:
@@ -69,7 +69,7 @@ def answers_to(database: Database, key_prefix: str) -> list[RecordedAnswer]:
         if not 1 <= count <= MAX_MATCHES:
             advice = "give more digits" if count else "look it up with climassay records export"
             raise RecordsError(f"{count} requests have a key that begins with {prefix}: {advice}.")
-        return [_recorded_answer(row) for row in connection.execute(_answers_query().where(has_prefix))]
+        return [_build_recorded_answer(row) for row in connection.execute(_answers_query().where(has_prefix))]
 
 
 def count_answers(database: Database, run: str | None = None) -> int:
@@ -88,17 +88,17 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
     with database.read() as connection:
         result = connection.execution_options(yield_per=ROWS_PER_BATCH).execute(_answers_query(run))
         for rows in result.partitions():
-            yield [_recorded_answer(row) for row in rows]
+            yield [_build_recorded_answer(row) for row in rows]
 
 
-def answers_about(database: Database, run: str, text: str, limit: int, offset: int = 0) -> list[RecordedAnswer]:
-    """Return answers that a run received or reused to prompts that contain a text, the oldest first.
+def search_answers(database: Database, run: str, text: str, limit: int, offset: int = 0) -> list[RecordedAnswer]:
+    """Return answers that a run received or reused whose prompts contain a text, the oldest first.
 
-    Prompts that are JSON are also searched for the escaped text. An empty text is in every prompt.
+    In prompts that are JSON, the escaped text is found as well. An empty text matches all prompts.
     """
-    forms = (text, *(json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
-    query = _answers_query(run, tuple(dict.fromkeys(forms)) if text else ())
-    return [_recorded_answer(row) for row in database.rows(query.limit(limit).offset(offset))]
+    search_texts = (text, *(json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
+    query = _answers_query(run, tuple(dict.fromkeys(search_texts)) if text else ())
+    return [_build_recorded_answer(row) for row in database.rows(query.limit(limit).offset(offset))]
 
 
 def _answers_query(run: str | None = None, texts: Sequence[str] = ()) -> sa.Select[Any]:
@@ -122,16 +122,16 @@ def _answers_query(run: str | None = None, texts: Sequence[str] = ()) -> sa.Sele
         query = query.where(sa.or_(*(prompt.c.body.contains(text, autoescape=True) for text in texts)))
     if run is None:
         return query
-    served = sa.select(tables.uses.c.answer).where(tables.uses.c.run == run)
-    return query.where(sa.or_(answers.c.run == run, answers.c.id.in_(served)))
+    reused_answers = sa.select(tables.uses.c.answer).where(tables.uses.c.run == run)
+    return query.where(sa.or_(answers.c.run == run, answers.c.id.in_(reused_answers)))
 
 
-def _recorded_answer(row: sa.Row[Any]) -> RecordedAnswer:
-    return record_of(
+def _build_recorded_answer(row: sa.Row[Any]) -> RecordedAnswer:
+    return build_record(
         RecordedAnswer,
         row,
         key=bytes(row.request).hex(),
         settings=json.loads(row.settings),
-        answered_at=iso_time(row.answered_at),
+        answered_at=format_time(row.answered_at),
         logprobs=None if row.logprobs is None else json.loads(row.logprobs),
     )

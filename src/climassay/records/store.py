@@ -17,19 +17,20 @@ from climassay import __version__
 from climassay.errors import ClimassayError, RecordsError
 from climassay.records import tables
 from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, AnswerWriter, InFlight, process_identity
-from climassay.records.database import Database, chunks
-from climassay.records.identity import Answer, Kind, answer_from_row, storable_text
+from climassay.records.database import Database, split_keys
+from climassay.records.identity import Answer, Kind, build_answer, make_storable_text
 from climassay.redaction import without_secrets
 
 
 class Run:
     """Run of a command, created by :meth:`climassay.records.Records.run` and used as a context manager.
 
-    The status changes from ``running`` to ``done``, ``failed`` (an exception) or ``interrupted`` (Ctrl-C). A killed run
-    becomes ``interrupted``: at once on its machine, on others after 90 seconds without a heartbeat.
+    The status changes from ``running`` to ``done``, ``failed`` (after an exception) or ``interrupted`` (after Ctrl-C).
+    If its process is killed, a run counts as ``interrupted``: at once on the same machine, on other machines after 90
+    seconds without a heartbeat.
 
     Attributes:
-        id: ``r`` and eight hexadecimal digits, which is never a request's key.
+        id: ``r`` and eight hexadecimal digits, which no request's key can be.
         in_flight: Marks on the requests that the run has in flight.
     """
 
@@ -54,21 +55,21 @@ class Run:
     ) -> None:
         self.writer.close()
         self._writer = None
-        status, sentence = "done", None
+        status, error_message = "done", None
         if isinstance(error, KeyboardInterrupt):
             status = "interrupted"
         elif error is not None:
             status = "failed"
             message = str(error) if isinstance(error, ClimassayError) else f"{type(error).__name__}: {error}"
-            sentence = without_secrets(storable_text(message))
-        values = {"status": status, "error": sentence, "ended_at": time.time(), "seen_at": time.time()}
+            error_message = without_secrets(make_storable_text(message))
+        values = {"status": status, "error": error_message, "ended_at": time.time(), "seen_at": time.time()}
 
-        def end(connection: sa.Connection) -> None:
+        def end_run(connection: sa.Connection) -> None:
             connection.execute(tables.runs.update().where(tables.runs.c.id == self.id).values(values))
             connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run == self.id))
             connection.execute(tables.meta.delete().where(tables.meta.c.name == OWNER + self.id))
 
-        self._database.write(end)
+        self._database.write(end_run)
 
     @property
     def writer(self) -> AnswerWriter:
@@ -82,14 +83,14 @@ class Run:
         return self._writer
 
     def save_results(self, table: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Store computed rows with the run, replacing an earlier table of the same name.
+        """Store computed rows with the run, replacing any earlier table of the same name.
 
         Args:
             table: Name of the table, at most 80 characters.
-            rows: JSON-serialisable rows; numpy numbers are allowed.
+            rows: JSON-serialisable rows, which may contain numpy numbers.
 
         Raises:
-            RecordsError: A row holds NaN, infinity or a value that JSON cannot represent.
+            RecordsError: A row contains NaN, infinity or a value that JSON cannot represent.
         """
         entries = [
             {"run": self.id, "name": table, "position": position, "row": _to_json(row, f"row {position} of {table}")}
@@ -97,15 +98,15 @@ class Run:
         ]
         is_in_table = sa.and_(tables.results.c.run == self.id, tables.results.c.name == table)
 
-        def work(connection: sa.Connection) -> None:
+        def replace_rows(connection: sa.Connection) -> None:
             connection.execute(tables.results.delete().where(is_in_table))
             if entries:
                 connection.execute(tables.results.insert(), entries)
 
-        self._database.write(work)
+        self._database.write(replace_rows)
 
     def note_uses(self, answers: Iterable[int]) -> None:
-        """Store which answers of earlier runs this run has reused."""
+        """Store that this run has reused answers of earlier runs, given by their ids."""
         rows = [{"run": self.id, "answer": answer} for answer in answers]
         if rows:
             self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))
@@ -113,16 +114,16 @@ class Run:
     def _register(self, connection: sa.Connection) -> None:
         now = time.time()
         is_silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < now - SILENCE_SECONDS)
-        interrupted = {"status": "interrupted", "ended_at": tables.runs.c.seen_at}
-        connection.execute(tables.runs.update().where(is_silent).values(interrupted))
-        running = sa.select(tables.runs.c.id).where(tables.runs.c.status == "running")
-        connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run.not_in(running)))
+        interrupted_values = {"status": "interrupted", "ended_at": tables.runs.c.seen_at}
+        connection.execute(tables.runs.update().where(is_silent).values(interrupted_values))
+        running_ids_query = sa.select(tables.runs.c.id).where(tables.runs.c.status == "running")
+        connection.execute(tables.in_flight.delete().where(tables.in_flight.c.run.not_in(running_ids_query)))
         name = tables.meta.c.name
-        running_ids = connection.execute(running).scalars().all()
+        running_ids = connection.execute(running_ids_query).scalars().all()
         is_obsolete = sa.and_(name.startswith(OWNER), name.not_in([OWNER + run for run in running_ids]))
         connection.execute(tables.meta.delete().where(is_obsolete))
-        owner = {"name": OWNER + self.id, "value": process_identity(os.getpid())}
-        self._database.insert_new(connection, tables.meta, [owner])
+        owner_row = {"name": OWNER + self.id, "value": process_identity(os.getpid())}
+        self._database.insert_new(connection, tables.meta, [owner_row])
         connection.execute(
             tables.runs.insert().values(
                 id=self.id,
@@ -149,7 +150,7 @@ def _to_json(value: Any, noun: str) -> str:
         text = json.dumps(value, default=default, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise RecordsError(f"The {noun} cannot be stored as JSON: {error}.") from None
-    return storable_text(text)
+    return make_storable_text(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +163,10 @@ class StoredAnswer:
 
 
 class Records:
-    """Records of a workspace; opened once per process and closed at its end, or used as a context manager.
+    """Records of a workspace, to be used as a context manager or closed at the end of the process.
 
     Args:
-        url: SQLAlchemy URL: ``sqlite:///path`` (a file; write-ahead log) or ``postgresql://user@host/name``.
+        url: SQLAlchemy URL: ``sqlite:///path`` (a file with a write-ahead log) or ``postgresql://user@host/name``.
 
     Raises:
         RecordsError: The database cannot be opened, is corrupt, or has another schema version.
@@ -204,17 +205,17 @@ class Records:
         return run
 
     def look_up(self, keys: Sequence[bytes], model: str | None = None) -> dict[bytes, StoredAnswer]:
-        """Return the newest successful answer by key of the request.
+        """Return the newest successful answer to each request, by the request's key.
 
         Args:
             keys: Keys of requests.
-            model: Name of a model, to ignore answers of other models with the same key.
+            model: Name of a model; answers of other models with the same key are ignored. None accepts all.
         """
         stored_answers: dict[bytes, StoredAnswer] = {}
         answers, requests = tables.answers, tables.requests
         columns = (answers, requests.c.key, requests.c.kind)
         with self.database.read() as connection:
-            for chunk in chunks(keys):
+            for chunk in split_keys(keys):
                 query = (
                     sa.select(*columns)
                     .join(requests, requests.c.key == answers.c.request)
@@ -224,21 +225,21 @@ class Records:
                 if model is not None:
                     query = query.where(requests.c.model == model)
                 for row in connection.execute(query).mappings():
-                    answer = answer_from_row(cast(Kind, row["kind"]), cast(Mapping[str, Any], row))
+                    answer = build_answer(cast(Kind, row["kind"]), cast(Mapping[str, Any], row))
                     stored_answers[bytes(row["key"])] = StoredAnswer(row["id"], answer)
         return stored_answers
 
     def forget(self, run: str) -> None:
-        """Delete the results and the configuration of a run, and the requests and answers that no other run uses.
+        """Delete the results and configuration of a run, and all requests and answers that no other run uses.
 
-        The run itself stays, with its command and its times.
+        The run itself remains, with its command and times.
         """
         runs, answers, uses, requests, texts = (
             tables.runs, tables.answers, tables.uses, tables.requests, tables.texts,
         )  # fmt: skip
-        reused = sa.select(uses.c.answer).where(uses.c.run != run)
+        answers_of_others = sa.select(uses.c.answer).where(uses.c.run != run)
         answers_of_run = sa.select(answers.c.id, answers.c.request).where(
-            answers.c.run == run, answers.c.id.not_in(reused)
+            answers.c.run == run, answers.c.id.not_in(answers_of_others)
         )
 
         def delete_rows(connection: sa.Connection) -> None:
@@ -246,7 +247,7 @@ class Records:
             connection.execute(uses.delete().where(uses.c.run == run))
             connection.execute(tables.results.delete().where(tables.results.c.run == run))
             connection.execute(runs.update().where(runs.c.id == run).values(config="{}", error=None))
-            for chunk in chunks(rows):
+            for chunk in split_keys(rows):
                 connection.execute(answers.delete().where(answers.c.id.in_([row.id for row in chunk])))
                 answered = sa.exists().where(answers.c.request == requests.c.key)
                 unanswered = sa.and_(requests.c.key.in_({row.request for row in chunk}), ~answered)
@@ -270,7 +271,7 @@ class Records:
 MAX_CACHED = 2000
 """Maximum number of cached values; the oldest are deleted first."""
 _databases_with_cache: WeakSet[Database] = WeakSet()
-"""Databases that have the table ``computed``."""
+"""Databases in which the table ``computed`` exists."""
 computed = sa.Table(
     "computed",
     sa.MetaData(),
@@ -282,22 +283,22 @@ computed = sa.Table(
 )
 
 
-def cached(database: Database, parts: tuple[object, ...], compute: Callable[[], Any] | None = None) -> Any:
-    """Return a cached value, or compute and cache it.
+def cached(database: Database, key_parts: tuple[object, ...], compute: Callable[[], Any] | None = None) -> Any:
+    """Return a cached value; if there is none, compute and cache it.
 
     Args:
         database: Records database.
-        parts: Texts and numbers that identify the value and its inputs, for example ids of ended runs.
+        key_parts: Texts and numbers that identify the value and its inputs, for example ids of completed runs.
         compute: Function that returns the value, which must be JSON-serialisable.
 
     Returns:
         The value as parsed from JSON; None if it is not cached and ``compute`` is None. Values cached by another
-        version of climassay are ignored.
+            version of climassay are ignored.
     """
     if database not in _databases_with_cache:
         database.create_tables(computed.metadata)
         _databases_with_cache.add(database)
-    key = hashlib.sha256(json.dumps([__version__, *parts]).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps([__version__, *key_parts]).encode()).hexdigest()
     text = database.scalar(sa.select(computed.c.value).where(computed.c.key == key))
     if text is None and compute is not None:
         text = json.dumps(compute(), ensure_ascii=False)
@@ -305,9 +306,9 @@ def cached(database: Database, parts: tuple[object, ...], compute: Callable[[], 
         oldest = sa.select(computed.c.made_at).order_by(computed.c.made_at.desc()).offset(MAX_CACHED).limit(1)
         is_outdated = sa.or_(computed.c.version != __version__, computed.c.made_at <= oldest.scalar_subquery())
 
-        def work(connection: sa.Connection) -> None:
+        def replace_value(connection: sa.Connection) -> None:
             connection.execute(computed.delete().where(is_outdated))
             database.insert_new(connection, computed, [row], replacing=("value", "made_at"))
 
-        database.write(work, durable=False)
+        database.write(replace_value, durable=False)
     return None if text is None else json.loads(text)

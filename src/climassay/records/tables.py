@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION = 1
-"""Version of these tables and those of other packages; older databases are migrated, newer ones refused."""
+"""Version of all tables, including those of other packages. Older databases are migrated, newer ones rejected."""
 
 metadata = MetaData()
 

@@ -18,11 +18,11 @@ from pydantic import ConfigDict, TypeAdapter
 
 from climassay import __version__
 from climassay.errors import InputError
-from climassay.io import atomic_path, first_problem, parse_json, read_lines, safe_cell
+from climassay.io import atomic_path, describe_first_problem, parse_json, read_lines, safe_cell
 from climassay.records import tables
-from climassay.records.database import Database, chunks
+from climassay.records.database import Database, split_keys
 from climassay.records.identity import REPLACEMENT, Identity, canonical_json, insert_requests
-from climassay.records.queries import iso_time
+from climassay.records.queries import format_time
 from climassay.records.recorded_answers import (
     ROWS_PER_BATCH,
     RecordedAnswer,
@@ -41,10 +41,10 @@ def export_answers(
 
     Args:
         database: Records database.
-        path: File, whose suffix decides the format: ``.jsonl``, ``.csv`` or ``.parquet``. Settings are JSON text in CSV
-            and Parquet; log-probabilities are JSON text in CSV and a list in Parquet.
-        run: Id of a run, to export only answers that the run received or reused.
-        on_progress: Called with the number of answers written since the last call.
+        path: Output file; its suffix ``.jsonl``, ``.csv`` or ``.parquet`` determines the format. Settings are JSON text
+            in CSV and Parquet. Log-probabilities are JSON text in CSV and a list in Parquet.
+        run: Id of a run, to export only the answers that it received or reused.
+        on_progress: Function called with the number of answers written since its last call.
 
     Returns:
         Number of answers written.
@@ -54,8 +54,8 @@ def export_answers(
         RecordsError: There is no such run.
     """
     writers = {".jsonl": _write_jsonl, ".csv": _write_csv, ".parquet": _write_parquet}
-    write = writers.get(path.suffix.lower())
-    if write is None:
+    write_batches = writers.get(path.suffix.lower())
+    if write_batches is None:
         raise InputError(f"{path.name} does not end in .jsonl, .csv or .parquet: choose one of these formats.")
     if not path.parent.is_dir():
         raise InputError(f"There is no folder {path.parent}: choose another place.")
@@ -70,7 +70,7 @@ def export_answers(
                 on_progress(len(batch))
 
     with atomic_path(path) as temporary:
-        write(temporary, counted_batches())
+        write_batches(temporary, counted_batches())
     return n_written
 
 
@@ -85,10 +85,10 @@ def _write_csv(path: Path, batches: Batches) -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for batch in batches:
-            writer.writerows({name: safe_cell(cell) for name, cell in _flat_row(answer).items()} for answer in batch)
+            writer.writerows({name: safe_cell(cell) for name, cell in _to_flat_row(answer).items()} for answer in batch)
 
 
-def _flat_row(answer: RecordedAnswer) -> dict[str, Any]:
+def _to_flat_row(answer: RecordedAnswer) -> dict[str, Any]:
     row = asdict(answer)
     row["settings"] = json.dumps(answer.settings, ensure_ascii=False)
     row["logprobs"] = None if answer.logprobs is None else json.dumps(answer.logprobs)
@@ -110,39 +110,39 @@ def _write_parquet(path: Path, batches: Batches) -> None:
     schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
-            rows = [_flat_row(answer) | {"logprobs": answer.logprobs} for answer in batch]
+            rows = [_to_flat_row(answer) | {"logprobs": answer.logprobs} for answer in batch]
             writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
 @dataclass(frozen=True, slots=True)
-class MergedAnswers:
-    """Numbers of imported answers by outcome."""
+class ImportCounts:
+    """Numbers of imported answers, by what was done with them."""
 
     added: int = 0
     """Number of added answers."""
     known: int = 0
-    """Number of answers that already existed."""
+    """Number of answers that were already in the database."""
     conflicts: int = 0
-    """Number of added answers to requests with a different answer, which is still reused."""
+    """Number of added answers whose requests already have another answer, which continues to be reused."""
     damaged: int = 0
-    """Number of skipped answers whose key does not match the request."""
+    """Number of answers skipped because their key does not match the request."""
 
-    def __add__(self, other: "MergedAnswers") -> "MergedAnswers":
-        return MergedAnswers(*map(add, astuple(self), astuple(other)))
+    def __add__(self, other: "ImportCounts") -> "ImportCounts":
+        return ImportCounts(*map(add, astuple(self), astuple(other)))
 
 
-def import_answers(database: Database, path: Path, on_progress: Callable[[int], None] | None = None) -> MergedAnswers:
-    """Import a file of ``records export`` in one transaction.
+def import_answers(database: Database, path: Path, on_progress: Callable[[int], None] | None = None) -> ImportCounts:
+    """Import a file written by ``records export``, in one transaction.
 
-    Unknown runs are added without configuration and results.
+    Runs that are not in the database are added without configuration and results.
 
     Args:
         database: Records database.
-        path: File with suffix ``.jsonl`` or ``.parquet``.
-        on_progress: Called with the number of answers processed since the last call.
+        path: File with the suffix ``.jsonl`` or ``.parquet``.
+        on_progress: Function called with the number of answers processed since its last call.
 
     Raises:
-        InputError: The file cannot be read or is not an export.
+        InputError: The file cannot be read, or was not written by ``records export``.
     """
     suffix = path.suffix.lower()
     if suffix not in (".jsonl", ".parquet"):
@@ -151,19 +151,20 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
             "keep texts exactly)."
         )
 
-    def rows() -> Iterator[Any]:
+    def read_rows() -> Iterator[Any]:
         if suffix == ".parquet":
-            return _from_parquet(path)
+            return _iterate_parquet_rows(path)
         return (parse_json(line) for line in read_lines(path) if line.strip())
 
-    def batches() -> Iterator[list[RecordedAnswer]]:
+    def read_batches() -> Iterator[list[RecordedAnswer]]:
         batch: list[RecordedAnswer] = []
-        for number, row in enumerate(rows(), start=1):
+        for number, row in enumerate(read_rows(), start=1):
             try:
                 batch.append(_parse_answer(row))
             except ValueError as error:
                 raise InputError(
-                    f"{path}, answer {number}: this is not a record written by records export ({first_problem(error)})."
+                    f"{path}, answer {number}: this is not a record written by records export "
+                    f"({describe_first_problem(error)})."
                 ) from None
             if len(batch) == ROWS_PER_BATCH:
                 yield batch
@@ -171,27 +172,27 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
         yield batch
 
     try:
-        total = sum(1 for _ in rows())
+        n_total = sum(1 for _ in read_rows())
     except (UnicodeDecodeError, ValueError) as error:
         raise InputError(f"{path} is not a file written by records export ({error}).") from None
-    if not total:
+    if not n_total:
         raise InputError(f"There are no answers in {path}: it is empty.")
 
-    def work(connection: sa.Connection) -> MergedAnswers:
-        merged = MergedAnswers()
+    def add_answers(connection: sa.Connection) -> ImportCounts:
+        merged = ImportCounts()
         # Ids below all others, so that imported answers are reused last.
-        next_id = min(connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar() or 0, 0) - total
-        for batch in batches():
+        next_id = min(connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar() or 0, 0) - n_total
+        for batch in read_batches():
             _add_runs(database, connection, batch, path.name)
             merged += _add_answers(database, connection, batch, next_id + merged.added)
             if on_progress is not None:
                 on_progress(len(batch))
         return merged
 
-    return database.write(work)
+    return database.write(add_answers)
 
 
-def _from_parquet(path: Path) -> Iterator[Any]:
+def _iterate_parquet_rows(path: Path) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -208,75 +209,79 @@ def _parse_answer(row: Mapping[str, Any]) -> RecordedAnswer:
     (answer,) = _ANSWER.validate_python((row,))
     if len(bytes.fromhex(answer.key)) != 32:
         raise ValueError("the key of the request is not one")
-    _timestamp(answer)
+    _parse_timestamp(answer)
     return answer
 
 
-def _timestamp(answer: RecordedAnswer) -> float:
+def _parse_timestamp(answer: RecordedAnswer) -> float:
     return datetime.fromisoformat(answer.answered_at).timestamp()
 
 
-def _request_identity(answer: RecordedAnswer) -> Identity:
+def _build_identity(answer: RecordedAnswer) -> Identity:
     key = bytes.fromhex(answer.key)
     return Identity(key, answer.kind, answer.model, answer.fingerprint, answer.prompt, canonical_json(answer.settings))
 
 
 def _add_answers(
     database: Database, connection: sa.Connection, batch: Sequence[RecordedAnswer], first_id: int
-) -> MergedAnswers:
-    """Add the answers of a batch that are new and undamaged, with ids from ``first_id``."""
-    identities = {answer.key: _request_identity(answer) for answer in batch}
+) -> ImportCounts:
+    """Add the new and valid answers of a batch, with consecutive ids from ``first_id``."""
+    identities = {answer.key: _build_identity(answer) for answer in batch}
     valid_keys = {
         key
         for key, identity in identities.items()
         # The key of a prompt with characters that databases cannot store does not match the stored prompt.
         if identity.key_for(identity.fingerprint) == identity.key or REPLACEMENT in identity.prompt
     }
-    stored = _stored_answers(connection, [identities[key].key for key in valid_keys])
-    new: dict[tuple[str, str, str], RecordedAnswer] = {}
+    stored_answers = _load_stored_answers(connection, [identities[key].key for key in valid_keys])
+    new_answers: dict[tuple[str, str, str], RecordedAnswer] = {}
     n_known = 0
     for answer in batch:
         if answer.key in valid_keys:
             identifier = (answer.key, answer.run, answer.answered_at)
-            n_known += identifier in stored or identifier in new
-            if identifier not in stored:
-                new.setdefault(identifier, answer)
-    reused = {key: content for (key, _, _), content in stored.items() if content is not None}
-    conflicts = {
+            n_known += identifier in stored_answers or identifier in new_answers
+            if identifier not in stored_answers:
+                new_answers.setdefault(identifier, answer)
+    reused_contents = {key: content for (key, _, _), content in stored_answers.items() if content is not None}
+    conflicting_keys = {
         answer.key
-        for answer in new.values()
+        for answer in new_answers.values()
         if answer.error is None
-        and answer.key in reused
-        and reused[answer.key] != (answer.text, json.dumps(answer.logprobs))
+        and answer.key in reused_contents
+        and reused_contents[answer.key] != (answer.text, json.dumps(answer.logprobs))
     }
-    insert_requests(database, connection, [identities[answer.key] for answer in new.values()])
-    rows = [_database_row(answer, first_id + index) for index, answer in enumerate(new.values())]
+    insert_requests(database, connection, [identities[answer.key] for answer in new_answers.values()])
+    rows = [_to_database_row(answer, first_id + index) for index, answer in enumerate(new_answers.values())]
     if rows:
         connection.execute(tables.answers.insert(), rows)
     n_damaged = sum(answer.key not in valid_keys for answer in batch)
-    return MergedAnswers(len(rows), n_known, len(conflicts), n_damaged)
+    return ImportCounts(len(rows), n_known, len(conflicting_keys), n_damaged)
 
 
-def _stored_answers(
+def _load_stored_answers(
     connection: sa.Connection, keys: Sequence[bytes]
 ) -> dict[tuple[str, str, str], tuple[str | None, str] | None]:
-    """Return text and log-probabilities by key, run and time, None for failures; reused answers come last."""
+    """Return the stored answers to requests, by key, run and time.
+
+    An answer is given as text and log-probabilities, or None for a failure. For each key, the answer that is reused
+    comes last.
+    """
     answers, contents = tables.answers, {}
-    for chunk in chunks(keys):
+    for chunk in split_keys(keys):
         query = sa.select(answers).where(answers.c.request.in_(chunk))
         for row in connection.execute(query.order_by(answers.c.id)):
             logprobs = None if row.logprobs is None else json.loads(row.logprobs)
             content = None if row.error is not None else (row.text, json.dumps(logprobs))
-            contents[bytes(row.request).hex(), row.run, iso_time(row.answered_at)] = content
+            contents[bytes(row.request).hex(), row.run, format_time(row.answered_at)] = content
     return contents
 
 
-def _database_row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
+def _to_database_row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
     names = ("run", "text", "reasoning", "outcome", "error", "prompt_tokens", "completion_tokens", "reasoning_tokens")
     return {name: getattr(answer, name) for name in (*names, "attempts", "cost")} | {
         "id": number,
         "request": bytes.fromhex(answer.key),
-        "answered_at": _timestamp(answer),
+        "answered_at": _parse_timestamp(answer),
         "logprobs": None if answer.logprobs is None else json.dumps(answer.logprobs, allow_nan=False),
     }
 
@@ -284,7 +289,7 @@ def _database_row(answer: RecordedAnswer, number: int) -> dict[str, Any]:
 def _add_runs(database: Database, connection: sa.Connection, batch: Sequence[RecordedAnswer], name: str) -> None:
     timestamps: dict[str, list[float]] = {}
     for answer in batch:
-        timestamps.setdefault(answer.run, []).append(_timestamp(answer))
+        timestamps.setdefault(answer.run, []).append(_parse_timestamp(answer))
     rows = [
         {
             "id": run,

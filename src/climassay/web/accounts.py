@@ -13,7 +13,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from climassay.errors import InputError
-from climassay.records.database import Database, record_of
+from climassay.records.database import Database, build_record
 
 Role = Literal["annotator", "adjudicator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "adjudicator", "admin")
@@ -463,7 +463,7 @@ class AccountStore:
     def tokens(self, name: str) -> list[ApiToken]:
         """Return the API tokens of a user, newest first, including revoked ones."""
         query = sa.select(api_tokens).where(api_tokens.c.user == name).order_by(api_tokens.c.made_at.desc())
-        return [record_of(ApiToken, row) for row in self.database.rows(query)]
+        return [build_record(ApiToken, row) for row in self.database.rows(query)]
 
     def token_user(self, token: str) -> User | None:
         """Return the user of an API token, or None if it is invalid or revoked."""
@@ -501,7 +501,7 @@ def digest(secret: str) -> bytes:
 
 
 def _user(row: sa.Row[Any]) -> User:
-    return record_of(User, row, has_password=row.password is not None)
+    return build_record(User, row, has_password=row.password is not None)
 
 
 def _check_role(role: str) -> None:

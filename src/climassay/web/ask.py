@@ -17,7 +17,12 @@ from climassay.corpus.documents import Passage
 from climassay.errors import InputError
 from climassay.factcheck.results.page import safe_link, source_details
 from climassay.factcheck.transcript import PassageCitation
-from climassay.grounding.answer import GroundedAnswer, removed_note, truncated_note, unchecked_note
+from climassay.grounding.answer import (
+    GroundedAnswer,
+    note_removed_citations,
+    note_truncation,
+    note_unchecked_references,
+)
 from climassay.grounding.citations import AnswerSentence
 from climassay.grounding.quotations import mark_quotations
 from climassay.prompts import DEMONSTRATION
@@ -268,8 +273,10 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         notes.append(f"Sentences that no passage supports, marked below: {n_unsupported} of {len(sentences)}.")
     if n_attributed := sum(sentence.origin == "attributed" for sentence in sentences):
         notes.append(f"Sentences whose passages were found by comparison, not named by the model: {n_attributed}.")
-    unchecked = unchecked_note(name for sentence in sentences for name in sentence.unchecked_references)
-    notes += filter(None, (truncated_note(answer["truncated"]), removed_note(answer["removed_citations"]), unchecked))
+    unchecked = note_unchecked_references(name for sentence in sentences for name in sentence.unchecked_references)
+    notes += filter(
+        None, (note_truncation(answer["truncated"]), note_removed_citations(answer["removed_citations"]), unchecked)
+    )
     references = []
     for number in cited_numbers:
         if (source := sources.get(number)) is not None:

@@ -30,7 +30,7 @@ import sqlalchemy as sa
 from starlette.concurrency import run_in_threadpool
 
 from climassay.errors import ClimassayError, InputError, LostDatabaseError, RecordsError
-from climassay.records.database import Database, record_of
+from climassay.records.database import Database, build_record
 
 Lane = Literal["checks", "questions", "training", "corpus"]
 """Kinds of work that do not wait for each other."""
@@ -341,7 +341,7 @@ class Jobs:
 
     def _read(self, query: sa.Select[Any]) -> "Sequence[Job]":
         return [
-            record_of(
+            build_record(
                 Job, row, payload=json.loads(row.payload), result=None if row.result is None else json.loads(row.result)
             )
             for row in self.database.rows(query)
@@ -382,7 +382,7 @@ class Jobs:
         """Return the events of a job after a number, in order."""
         query = sa.select(job_events).where(job_events.c.job == job, job_events.c.number > after)
         rows = self.database.rows(query.order_by(job_events.c.number).limit(limit))
-        return [record_of(JobEvent, row, body=json.loads(row.body)) for row in rows]
+        return [build_record(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
         """Wait until a job has news, up to a number of seconds."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from climassay.corpus.documents import Document, PageCallback, ReadOptions, ReadResult, Skipped
 from climassay.errors import DocumentError
-from climassay.io import decompress, format_size, read_file, reason
+from climassay.io import decompress, describe_error, format_size, read_file
 from climassay.registry import Registry
 
 Read = Callable[..., ReadResult | Document]
@@ -100,7 +100,7 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
             raise DocumentError(f"{source} is larger than the limit of {format_size(max_bytes)}.")
         data = read_file(path, max_bytes)
     except OSError as error:
-        raise DocumentError(f"{source} cannot be read ({reason(error)}).") from None
+        raise DocumentError(f"{source} cannot be read ({describe_error(error)}).") from None
     if not data:
         raise DocumentError(f"{source} is empty.")
     kind = kind or next(

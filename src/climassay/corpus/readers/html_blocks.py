@@ -9,10 +9,10 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from climassay.corpus.documents import Block, OmittedParts
 from climassay.corpus.readers.cleaning import clean
-from climassay.corpus.readers.mathml import math_parts
-from climassay.corpus.readers.raised_text import Script, TextPart, join_parts
+from climassay.corpus.readers.mathml import convert_math
 from climassay.corpus.readers.references import omit_references
-from climassay.corpus.readers.table_rows import TableCell, row_texts, span_rows
+from climassay.corpus.readers.superscripts import Script, TextPart, join_parts
+from climassay.corpus.readers.table_rows import TableCell, expand_spans, format_rows
 
 NAVIGATION = "navigation blocks"
 HIDDEN = "hidden parts"
@@ -82,7 +82,7 @@ _NOTE_NAME = re.compile(
 _NOTE_ROLES = frozenset({"doc-noteref", "doc-biblioref", "noteref", "biblioref"})
 _HEADER_NAME = re.compile(r"(?:^|[\s_-])(?:col(?:umn)?)?head(?:er|ing)?s?(?:$|[\s_-])", re.IGNORECASE)
 _BACK_LINK = re.compile(r"[↩↑⏎⬆^][\ufe0e\ufe0f]?")
-_SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_SCRIPT_TAGS = {"sup": Script.SUPERSCRIPT, "sub": Script.SUBSCRIPT}
 _SCRIPT_STYLE = re.compile(r"vertical-align\s*:\s*(sup|sub)", re.IGNORECASE)
 _SCRIPT_CLASS = re.compile(r"(?:^|\s)(sup|sub)(?:er)?(?:script)?(?:\s|$)", re.IGNORECASE)
 _CELL_ROLES = frozenset({"cell", "gridcell", "columnheader", "rowheader"})
@@ -278,7 +278,7 @@ class _Walker:
 
     def _join_parts(self, parts: list[TextPart]) -> str:
         joined = join_parts(parts)
-        self.omitted_counts[NOTE_MARKS] += joined.note_marks
+        self.omitted_counts[NOTE_MARKS] += joined.n_note_marks
         return clean(joined.text)
 
     def _inline_parts(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
@@ -288,7 +288,7 @@ class _Walker:
         if tag == "br":
             return [TextPart(" ")]
         if tag == "math":
-            return math_parts(node)
+            return convert_math(node)
         if (script := _SCRIPT_TAGS.get(tag) or (_find_styled_script(node) if tag == "span" else None)) is not None:
             is_note_like = siblings.is_note_like or _is_note_like(node) or any(map(_is_note_like, node.css("a")))
             return [TextPart(_extract_script_text(node), script, is_note_like)]
@@ -381,11 +381,11 @@ class _Walker:
                 nested_tables += tables
                 cells.append(TableCell(text, _parse_span(cell, "rowspan"), _parse_span(cell, "colspan")))
             cells_by_row.append(cells)
-        grid = span_rows(cells_by_row)
+        grid = expand_spans(cells_by_row)
         n_title_rows = _count_title_rows(grid)
         for text in (
-            *row_texts(grid[:n_title_rows], 0),
-            *row_texts(grid[n_title_rows:], _count_header_rows(rows[n_title_rows:])),
+            *format_rows(grid[:n_title_rows], 0),
+            *format_rows(grid[n_title_rows:], _count_header_rows(rows[n_title_rows:])),
         ):
             self._append_block(text)
         return [_Siblings(iter(nested_tables))]
@@ -447,7 +447,7 @@ def _extract_script_text(node: LexborNode) -> str:
     """Return the text of a superscript or subscript element; superscripts nested in it become exponents."""
     if node.css_first("sup sup, sup sub, sub sup, sub sub") is None:
         return node.text()
-    scripts = {"sup": Script.POWER, "sub": Script.LOWERED}
+    scripts = {"sup": Script.EXPONENT, "sub": Script.SUBSCRIPT}
     children = node.iter(include_text=True)
     return join_parts([TextPart(child.text(), scripts.get(_get_tag(child), Script.NORMAL)) for child in children]).text
 

@@ -13,9 +13,9 @@ from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
 from climassay.corpus.readers.html_blocks import CODE, FIGURES, NOTE_MARKS
-from climassay.corpus.readers.raised_text import Script, TextPart, join_parts
 from climassay.corpus.readers.references import omit_references
-from climassay.corpus.readers.table_rows import row_texts
+from climassay.corpus.readers.superscripts import Script, TextPart, join_parts
+from climassay.corpus.readers.table_rows import format_rows
 from climassay.corpus.readers.text import decode
 from climassay.errors import DocumentError
 
@@ -30,7 +30,7 @@ _MARKED = re.compile("\x01(\\d+)\x02")
 _TABLE_START = re.compile(r"<table(?=[\s>])", re.IGNORECASE)
 _TABLE_END = re.compile(r"</table\s*>", re.IGNORECASE)
 _SCRIPT_MARKS = re.compile(r"(?<=\S)\^([^\s^]{1,20})\^|(?<=[^\W\d_])~([^\s~]{1,10})~")
-_SCRIPT_OF_MARK = {"^": Script.RAISED, "~": Script.LOWERED}
+_SCRIPT_OF_MARK = {"^": Script.SUPERSCRIPT, "~": Script.SUBSCRIPT}
 _QUOTED = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
 _OMITTED = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE)
 """Pattern of directives, link reference definitions and footnote marks."""
@@ -118,7 +118,7 @@ def _check_front_matter(text: str, source: str) -> None:
 
 _SPACES = {"text": "", "code_inline": "", "softbreak": " ", "hardbreak": " "}
 """Types of inline tokens that contain text, with the text to use if they are empty; other types are ignored."""
-_SCRIPT_TAGS = {"sup": Script.RAISED, "sub": Script.LOWERED}
+_SCRIPT_TAGS = {"sup": Script.SUPERSCRIPT, "sub": Script.SUBSCRIPT}
 _INLINE_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _JOINED_TAGS = frozenset(
     [
@@ -208,7 +208,7 @@ class _MarkdownReader:
                 case "tr_open" if rows is not None:
                     rows.append([])
                 case "table_close" if rows is not None:
-                    for row in row_texts(rows, n_header_rows if any(rows[0]) else 0):
+                    for row in format_rows(rows, n_header_rows if any(rows[0]) else 0):
                         self._add_block(row)
                     rows = None
                 case "inline":
@@ -274,7 +274,7 @@ class _MarkdownReader:
                 elif name not in _JOINED_TAGS:
                     parts.append(TextPart(" "))
         joined = join_parts(parts)
-        self.omitted_counts[NOTE_MARKS] += joined.note_marks
+        self.omitted_counts[NOTE_MARKS] += joined.n_note_marks
         return joined.text.strip()
 
     def _add_block(self, line: str) -> None:

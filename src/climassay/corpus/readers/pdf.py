@@ -37,25 +37,25 @@ from climassay.corpus.readers.pdf_paragraphs import (
     REFERENCES,
     BlockBuilder,
     build_paragraphs,
-    classify,
+    classify_paragraphs,
     find_style,
-    with_tables,
+    insert_tables,
 )
 from climassay.corpus.readers.pdf_tables import find_tables
 from climassay.errors import DocumentError
 from climassay.reporting.marking import letters
 
 HEADER_BYTES = 1024
-"""Number of bytes at the beginning of a file in which the PDF mark must appear."""
+"""Number of bytes at the beginning of a file that must contain the PDF signature."""
 TRAILER_BYTES = 2048
 MAX_TITLE = 200
 MAX_TEXT_OBJECTS = 50_000
-"""Maximum number of text objects of a page, ten times those of a page full of figures; more take minutes."""
+"""Maximum number of text objects of a page, ten times that of a page full of numbers; more take minutes to read."""
 MAX_CHARACTERS = 1_000_000
 """Maximum number of characters of a page."""
 _IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
 _OPENING_PAGES = 4
-"""Number of pages at the beginning that may state how a document is to be cited."""
+"""Number of first pages that may state how a document should be cited."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
@@ -70,17 +70,19 @@ _NO_TITLE = re.compile(
 def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallback | None = None) -> ReadResult:
     """Read a PDF file.
 
-    Running heads and feet, page numbers, tables of contents, labels of figures, and, unless ``options`` include them,
-    captions and references are left out. Footnotes follow the paragraph that refers to them.
+    Running heads and feet, page numbers, tables of contents and labels of figures are omitted, and so are captions and
+    references unless ``options`` include them. Footnotes follow the paragraph that refers to them.
 
     Raises:
-        DocumentError: The file is not a PDF, encrypted, damaged, without pages, or made of images only.
+        DocumentError: The file is not a PDF, encrypted, damaged, without pages, or consists only of images.
     """
     pdf = _open_pdf(data, source)
     omitted_counts: OmittedCounts = Counter()
     try:
         pages, skipped = _read_pages(pdf, source, on_page, omitted_counts)
-        metadata_title, *facts = (clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author"))
+        metadata_title, *other_metadata = (
+            clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author")
+        )
     finally:
         pdf.close()
     if not any(page.lines or page.tables for page in pages):
@@ -90,23 +92,23 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     drop_line_numbers(pages, omitted_counts)
     drop_running_lines(pages, omitted_counts)
     stem = PurePath(source).stem
-    opening = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
+    opening_text = " ".join(line.text for page in pages[:_OPENING_PAGES] for line in page.lines)
     own_title = options.title or _find_title(metadata_title, pages) or stem
     blocks: tuple[Block, ...] = ()
-    if ordered := [(page, order_lines(page)) for page in pages if page.lines or page.tables]:
+    if lines_by_page := [(page, order_lines(page)) for page in pages if page.lines or page.tables]:
         # A document may be nothing but tables.
-        columns = [lines for _, lines in ordered if lines] or [page.tables[0].lines for page, _ in ordered]
+        columns = [lines for _, lines in lines_by_page if lines] or [page.tables[0].lines for page, _ in lines_by_page]
         style = find_style(columns, median(page.height for page in pages))
         builder = BlockBuilder(own_title, style, options, omitted_counts)
-        for page, lines in ordered:
+        for page, lines in lines_by_page:
             paragraphs = build_paragraphs(lines, style)
-            classify(paragraphs, style)
-            for paragraph in with_tables(paragraphs, page.tables):
+            classify_paragraphs(paragraphs, style)
+            for paragraph in insert_tables(paragraphs, page.tables):
                 builder.add(paragraph)
         blocks = tuple(builder.blocks())
     if not blocks:
         raise DocumentError(f"{source} has no running text on its pages (only fragments as in figures and tables).")
-    title = options.title or full_title(own_title, (*facts, stem, opening))
+    title = options.title or full_title(own_title, (*other_metadata, stem, opening_text))
     document = Document(
         document_id(data), title, source, blocks, media="pdf", omitted_parts=tuple(_list_omitted_parts(omitted_counts))
     )
@@ -114,7 +116,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
 
 
 def _list_omitted_parts(omitted_counts: OmittedCounts) -> Iterator[OmittedParts]:
-    """Yield one entry per kind of block left out, the most frequent kind first."""
+    """Yield one entry per kind of omitted block, the most frequent kind first."""
     totals: Counter[str] = Counter()
     for (kind, _), count in omitted_counts.items():
         totals[kind] += count
@@ -148,22 +150,22 @@ def _open_pdf(data: bytes, source: str) -> pypdfium2.PdfDocument:
 def _read_pages(
     pdf: pypdfium2.PdfDocument, source: str, on_page: PageCallback | None, omitted_counts: OmittedCounts
 ) -> tuple[list[PdfPage], list[Skipped]]:
-    """Return the lines of every page, and the pages that could not be read."""
+    """Return the lines of every page, and messages about pages that could not be read."""
     reader = LineReader(omitted_counts)
     pages: list[PdfPage] = []
-    images: list[int] = []
-    broken: list[int] = []
-    crowded: list[int] = []
+    image_pages: list[int] = []
+    damaged_pages: list[int] = []
+    overfull_pages: list[int] = []
     for number in range(1, len(pdf) + 1):
         if on_page is not None:
             on_page(number, len(pdf))
         page = pdfium.FPDF_LoadPage(pdf.raw, number - 1)
         if not page:
-            broken.append(number)
+            damaged_pages.append(number)
             continue
         # More pieces of text than a page for people has; counted before any is read.
-        if _object_types(page, MAX_TEXT_OBJECTS).count(pdfium.FPDF_PAGEOBJ_TEXT) > MAX_TEXT_OBJECTS:
-            crowded.append(number)
+        if _list_object_types(page, MAX_TEXT_OBJECTS).count(pdfium.FPDF_PAGEOBJ_TEXT) > MAX_TEXT_OBJECTS:
+            overfull_pages.append(number)
             pdfium.FPDF_ClosePage(page)
             continue
         text_page = pdfium.FPDFText_LoadPage(page)
@@ -171,94 +173,101 @@ def _read_pages(
         if pdfium.FPDFPage_GetRotation(page) % 2:
             width, height = height, width
         if text_page and pdfium.FPDFText_CountChars(text_page) > MAX_CHARACTERS:
-            crowded.append(number)
+            overfull_pages.append(number)
         elif text_page:
             for turned_page in reader.read(page, text_page, number):
                 turned_page.tables, turned_page.lines = find_tables(turned_page.lines, reader.split)
                 pages.append(turned_page)
         if not pages or pages[-1].number != number:
             pages.append(PdfPage(number, width, height, []))
-            if number not in crowded and _IMAGES.intersection(_object_types(page)):
-                images.append(number)
+            if number not in overfull_pages and _IMAGES.intersection(_list_object_types(page)):
+                image_pages.append(number)
         pdfium.FPDFText_ClosePage(text_page)
         pdfium.FPDF_ClosePage(page)
-    for kind, numbers in (("pages of images", images), ("damaged pages", broken), ("overfull pages", crowded)):
+    for kind, numbers in (
+        ("pages of images", image_pages),
+        ("damaged pages", damaged_pages),
+        ("overfull pages", overfull_pages),
+    ):
         omitted_counts.update((kind, number) for number in numbers)
-    return pages, list(_skipped_pages(source, images, broken, crowded, len(pdf)))
+    return pages, list(_describe_skipped_pages(source, image_pages, damaged_pages, overfull_pages, len(pdf)))
 
 
-def _object_types(page: object, min_count: int = 0) -> list[int]:
-    """Return the types of a page's objects; empty if there are at most ``min_count``."""
+def _list_object_types(page: object, min_count: int = 0) -> list[int]:
+    """Return the types of a page's objects; an empty list if there are at most ``min_count`` objects."""
     count = pdfium.FPDFPage_CountObjects(page)
     if count <= min_count:
         return []
     return [pdfium.FPDFPageObj_GetType(pdfium.FPDFPage_GetObject(page, number)) for number in range(count)]
 
 
-def _skipped_pages(
-    source: str, images: list[int], broken: list[int], crowded: list[int], count: int
+def _describe_skipped_pages(
+    source: str, image_pages: list[int], damaged_pages: list[int], overfull_pages: list[int], n_pages: int
 ) -> Iterator[Skipped]:
-    if len(images) == count:
+    if len(image_pages) == n_pages:
         yield Skipped(source, f"{source} holds images of pages without text (a scan); put it through text recognition.")
-    elif images:
-        yield Skipped(source, f"There are only images on {len(images)} of {count} pages: {_pages(images)}.")
-    if broken:
-        yield Skipped(source, f"There is damage on {_pages(broken)}.")
-    if crowded:
-        yield Skipped(source, f"There is more than any page holds on {_pages(crowded)}.")
+    elif image_pages:
+        yield Skipped(
+            source,
+            f"There are only images on {len(image_pages)} of {n_pages} pages: {_format_page_numbers(image_pages)}.",
+        )
+    if damaged_pages:
+        yield Skipped(source, f"There is damage on {_format_page_numbers(damaged_pages)}.")
+    if overfull_pages:
+        yield Skipped(source, f"There is more than any page holds on {_format_page_numbers(overfull_pages)}.")
 
 
-def _pages(numbers: list[int]) -> str:
+def _format_page_numbers(numbers: list[int]) -> str:
     listed = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
     return f"{'page' if len(numbers) == 1 else 'pages'} {listed}"
 
 
 def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
-    """Return the title in the metadata, or the largest type on the first page with words."""
+    """Return the title in the metadata if usable, or the text in the largest type on the first page with words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata
 
     def may_be_title(text: str) -> bool:
         return _TITLE_WORD.search(text) is not None and not (REFERENCES.fullmatch(text) or CONTENTS.fullmatch(text))
 
-    worded = ([line for line in page.lines if may_be_title(line.text)] for page in pages)
-    first = next((lines for lines in worded if lines), [])
-    if not first:
+    lines_by_page = ([line for line in page.lines if may_be_title(line.text)] for page in pages)
+    first_lines = next((lines for lines in lines_by_page if lines), [])
+    if not first_lines:
         return ""
-    largest = max(line.size for line in first)
-    lines = [line for line in first if line.size > 0.95 * largest]
+    max_size = max(line.size for line in first_lines)
+    lines = [line for line in first_lines if line.size > 0.95 * max_size]
     title = _CHAPTER_NUMBER.sub("", clean(" ".join(line.text for line in lines)))
     return title if len(title) <= MAX_TITLE else clean(lines[0].text)
 
 
 MAX_SIDE = 1500
-"""Pixels of the longer side of the image: about 130 per inch of a printed page."""
+"""Length of the longer side of the image in pixels, about 130 pixels per inch of a printed page."""
 MAX_BOXES = 20_000
-"""Maximum number of characters of a page whose positions are computed; a printed page has some thousands."""
+"""Maximum number of characters of a page whose positions are computed; printed pages have several thousand."""
 MAX_OBJECTS = 500_000
-"""Maximum number of lines, images and text objects of a page that is rendered."""
+"""Maximum number of lines, images and text objects of a page that can be rendered."""
 CONTEXT = 60
-"""Number of letters before and after a quotation that distinguish it from other occurrences on a page."""
+"""Number of letters before and after a quotation by which it is distinguished from other occurrences on the page."""
 MIN_PART = 8
-"""Minimum number of letters of a matching part; shorter matches are ignored as chance."""
+"""Minimum number of letters of a matching part of a quotation; shorter matches are ignored as coincidences."""
 MIN_MATCHED = 0.8
-"""Minimum share of the letters that the matching parts must cover."""
+"""Minimum fraction of a quotation's letters that the matching parts must cover."""
 MAX_GAP = 1500
-"""Maximum number of letters between matching parts, such as a figure's caption or a second column."""
+"""Maximum number of letters between matching parts, such as those of a figure's caption or a second column."""
 EDGE = 20
-"""Number of letters on each side of a page break by which the rest of a quotation is located."""
+"""Number of letters on each side of a page break by which a quotation across the break is located."""
 SAME_LINE = 0.5
-"""Minimum overlap of two characters of one line, as a share of the lower one's height."""
+"""Minimum vertical overlap of two characters on one line, as a fraction of the height of the smaller one."""
 
 _PLAIN = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
 
 Box = tuple[int, int, int, int]
-"""Left, top, right and bottom, in pixels of the image."""
+"""Left, top, right and bottom edges, in pixels of the image."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnPage:
-    """Rendered page with its text and character positions."""
+    """Rendered page with its text and the positions of its characters."""
 
     number: int
     """Page number, from 1."""
@@ -271,18 +280,18 @@ class DrawnPage:
     text: str
     """Text as the file stores it, with line breaks, hyphens and ligatures."""
     boxes: tuple[Box, ...]
-    """Box of each character of the text; empty for characters that are not printed."""
+    """Box of each character of the text; all edges are 0 for characters without a position."""
 
     def find(self, words: str, before: str = "", after: str = "") -> tuple[tuple[int, int], ...]:
         """Locate a quotation in the page's text, ignoring hyphens, ligatures and line breaks.
 
-        A quotation that is interrupted, for example by a note number, is located in parts; if it continues on another
+        A quotation interrupted by other text, such as a note number, is located in parts. If it continues on another
         page, the part on this page is located.
 
         Args:
             words: The quotation.
-            before: Text before it, to distinguish repeated words.
-            after: Text after it.
+            before: Text before the quotation, to distinguish repeated words.
+            after: Text after the quotation.
 
         Returns:
             Start and end index of each part, in order; empty if the quotation is not on the page.
@@ -290,25 +299,27 @@ class DrawnPage:
         (quote_letters, quote_indices), (page_letters, page_indices) = letters(words), letters(self.text)
         if not quote_letters:
             return ()
-        closing = words[quote_indices[-1] + 1 :]
+        closing_punctuation = words[quote_indices[-1] + 1 :]
 
-        def spans(parts: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-            ends = [(page_indices[start], page_indices[end - 1] + 1) for start, end in parts]
-            return tuple((start, end + _common_length(closing, self.text[end:])) for start, end in ends)
+        def to_text_spans(parts: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+            spans = [(page_indices[start], page_indices[end - 1] + 1) for start, end in parts]
+            return tuple(
+                (start, end + _count_common_prefix(closing_punctuation, self.text[end:])) for start, end in spans
+            )
 
         letters_before, letters_after = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
         for first, last in ((letters_before, letters_after), (letters_before, ""), ("", letters_after), ("", "")):
             index = page_letters.find(first + quote_letters + last)
             if index >= 0:
                 start = index + len(first)
-                return spans([(start, start + len(quote_letters))])
-        return spans(
+                return to_text_spans([(start, start + len(quote_letters))])
+        return to_text_spans(
             _find_parts(page_letters, quote_letters)
             or _find_at_edge(page_letters, quote_letters, letters_before, letters_after)
         )
 
     def rectangles(self, start: int, end: int) -> Iterator[Box]:
-        """Yield one rectangle per line that encloses a range of characters of the text."""
+        """Yield one rectangle per line of a range of characters of the text."""
         line: Box | None = None
         for left, top, right, bottom in self.boxes[start:end]:
             if right <= left or bottom <= top:
@@ -325,7 +336,7 @@ class DrawnPage:
 
 
 def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
-    """Return start and end of the parts of a quotation's letters; empty unless most letters match, close together."""
+    """Return the spans of a quotation's matching parts, in letters; empty unless most letters match, close together."""
     matcher = SequenceMatcher(None, page_letters, quote_letters, autojunk=False)
     anchor = matcher.find_longest_match()
     begin = max(0, anchor.a - anchor.b - MAX_GAP)
@@ -339,35 +350,39 @@ def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
 def _find_at_edge(
     page_letters: str, quote_letters: str, letters_before: str, letters_after: str
 ) -> list[tuple[int, int]]:
-    """Return start and end of the letters of a quotation that ends or begins the page; empty if its context differs."""
+    """Return the span, in letters, of a quotation that ends or begins on the page.
+
+    The result is empty if the text on the other side of the quotation differs.
+    """
     letters_before, letters_after = letters_before[-EDGE:], letters_after[:EDGE]
-    first, last = (
+    start_pattern, end_pattern = (
         letters_before + quote_letters[: 2 * EDGE - len(letters_before)],
         quote_letters[len(letters_after) - 2 * EDGE :] + letters_after,
     )
-    if (index := page_letters.rfind(first)) >= 0:
+    if (index := page_letters.rfind(start_pattern)) >= 0:
         start = index + len(letters_before)
-        return [(start, start + _common_length(page_letters[start:], quote_letters))]
-    if (index := page_letters.find(last)) >= 0:
-        end = index + len(last) - len(letters_after)
-        return [(end - _common_length(page_letters[:end][::-1], quote_letters[::-1]), end)]
+        return [(start, start + _count_common_prefix(page_letters[start:], quote_letters))]
+    if (index := page_letters.find(end_pattern)) >= 0:
+        end = index + len(end_pattern) - len(letters_after)
+        return [(end - _count_common_prefix(page_letters[:end][::-1], quote_letters[::-1]), end)]
     return []
 
 
-def _common_length(first: str, second: str) -> int:
-    """Return the number of equal characters at the beginning of two texts."""
+def _count_common_prefix(first: str, second: str) -> int:
+    """Return the length of the common prefix of two texts."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
 
 
 def draw_page(data: bytes, number: int) -> DrawnPage:
-    """Render a page as a PNG image with the position of each character.
+    """Render a page as a PNG image, with the position of each character.
 
     Args:
         data: The PDF file.
-        number: Number of the page, from 1.
+        number: Page number, from 1.
 
     Raises:
-        DocumentError: The file cannot be read, has no such page, or the page has more than :data:`MAX_OBJECTS` objects.
+        DocumentError: The file cannot be read or has no such page, or the page has more than :data:`MAX_OBJECTS`
+            objects.
     """
     try:
         pdf = pypdfium2.PdfDocument(data)
@@ -388,7 +403,7 @@ def draw_page(data: bytes, number: int) -> DrawnPage:
         pixels = bitmap.to_numpy()[:, :, :3] if bitmap.n_channels > 3 else bitmap.to_numpy()
         height, width = pixels.shape[:2]
         text, boxes = _read_characters(page.raw, width, height)
-        return DrawnPage(number, len(pdf), width, height, png_of(pixels), text, boxes)
+        return DrawnPage(number, len(pdf), width, height, encode_png(pixels), text, boxes)
     finally:
         pdf.close()
 
@@ -420,11 +435,11 @@ def _read_characters(page: object, width: int, height: int) -> tuple[str, tuple[
     return text.translate(_PLAIN), tuple(boxes)
 
 
-def png_of(pixels: NDArray[np.uint8]) -> bytes:
+def encode_png(pixels: NDArray[np.uint8]) -> bytes:
     """Encode an image as PNG.
 
     Args:
-        pixels: Shape [height, width] or [height, width, 1] for grey, [height, width, 3] for red, green and blue.
+        pixels: Image of shape [height, width] or [height, width, 1] (grey), or [height, width, 3] (RGB).
     """
     height, width = pixels.shape[:2]
     rows = np.ascontiguousarray(pixels).reshape(height, -1)

@@ -9,22 +9,22 @@ from climassay.corpus.readers.cleaning import mask_digits
 from climassay.corpus.readers.pdf_lines import Line, OmittedCounts, PdfPage, has_leaders
 
 MARGIN_ZONE = 0.13
-"""Share of the page height at top and bottom that may contain running heads and feet."""
-REPEATS = 3
-"""Minimum number of pages on which a line recurs at one position to be a running head, foot or tab."""
+"""Fraction of the page height, at the top and at the bottom, that may contain running heads and feet."""
+MIN_PAGES_REPEATED = 3
+"""Number of pages on which a line must recur at the same position to be a running head, foot or margin tab."""
 MAX_REPEATED = 0.6
-"""Maximum share of a page's lines that may be running heads, feet and tabs."""
+"""Maximum fraction of a page's lines that may be running heads, feet and tabs."""
 MAX_HEAD_LENGTH = 150
 MAX_HEAD_SIZE = 1.2
-"""Maximum type size of a running head, as a multiple of the text's; larger type is a title, as on slides."""
+"""Maximum type size of a running head, as a multiple of the usual size; larger type is a title, as on slides."""
 MIN_COLUMN_LINE = 15
-"""Minimum number of characters of lines that columns are detected by."""
+"""Minimum length of the lines by which columns are detected, in characters."""
 MIN_COLUMN_LINES = 4
-NEIGHBOUR = 8
-"""Maximum distance, in points, of the baselines of lines side by side in two columns."""
+MAX_NEIGHBOUR_DISTANCE = 8
+"""Maximum vertical distance between the baselines of lines side by side in two columns, in points."""
 MAX_NESTED_COLUMNS = 2
 WIDE_SHARE = 0.75
-"""Share of the text width above which a chunk spans the columns."""
+"""Fraction of the text width above which a chunk spans the columns."""
 _NUMBER_ENDS = re.compile(r"^\W*(\d{1,4}|[ivxl]{1,7})\b|\b(\d{1,4}|[ivxl]{1,7})\W*$")
 CONTENTS_SHARE = 0.25
 MIN_LEADERS = 4
@@ -32,49 +32,56 @@ _ROMAN = {"i": 1, "v": 5, "x": 10, "l": 50}
 
 
 def drop_running_lines(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) -> None:
-    """Remove running heads and feet, page numbers, margin tabs and contents lines, in place, and count them."""
-    positions = [[_position(line, page) for line in page.lines] for page in pages]
-    edge_lines_by_page = [_edge_lines(page) for page in pages]
-    min_pages = max(2, min(REPEATS, len(positions) - 1))
+    """Remove running heads and feet, page numbers, margin tabs and lines of contents from the pages, and count them."""
+    positions = [[_locate_line(line, page) for line in page.lines] for page in pages]
+    edge_lines_by_page = [_find_edge_lines(page) for page in pages]
+    min_pages = max(2, min(MIN_PAGES_REPEATED, len(positions) - 1))
     counts = Counter(position for page_positions in positions for position in set(page_positions))
-    repeated = {position for position, count in counts.items() if count >= min_pages and position[0]}
+    repeated_positions = {position for position, count in counts.items() if count >= min_pages and position[0]}
     # Offsets that come again on many pages: those numbers are page numbers.
-    differences = Counter(
+    offset_counts = Counter(
         offset
         for edge_lines in edge_lines_by_page
-        for offset in {number_offset for line in edge_lines for number_offset in _number_offsets(line)}
+        for offset in {number_offset for line in edge_lines for number_offset in _find_number_offsets(line)}
     )
-    offsets = {
-        offset for offset, count in differences.items() if count >= max(2, min(REPEATS, len(edge_lines_by_page)))
+    page_number_offsets = {
+        offset
+        for offset, count in offset_counts.items()
+        if count >= max(2, min(MIN_PAGES_REPEATED, len(edge_lines_by_page)))
     }
-    header_positions = _header_positions(pages, edge_lines_by_page)
+    header_positions = _find_header_positions(pages, edge_lines_by_page)
     for page, edge_lines, page_positions in zip(pages, edge_lines_by_page, positions, strict=True):
         header_ids = {
             id(line)
             for line in edge_lines
-            if _header_position(line, page) in header_positions or _number_offsets(line) & offsets
+            if _locate_header(line, page) in header_positions or _find_number_offsets(line) & page_number_offsets
         }
         # A page that is nearly all repeated is a copy of others.
-        is_copy = sum(position in repeated for position in page_positions) > MAX_REPEATED * len(page_positions)
-        remaining = [
+        is_copy = sum(position in repeated_positions for position in page_positions) > MAX_REPEATED * len(
+            page_positions
+        )
+        remaining_lines = [
             line
             for line, position in zip(page.lines, page_positions, strict=True)
-            if (is_copy or position not in repeated) and id(line) not in header_ids
+            if (is_copy or position not in repeated_positions) and id(line) not in header_ids
         ]
         # Dots lead from a title to a page number, as in a table of contents.
-        page.lines = [line for line in remaining if not has_leaders(line)]
-        leaders = len(remaining) - len(page.lines)
-        if leaders >= MIN_LEADERS and leaders > CONTENTS_SHARE * len(remaining):
-            leaders, page.lines = len(remaining), []
-        omitted_counts["running heads and page numbers", page.number] += len(page_positions) - len(remaining)
-        omitted_counts["lines of contents", page.number] += leaders
+        page.lines = [line for line in remaining_lines if not has_leaders(line)]
+        n_contents_lines = len(remaining_lines) - len(page.lines)
+        if n_contents_lines >= MIN_LEADERS and n_contents_lines > CONTENTS_SHARE * len(remaining_lines):
+            n_contents_lines, page.lines = len(remaining_lines), []
+        omitted_counts["running heads and page numbers", page.number] += len(page_positions) - len(remaining_lines)
+        omitted_counts["lines of contents", page.number] += n_contents_lines
 
 
 Position = tuple[str, int, int]
 
 
-def _position(line: Line, page: PdfPage) -> Position:
-    """Return text and rounded position of a line; digits are masked in the margins, where page numbers change."""
+def _locate_line(line: Line, page: PdfPage) -> Position:
+    """Return the text of a line and its rounded position.
+
+    Digits are masked in the margins, where page numbers change.
+    """
     text = line.text
     if len(text) > MAX_HEAD_LENGTH:
         return "", 0, 0
@@ -83,8 +90,8 @@ def _position(line: Line, page: PdfPage) -> Position:
     return text, round(line.x0 / 4), round(line.y / 4)
 
 
-def _edge_lines(page: PdfPage) -> list[Line]:
-    """Return the top and bottom lines in a page's margins, with all lines on the same baselines."""
+def _find_edge_lines(page: PdfPage) -> list[Line]:
+    """Return the topmost and bottommost lines in the margins of a page; a baseline may have several lines."""
     low, high = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
     top = max((line.y for line in page.lines if line.y > high), default=None)
     bottom = min((line.y for line in page.lines if line.y < low), default=None)
@@ -96,14 +103,17 @@ def _edge_lines(page: PdfPage) -> list[Line]:
     ]
 
 
-def _number_offsets(line: Line) -> set[tuple[bool, int]]:
-    """Return the differences between the numbers at a line's ends and its page index, with a flag for roman."""
-    results = set()
+def _find_number_offsets(line: Line) -> set[tuple[bool, int]]:
+    """Return the differences between the numbers at both ends of a line and its page number.
+
+    Each has a flag that is True for roman numerals.
+    """
+    offsets = set()
     for match in _NUMBER_ENDS.finditer(line.text):
         token = match.group(1) or match.group(2)
-        roman = not token.isdigit()
-        results.add((roman, (_parse_roman(token) if roman else int(token)) - line.page))
-    return results
+        is_roman = not token.isdigit()
+        offsets.add((is_roman, (_parse_roman(token) if is_roman else int(token)) - line.page))
+    return offsets
 
 
 def _parse_roman(text: str) -> int:
@@ -111,56 +121,60 @@ def _parse_roman(text: str) -> int:
     return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))
 
 
-def _header_position(line: Line, page: PdfPage) -> tuple[bool, int, int]:
+def _locate_header(line: Line, page: PdfPage) -> tuple[bool, int, int]:
     return line.y > page.height / 2, round(line.y / 3), round(line.size * 2)
 
 
-def _header_positions(pages: Sequence[PdfPage], edge_lines_by_page: Sequence[list[Line]]) -> set[tuple[bool, int, int]]:
+def _find_header_positions(
+    pages: Sequence[PdfPage], edge_lines_by_page: Sequence[list[Line]]
+) -> set[tuple[bool, int, int]]:
     """Return the positions (page half, baseline, type size) at which most pages have a short isolated line."""
     counts: Counter[tuple[bool, int, int]] = Counter()
     text_size = median(line.size for page in pages for line in page.lines)
     for page, edge_lines in zip(pages, edge_lines_by_page, strict=True):
         for line in edge_lines:
-            nearest = min((abs(line.y - other.y) for other in page.lines if abs(line.y - other.y) > 3), default=0.0)
+            min_distance = min(
+                (abs(line.y - other.y) for other in page.lines if abs(line.y - other.y) > 3), default=0.0
+            )
             is_large = line.size > MAX_HEAD_SIZE * text_size
-            if len(line.text) < MAX_HEAD_LENGTH / 2 and nearest > 2 * line.size and not is_large:
-                counts[_header_position(line, page)] += 1
+            if len(line.text) < MAX_HEAD_LENGTH / 2 and min_distance > 2 * line.size and not is_large:
+                counts[_locate_header(line, page)] += 1
     return {header_position for header_position, count in counts.items() if count >= max(4, 0.5 * len(pages))}
 
 
 def order_lines(page: PdfPage) -> list[Line]:
-    """Return a page's lines in reading order, and set the right edge of each line's column, in place.
+    """Return a page's lines in reading order, and set the right edge of each line's column in place.
 
-    Consecutive lines that are below each other form chunks. Chunks are sorted by column from left to right, separately
-    above and below each chunk that spans columns (a title, a wide caption).
+    Consecutive lines below each other form chunks. A chunk that spans the columns, such as a title or a wide caption,
+    divides the page; above and below it, chunks are sorted by column from left to right.
     """
-    ordered: list[Line] = []
-    for group in _group_chunks(_chunks(page.lines)):
+    ordered_lines: list[Line] = []
+    for group in _group_chunks(_build_chunks(page.lines)):
         lines = [line for chunk in group for line in chunk]
-        edges: dict[float, float] = defaultdict(float)
+        right_edges: dict[float, float] = defaultdict(float)
         for line in lines:
-            edges[round(line.size)] = max(edges[round(line.size)], line.x1)
+            right_edges[round(line.size)] = max(right_edges[round(line.size)], line.x1)
         for line in lines:
-            line.right = edges[round(line.size)]
-        ordered += lines
-    return ordered
+            line.right = right_edges[round(line.size)]
+        ordered_lines += lines
+    return ordered_lines
 
 
 Chunk = list[Line]
 
 
-def _chunks(lines: Iterable[Line]) -> list[Chunk]:
+def _build_chunks(lines: Iterable[Line]) -> list[Chunk]:
     chunks: list[Chunk] = []
     for line in lines:
-        last = chunks[-1][-1] if chunks else None
-        follows = (
-            last is not None
-            and 0.3 * line.size < last.y - line.y < 2.2 * max(last.size, line.size)
-            and line.x0 < last.x1
-            and last.x0 < line.x1
-            and abs(line.size - last.size) < 0.12 * last.size
+        last_line = chunks[-1][-1] if chunks else None
+        is_continued = (
+            last_line is not None
+            and 0.3 * line.size < last_line.y - line.y < 2.2 * max(last_line.size, line.size)
+            and line.x0 < last_line.x1
+            and last_line.x0 < line.x1
+            and abs(line.size - last_line.size) < 0.12 * last_line.size
         )
-        if follows:
+        if is_continued:
             chunks[-1].append(line)
         else:
             chunks.append([line])
@@ -170,13 +184,14 @@ def _chunks(lines: Iterable[Line]) -> list[Chunk]:
 def _group_chunks(chunks: list[Chunk]) -> list[list[Chunk]]:
     """Group chunks by column in reading order; wide chunks divide the page into bands.
 
-    Columns are detected per band, so that a table with many columns does not hide those of the text above.
+    Columns are detected in each band separately, so that a table with many columns does not hide the columns of text
+    above it.
     """
     if not chunks:
         return []
     edges = [(min(line.x0 for line in chunk), max(line.x1 for line in chunk)) for chunk in chunks]
-    wide = WIDE_SHARE * (max(right for _, right in edges) - min(left for left, _ in edges))
-    is_wide = {id(chunk): right - left > wide for chunk, (left, right) in zip(chunks, edges, strict=True)}
+    min_width = WIDE_SHARE * (max(right for _, right in edges) - min(left for left, _ in edges))
+    is_wide = {id(chunk): right - left > min_width for chunk, (left, right) in zip(chunks, edges, strict=True)}
     groups: list[list[Chunk]] = [[]]
     band: list[Chunk] = []
     for chunk in [*_sort_downwards(chunks), None]:
@@ -195,15 +210,15 @@ def _group_chunks(chunks: list[Chunk]) -> list[list[Chunk]]:
 
 
 def _group_by_column(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
-    """Group chunks by column in reading order, splitting at most ``depth`` times."""
-    gutter = _gutter([line for chunk in chunks for line in chunk]) if depth else None
+    """Group chunks by column in reading order, splitting columns at most ``depth`` times."""
+    gutter = _find_gutter([line for chunk in chunks for line in chunk]) if depth else None
     if gutter is None:
         return [_sort_downwards(chunks)] if chunks else []
     groups: list[list[Chunk]] = []
     left: list[Chunk] = []
     right: list[Chunk] = []
     # A chunk in which only some lines cross the gutter is cut into lines, so that the others find their column.
-    pieces = [piece for chunk in chunks for piece in _split_crossing(chunk, gutter)]
+    pieces = [piece for chunk in chunks for piece in _split_lines_across_gutter(chunk, gutter)]
     for chunk in _sort_downwards(pieces):
         if min(line.x0 for line in chunk) >= gutter - 3:
             right.append(chunk)
@@ -215,11 +230,11 @@ def _group_by_column(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
     return [*groups, *_group_by_column(left, depth - 1), *_group_by_column(right, depth - 1)]
 
 
-def _split_crossing(chunk: Chunk, gutter: float) -> list[Chunk]:
-    crossing = [line.x0 < gutter - 3 and line.x1 > gutter + 3 for line in chunk]
-    if all(crossing) or not any(crossing):
+def _split_lines_across_gutter(chunk: Chunk, gutter: float) -> list[Chunk]:
+    crosses_gutter = [line.x0 < gutter - 3 and line.x1 > gutter + 3 for line in chunk]
+    if all(crosses_gutter) or not any(crosses_gutter):
         return [chunk]
-    if sum(crossing) * 2 > len(chunk):
+    if sum(crosses_gutter) * 2 > len(chunk):
         return [chunk]  # a wide paragraph with a short last line
     return [[line] for line in chunk]
 
@@ -228,31 +243,31 @@ def _sort_downwards(chunks: list[Chunk]) -> list[Chunk]:
     return sorted(chunks, key=lambda chunk: (-round((chunk[0].y + 0.8 * chunk[0].size) / 4), chunk[0].x0))
 
 
-def _gutter(lines: list[Line]) -> float | None:
+def _find_gutter(lines: list[Line]) -> float | None:
     """Return the left edge of the right column if the lines form two columns, otherwise None."""
-    long = [line for line in lines if len(line.text) >= MIN_COLUMN_LINE]
-    if len(long) < 2 * MIN_COLUMN_LINES:
+    long_lines = [line for line in lines if len(line.text) >= MIN_COLUMN_LINE]
+    if len(long_lines) < 2 * MIN_COLUMN_LINES:
         return None
-    leftmost, rightmost = min(line.x0 for line in long), max(line.x1 for line in long)
-    starts = Counter(round(line.x0 / 3) * 3 for line in long)
-    best: tuple[int, float] | None = None
+    leftmost, rightmost = min(line.x0 for line in long_lines), max(line.x1 for line in long_lines)
+    starts = Counter(round(line.x0 / 3) * 3 for line in long_lines)
+    best_gutter: tuple[int, float] | None = None
     for start, count in starts.items():
         share = (start - leftmost) / max(1.0, rightmost - leftmost)
         if count < MIN_COLUMN_LINES or not 0.25 < share < 0.8:
             continue
-        side_by_side = _count_side_by_side(long, start)
-        if side_by_side and (best is None or side_by_side > best[0]):
-            best = (side_by_side, float(start))
-    return best[1] if best else None
+        n_side_by_side = _count_side_by_side(long_lines, start)
+        if n_side_by_side and (best_gutter is None or n_side_by_side > best_gutter[0]):
+            best_gutter = (n_side_by_side, float(start))
+    return best_gutter[1] if best_gutter else None
 
 
 def _count_side_by_side(lines: list[Line], start: float) -> int:
-    """Return the number of lines with a neighbour in the other column if the right one began at ``start``.
+    """Return the number of lines with a neighbour in the other column, if the right column begins at ``start``.
 
-    0 if there are too few. Lines that cross the gutter are ignored, since a wide caption may interrupt the columns.
+    Too few return 0. Lines that cross the gutter are ignored, since a wide caption may interrupt the columns.
     """
-    left = {round(line.y / NEIGHBOUR) for line in lines if line.x1 <= start + 3}
-    right = {round(line.y / NEIGHBOUR) for line in lines if line.x0 >= start - 3}
+    left = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x1 <= start + 3}
+    right = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x0 >= start - 3}
     smaller_count = min(_count_neighbours(left, right), _count_neighbours(right, left))
     return smaller_count if smaller_count >= MIN_COLUMN_LINES else 0
 

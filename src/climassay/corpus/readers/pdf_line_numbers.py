@@ -12,28 +12,29 @@ from itertools import pairwise
 
 from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, OmittedCounts, PdfPage, PdfTable
 
-ALIGNED = 3.0
-"""Maximum distance, in points, of the edges of numbers in one column."""
+MAX_EDGE_DISTANCE = 3.0
+"""Maximum distance between the edges of numbers in one column, in points."""
 MAX_STEP = 10
 MAX_CHAINS = 20
-"""Maximum number of number columns of a page that are checked."""
-MISSED_STEPS = 3
-"""Maximum number of consecutive numbers missing from a column, as beside a figure."""
+"""Maximum number of columns of numbers that are checked per page."""
+MAX_MISSING_NUMBERS = 3
+"""Maximum number of consecutive numbers missing from a column, for example beside a figure."""
 MIN_NUMBERS = {1: 5}
-"""Minimum number of numbers of a column, by step; ``MIN_SPARSE_NUMBERS`` for other steps."""
+"""Minimum length of a column of numbers, by step; :data:`MIN_SPARSE_NUMBERS` for other steps."""
 MIN_SPARSE_NUMBERS = 3
-MIN_TEXT = 25
-"""Minimum number of characters of a line of running text."""
+MIN_TEXT_LENGTH = 25
+"""Minimum length of a line of running text, in characters."""
 MIN_PROSE_SHARE = 0.25
-"""Minimum share of the lines beside the numbers that continue a sentence."""
+"""Minimum fraction of the lines beside the numbers that continue a sentence."""
 MIN_COVERAGE = 0.4
-"""Minimum share of the pages' lines with a number beside them."""
+"""Minimum fraction of the pages' lines that have a number beside them."""
 MAX_CROSSED = 0.1
-"""Maximum share of lines beside the numbers that extend into their column."""
+"""Maximum fraction of the lines beside the numbers that extend into the column of numbers."""
 MAX_CROSSED_PAGE = 0.2
-"""Maximum share of all lines of the page that extend into the column, as a title over two columns does."""
-SAME_LINE = 0.5
-"""Maximum difference of the baselines of number and text, as a share of the type size."""
+"""Maximum fraction of all lines of the page that extend into the column of numbers, as a title over two columns does.
+"""
+MAX_BASELINE_DISTANCE = 0.5
+"""Maximum difference between the baselines of a number and the text beside it, as a fraction of the type size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class _Number:
     x1: float
     line: Line
     edge: EdgeNumber | None
-    """Position in the line; None if the line is only the number."""
+    """Position of the number in its line; None if the line consists of the number only."""
 
     @property
     def y(self) -> float:
@@ -52,7 +53,7 @@ class _Number:
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """Rising numbers of one column, downwards."""
+    """Column of numbers that increase from top to bottom."""
 
     step: int
     by_right_edge: bool
@@ -60,51 +61,55 @@ class _Chain:
 
     @property
     def edge(self) -> float:
-        """Horizontal position of the shared edge."""
+        """Horizontal position of the edge that the numbers share."""
         return self.numbers[0].x1 if self.by_right_edge else self.numbers[0].x0
 
 
 def drop_line_numbers(pages: Sequence[PdfPage], omitted_counts: OmittedCounts) -> None:
     """Remove line numbers from the pages, in place, and count them by page."""
-    numbers = [_edge_numbers(page) for page in pages]
-    evidence = [
-        (page, chain) for page, page_numbers in zip(pages, numbers, strict=True) for chain in _chains(page_numbers)
+    numbers = [_find_edge_numbers(page) for page in pages]
+    chains_with_page = [
+        (page, chain) for page, page_numbers in zip(pages, numbers, strict=True) for chain in _find_chains(page_numbers)
     ]
-    evidence = [
+    chains_with_page = [
         (page, chain)
-        for page, chain in evidence
+        for page, chain in chains_with_page
         if _has_enough_numbers(chain) and not _is_crossed(chain, page) and not _is_crossed(chain, page, page.height)
     ]
-    if not evidence or not _are_beside_prose(evidence):
+    if not chains_with_page or not _are_beside_prose(chains_with_page):
         return
-    columns = _columns(chain for _, chain in evidence)
+    column_keys = _list_columns(chain for _, chain in chains_with_page)
     for page, page_numbers in zip(pages, numbers, strict=True):
-        dropped: dict[int, _Number] = {}
-        for by_right_edge, edge, step, first in columns:
-            aligned = [number for number in page_numbers if abs(_edge(number, by_right_edge) - edge) <= ALIGNED]
-            chain = _Chain(step, by_right_edge, _longest_chain(aligned, step))
-            is_sure = len(chain.numbers) > 1 or (chain.numbers and chain.numbers[0].value == first)
+        numbers_by_line: dict[int, _Number] = {}
+        for by_right_edge, edge, step, first_value in column_keys:
+            aligned_numbers = [
+                number for number in page_numbers if abs(_get_edge(number, by_right_edge) - edge) <= MAX_EDGE_DISTANCE
+            ]
+            chain = _Chain(step, by_right_edge, _find_longest_chain(aligned_numbers, step))
+            is_sure = len(chain.numbers) > 1 or (chain.numbers and chain.numbers[0].value == first_value)
             if is_sure and not _is_crossed(chain, page):
-                dropped.update((id(number.line), number) for number in chain.numbers)
-        for number in dropped.values():
+                numbers_by_line.update((id(number.line), number) for number in chain.numbers)
+        for number in numbers_by_line.values():
             _remove_number(number)
-        page.lines = [line for line in page.lines if id(line) not in dropped or dropped[id(line)].edge is not None]
-        for table in page.tables if dropped else ():
-            _drop_column(table, dropped)
+        page.lines = [
+            line for line in page.lines if id(line) not in numbers_by_line or numbers_by_line[id(line)].edge is not None
+        ]
+        for table in page.tables if numbers_by_line else ():
+            _remove_from_table(table, numbers_by_line)
             if len(table.cells[0]) < 2:  # lines of text, which only their numbers made a table
                 page.lines += table.lines
                 table.cells = []
         page.tables = [table for table in page.tables if table.cells]
-        if dropped:
-            omitted_counts["line numbers", page.number] += len(dropped)
+        if numbers_by_line:
+            omitted_counts["line numbers", page.number] += len(numbers_by_line)
 
 
-def _edge(number: _Number, right: bool) -> float:
+def _get_edge(number: _Number, right: bool) -> float:
     return number.x1 if right else number.x0
 
 
-def _edge_numbers(page: PdfPage) -> list[_Number]:
-    """Return the numbers at the beginning or end of a page's lines, and lines that are numbers, downwards."""
+def _find_edge_numbers(page: PdfPage) -> list[_Number]:
+    """Return the numbers at the ends of a page's lines, and the lines that are numbers, from top to bottom."""
     numbers: list[_Number] = []
     cells = [cell for table in page.tables for row in table.cells for cell in (*row[0], *row[-1])]
     for line in [*page.lines, *cells] if cells else page.lines:
@@ -122,44 +127,53 @@ def _edge_numbers(page: PdfPage) -> list[_Number]:
     return sorted(numbers, key=lambda number: -number.y)
 
 
-def _chains(numbers: Sequence[_Number]) -> list[_Chain]:
-    """Return the longest columns of numbers that rise downwards by equal steps."""
+def _find_chains(numbers: Sequence[_Number]) -> list[_Chain]:
+    """Return the longest columns of numbers that increase from top to bottom by equal steps."""
     chains: list[_Chain] = []
-    for right in (True, False):
+    for by_right_edge in (True, False):
         columns: dict[int, list[_Number]] = defaultdict(list)
         for number in numbers:
-            columns[round(_edge(number, right) / ALIGNED)].append(number)
+            columns[round(_get_edge(number, by_right_edge) / MAX_EDGE_DISTANCE)].append(number)
         for position, column in columns.items():
             neighbours = columns.get(position + 1, [])
-            aligned = sorted([*column, *neighbours], key=lambda number: -number.y) if neighbours else column
-            aligned = [number for number in aligned if abs(_edge(number, right) - _edge(column[0], right)) <= ALIGNED]
-            if len(aligned) < MIN_SPARSE_NUMBERS:
+            aligned_numbers = sorted([*column, *neighbours], key=lambda number: -number.y) if neighbours else column
+            aligned_numbers = [
+                number
+                for number in aligned_numbers
+                if abs(_get_edge(number, by_right_edge) - _get_edge(column[0], by_right_edge)) <= MAX_EDGE_DISTANCE
+            ]
+            if len(aligned_numbers) < MIN_SPARSE_NUMBERS:
                 continue
-            steps = Counter(below.value - above.value for above, below in pairwise(aligned))
-            rising = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
-            if rising:
-                step = max(rising)[1]
-                chains.append(_Chain(step, right, _longest_chain(aligned, step)))
+            steps = Counter(below.value - above.value for above, below in pairwise(aligned_numbers))
+            step_counts = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
+            if step_counts:
+                step = max(step_counts)[1]
+                chains.append(_Chain(step, by_right_edge, _find_longest_chain(aligned_numbers, step)))
     return sorted(chains, key=lambda chain: -len(chain.numbers))[:MAX_CHAINS]
 
 
-def _longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
-    """Return the longest downward sequence of numbers that rise by a step, or by several over a gap."""
+def _find_longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
+    """Return the longest sequence of numbers, from top to bottom, that increase by ``step``.
+
+    Across a gap, where numbers are missing, they may increase by a multiple of it.
+    """
     lengths: dict[int, tuple[int, int]] = {}
-    before: list[int | None] = []
-    for index, number in enumerate(numbers):
-        reached = [lengths[value] for n in range(1, MISSED_STEPS + 2) if (value := number.value - n * step) in lengths]
-        length, last = max(reached, default=(0, -1))
-        before.append(last if length else None)
+    previous_indices: list[int | None] = []
+    for number_index, number in enumerate(numbers):
+        candidates = [
+            lengths[value] for n in range(1, MAX_MISSING_NUMBERS + 2) if (value := number.value - n * step) in lengths
+        ]
+        length, last_index = max(candidates, default=(0, -1))
+        previous_indices.append(last_index if length else None)
         if length + 1 > lengths.get(number.value, (0, -1))[0]:
-            lengths[number.value] = (length + 1, index)
+            lengths[number.value] = (length + 1, number_index)
     if not lengths:
         return []
     chain: list[_Number] = []
-    position: int | None = max(lengths.values())[1]
-    while position is not None:
-        chain.append(numbers[position])
-        position = before[position]
+    index: int | None = max(lengths.values())[1]
+    while index is not None:
+        chain.append(numbers[index])
+        index = previous_indices[index]
     return chain[::-1]
 
 
@@ -168,48 +182,48 @@ def _has_enough_numbers(chain: _Chain) -> bool:
 
 
 def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:
-    """Return whether text extends into the column of the numbers, as around a numbered list.
+    """Return whether text extends into the column of numbers, as around a numbered list.
 
     Args:
-        chain: The numbers.
-        page: Their page.
-        margin: Points above and below the numbers in which text is checked.
+        chain: Column of numbers.
+        page: Page of the numbers.
+        margin: Distance above and below the numbers within which text is checked, in points.
     """
     left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
     top, bottom = chain.numbers[0].y, chain.numbers[-1].y
     numbers_by_line = {id(number.line): number for number in chain.numbers}
-    crossed = n_lines = 0
+    n_crossing = n_lines = 0
     for line in page.lines:
-        if not bottom - margin <= line.y <= top + margin or (margin > 1 and len(line.text) < MIN_TEXT):
+        if not bottom - margin <= line.y <= top + margin or (margin > 1 and len(line.text) < MIN_TEXT_LENGTH):
             continue
         n_lines += 1
         number = numbers_by_line.get(id(line))
-        x0, x1 = (line.x0, line.x1) if number is None else _text_edges(number)
-        crossed += x0 < right and x1 > left
-    return crossed > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
+        x0, x1 = (line.x0, line.x1) if number is None else _find_text_edges(number)
+        n_crossing += x0 < right and x1 > left
+    return n_crossing > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
 
 
-def _text_edges(number: _Number) -> tuple[float, float]:
-    """Return left and right edges of a line without its number; zeros if the line is only the number."""
+def _find_text_edges(number: _Number) -> tuple[float, float]:
+    """Return the left and right edges of a line without its number; zeros if the line is only the number."""
     line, edge = number.line, number.edge
     if edge is None:
         return 0.0, 0.0
     return (edge.text_edge, line.x1) if edge is line.lead else (line.x0, edge.text_edge)
 
 
-def _are_beside_prose(evidence: Iterable[tuple[PdfPage, _Chain]]) -> bool:
-    """Return whether the numbers are beside most lines of their pages, and beside continued sentences."""
+def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> bool:
+    """Return whether the numbers are beside most lines of their pages, and beside lines that continue sentences."""
     n_numbered = n_prose = n_beside = n_lines = 0
     pages: dict[int, tuple[PdfPage, int, set[int]]] = {}
-    for page, chain in evidence:
+    for page, chain in chains_with_page:
         rows: dict[int, list[Line]] = defaultdict(list)
         for line in page.lines:
-            if len(line.text) >= MIN_TEXT:
+            if len(line.text) >= MIN_TEXT_LENGTH:
                 rows[round(line.y / 4)].append(line)
         lines_with_number: set[int] = set()
         for number in chain.numbers:
-            text_line = number.line if number.edge else _nearest(number, rows)
-            if text_line is None or len(text_line.text) < MIN_TEXT:
+            text_line = number.line if number.edge else _find_nearest_line(number, rows)
+            if text_line is None or len(text_line.text) < MIN_TEXT_LENGTH:
                 continue
             text = text_line.text.removeprefix(number.edge.digits).lstrip() if number.edge else text_line.text
             lines_with_number.add(id(text_line))
@@ -219,42 +233,44 @@ def _are_beside_prose(evidence: Iterable[tuple[PdfPage, _Chain]]) -> bool:
         pages[id(page)] = (page, max(n_steps, chain.step), lines_before | lines_with_number)
     for page, step, lines_with_number in pages.values():
         n_numbered += step * len(lines_with_number)
-        n_lines += sum(1 for line in page.lines if len(line.text) >= MIN_TEXT)
+        n_lines += sum(1 for line in page.lines if len(line.text) >= MIN_TEXT_LENGTH)
     return n_prose >= MIN_PROSE_SHARE * max(1, n_beside) and n_numbered >= MIN_COVERAGE * n_lines
 
 
-def _nearest(number: _Number, rows: dict[int, list[Line]]) -> Line | None:
-    """Return the closest line on a number's baseline."""
+def _find_nearest_line(number: _Number, rows: dict[int, list[Line]]) -> Line | None:
+    """Return the line closest to a number among those on the same baseline; None if there is none."""
     row = round(number.y / 4)
-    lines = [line for near in (row - 1, row, row + 1) for line in rows.get(near, ())]
-    level = [line for line in lines if abs(line.y - number.y) <= SAME_LINE * line.size]
-    return min(level, key=lambda line: min(abs(line.x0 - number.x1), abs(number.x0 - line.x1)), default=None)
+    lines = [line for nearby_row in (row - 1, row, row + 1) for line in rows.get(nearby_row, ())]
+    lines_on_baseline = [line for line in lines if abs(line.y - number.y) <= MAX_BASELINE_DISTANCE * line.size]
+    return min(
+        lines_on_baseline, key=lambda line: min(abs(line.x0 - number.x1), abs(number.x0 - line.x1)), default=None
+    )
 
 
 def _continues_sentence(text: str) -> bool:
     """Return whether a line is running text that begins in the middle of a sentence."""
     tokens = text.split()
-    n_figures = sum(token[0].isdigit() for token in tokens)
-    return text[:1].isalpha() and not text[0].isupper() and n_figures <= MIN_PROSE_SHARE * len(tokens)
+    n_numbers = sum(token[0].isdigit() for token in tokens)
+    return text[:1].isalpha() and not text[0].isupper() and n_numbers <= MIN_PROSE_SHARE * len(tokens)
 
 
-def _columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return edge side, position, step and first number of each number column."""
+def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
+    """Return side and position of the shared edge, step and first number of each column of numbers."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
-        key = chain.by_right_edge, round(chain.edge / ALIGNED)
+        key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)
         first = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
         columns[key] = (chain.by_right_edge, chain.edge, chain.step, first)
     return set(columns.values())
 
 
-def _drop_column(table: PdfTable, dropped: Mapping[int, _Number]) -> None:
-    """Remove line numbers from a table, and columns that become empty."""
-    n_before = len(table.lines)
-    rows = [[[line for line in cell if id(line) not in dropped] for cell in row] for row in table.cells]
-    filled = [index for index in range(len(rows[0])) if any(row[index] for row in rows)]
-    table.cells = [[row[index] for index in filled] for row in rows]
-    if len(table.lines) < n_before and not table.n_header_rows:
+def _remove_from_table(table: PdfTable, numbers_by_line: Mapping[int, _Number]) -> None:
+    """Remove line numbers from a table, and its columns that become empty."""
+    n_lines_before = len(table.lines)
+    rows = [[[line for line in cell if id(line) not in numbers_by_line] for cell in row] for row in table.cells]
+    filled_indices = [index for index in range(len(rows[0])) if any(row[index] for row in rows)]
+    table.cells = [[row[index] for index in filled_indices] for row in rows]
+    if len(table.lines) < n_lines_before and not table.n_header_rows:
         table.n_header_rows = None  # the header's own number hid that it has words only
 
 
@@ -262,7 +278,7 @@ def _remove_number(number: _Number) -> None:
     line, edge = number.line, number.edge
     if edge is None:
         return
-    line.x0, line.x1 = _text_edges(number)
+    line.x0, line.x1 = _find_text_edges(number)
     line.bold, line.starts_bold = edge.bold, edge.starts_bold
     if edge is line.lead:
         line.text, line.mark = line.text.removeprefix(edge.digits).lstrip(), ""

@@ -17,17 +17,17 @@ import pypdfium2.raw as pdfium
 
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN
 
-RAISED = 0.18
-"""Minimum height of a superscript's baseline above the line's, as a share of the type size."""
+MIN_SUPERSCRIPT_RISE = 0.18
+"""Minimum height of a superscript above the baseline of its line, as a fraction of the type size."""
 SUPERSCRIPT_SIZE = 0.9
-MAX_RAISE = 0.7
-"""Maximum height of a superscript's baseline above the line's, as a share of the type size."""
+MAX_SUPERSCRIPT_RISE = 0.7
+"""Maximum height of a superscript above the baseline of its line, as a fraction of the type size."""
 SAME_BASELINE = 0.35
-MAX_SPACE = 1.3
-"""Maximum gap between pieces of one line, as a multiple of the type size."""
+MAX_PIECE_GAP = 1.3
+"""Maximum gap between two pieces of a line, as a multiple of the type size."""
 MIN_SAMPLED_LENGTH = 3
-WIDE_LINE = 0.6
-"""Share of the page's width above which a line may be two lines side by side in two columns."""
+MIN_WIDE_SHARE = 0.6
+"""Fraction of the page width above which a line may consist of two lines in adjacent columns."""
 GUTTER = 1.2
 MIN_GUTTER_LINES = 4
 GUTTER_SAMPLE = 6
@@ -40,8 +40,8 @@ _get_loose_box = pdfium.FPDFText_GetLooseCharBox
 _count_rects = pdfium.FPDFText_CountRects
 _SEGMENT = re.compile(rf"[^\s{LINE_END_HYPHEN}](?:[^\r\n{LINE_END_HYPHEN}]*[^\s{LINE_END_HYPHEN}])?")
 _SPACES = " \u00a0"
-_FIGURES = re.compile(r"\d+")
-_RAISED_PIECE = re.compile(r"([+\-−–‐]?\d+(?:,\d+)*)([.,;:)\]]*)")
+_DIGITS = re.compile(r"\d+")
+_SUPERSCRIPT_PIECE = re.compile(r"([+\-−–‐]?\d+(?:,\d+)*)([.,;:)\]]*)")
 _UNIT = re.compile(r"(?:^|[^A-Za-z])(?:[kcdmµμnMGTP]?(?:m|s|g|W|J|K|Hz|Pa|N|V|A|L|l|mol|t|ha)|yr|h|hr)$")
 _FRACTION_BARS = "⁄/∕"
 _VARIABLE = re.compile(r"(?:^|[\s(=+−×/|])[^\W\d_]$")
@@ -50,15 +50,15 @@ _SIGNS = "+-−–‐"
 _BOLD_NAME = re.compile(r"bold|black|heavy|semib|demi|-medi|cmbx|sfbx|\bbd\b", re.IGNORECASE)
 _FAMILY = re.compile(r"(?:[A-Z]{6}\+)?([A-Za-z]+)")
 MIN_TURNED_CHARACTERS = 400
-"""Minimum number of characters in another direction; fewer are labels, such as the title of an axis."""
+"""Minimum number of characters in another writing direction; shorter texts are labels, such as the title of an axis."""
 _LEADING_NUMBER = re.compile(r"\d{1,4}(?!\d)")
 _TRAILING_NUMBER = re.compile(r"(?<!\d)\d{1,4}$")
 _SPACE = re.compile(r"\s+")
 MIN_CELL_GAP = 0.7
-"""Minimum gap between two cells of a table row, in units of the type size; word spaces are half as wide."""
+"""Minimum gap between two cells of a table row, as a multiple of the type size; word spaces are half as wide."""
 MAX_EDGE_DIGITS = 4
 MIN_NUMBER_GAP = 0.4
-"""Minimum gap between a number in the margin and the text, in units of the type size."""
+"""Minimum gap between a number in the margin and the text, as a multiple of the type size."""
 _SWAPPED_BRACKETS = str.maketrans("()[]{}", ")(][}{")
 
 
@@ -67,7 +67,7 @@ Span = tuple[int, int]
 
 
 OmittedCounts = Counter[tuple[str, int]]
-"""Number of blocks left out, by kind (a plural noun) and page."""
+"""Number of omitted blocks by kind (a plural noun) and page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class EdgeNumber:
     x0: float
     x1: float
     text_edge: float
-    """Edge of the remaining line next to the number."""
+    """Edge, next to the number, of the rest of the line."""
     bold: bool
-    """True if the first and last characters of the remaining line are bold."""
+    """True if the first and last characters of the rest of the line are bold."""
     starts_bold: bool
 
 
@@ -94,28 +94,28 @@ class Line:
     x0: float
     x1: float
     y: float
-    """Height of the baseline."""
+    """Vertical position of the baseline."""
     size: float
     """Type size."""
     bold: bool
     """True if the first and last characters are bold."""
     family: str
-    """Typeface name without style."""
+    """Name of the typeface without its style."""
     angle: int = 0
-    """Writing direction relative to the page's text: 0, 90, 180 or 270 degrees."""
+    """Writing direction relative to the horizontal of the page: 0, 90, 180 or 270 degrees."""
     starts_bold: bool = False
     hyphen: bool = False
-    """True if the line ends in a hyphen that PDFium takes for word division."""
+    """True if the line ends in a hyphen that PDFium considers a word division."""
     n_marks: int = 0
     """Number of note marks removed from the text."""
     mark: str = ""
-    """Raised figure at the beginning of the line, as in a footnote; empty if there is none."""
+    """Superscript number at the beginning of the line, as in a footnote; empty if there is none."""
     right: float = field(default=0.0)
     """Right edge of the line's column."""
     lead: EdgeNumber | None = None
     tail: EdgeNumber | None = None
     pieces: tuple[tuple[int, str], ...] = ()
-    """Pieces that the line was joined from: PDFium's index of the first character, and the characters."""
+    """Pieces from which the line was joined: PDFium's index of the first character, and the text."""
 
 
 @dataclass(slots=True)
@@ -123,9 +123,9 @@ class PdfTable:
     """Cells of a table by row and column, header rows first."""
 
     cells: list[list[list[Line]]]
-    """Lines by row, column and cell; cells that span columns are repeated in each."""
+    """Lines by row, column and cell; a cell that spans several columns is repeated in each."""
     n_header_rows: int | None
-    """Number of header rows; 0 if no row certainly names the columns; None to decide by the texts."""
+    """Number of header rows. 0 if no row clearly names the columns; None if it must be derived from the texts."""
 
     @property
     def lines(self) -> list[Line]:
@@ -140,7 +140,7 @@ class PdfTable:
 
 @dataclass(slots=True)
 class PdfPage:
-    """Lines of a page in one writing direction, rotated upright; later steps remove lines."""
+    """Lines of a page in one writing direction, rotated upright; lines are removed during layout analysis."""
 
     number: int
     """Page number, from 1."""
@@ -151,7 +151,7 @@ class PdfPage:
 
 
 class LineReader:
-    """Reads the lines of a file's pages, reusing buffers and font names."""
+    """Reads the lines of pages of one file, reusing buffers and font names."""
 
     def __init__(self, omitted_counts: OmittedCounts) -> None:
         self._omitted_counts = omitted_counts
@@ -173,193 +173,205 @@ class LineReader:
     def read(self, page: Any, text_page: Any, number: int) -> Iterator[PdfPage]:
         """Read the lines of a page in the order of its content stream.
 
-        PDFium divides lines well only if the text is displayed upright, so other pages are rotated.
+        PDFium divides lines well only if the text is displayed upright, so other pages are rotated first.
 
         Args:
             page: PDFium's handle of the page.
-            text_page: PDFium's handle of its text.
+            text_page: PDFium's handle of the page's text.
             number: Page number, from 1.
 
         Yields:
-            A page for each direction of a large part of the text, the main one first. Lines in other directions are
-            counted as left out. :meth:`split` accepts lines of the last page only.
+            One page per writing direction with much text, the main direction first. Lines in other directions are
+                counted as omitted. :meth:`split` only accepts lines of the page yielded last.
         """
-        displayed = pdfium.FPDFPage_GetRotation(page)
+        rotation = pdfium.FPDFPage_GetRotation(page)
         width, height = pdfium.FPDF_GetPageWidthF(page), pdfium.FPDF_GetPageHeightF(page)
-        self._width, self._height = (height, width) if displayed % 2 else (width, height)
+        self._width, self._height = (height, width) if rotation % 2 else (width, height)
         self._handle = text_page
-        text, identical = _page_text(text_page)
-        lines = self._read_turned(text, identical, number, 0)
-        weights = _angles(lines)
-        main = max(weights, key=lambda turn: weights[turn], default=0)
-        if main != 90 * displayed and weights:
-            pdfium.FPDFPage_SetRotation(page, main // 90)
+        text, has_equal_indices = _extract_page_text(text_page)
+        lines = self._read_turned(text, has_equal_indices, number, 0)
+        n_characters_by_turn = _count_characters_by_angle(lines)
+        main_turn = max(n_characters_by_turn, key=lambda turn: n_characters_by_turn[turn], default=0)
+        if main_turn != 90 * rotation and n_characters_by_turn:
+            pdfium.FPDFPage_SetRotation(page, main_turn // 90)
             self._handle = pdfium.FPDFText_LoadPage(page)
-            text, identical = _page_text(self._handle)
-            lines = self._read_turned(text, identical, number, 0)
-            weights = _angles(lines)
-        for turn, weight in sorted(weights.items(), key=lambda item: -item[1]):
-            if turn != main and weight < MIN_TURNED_CHARACTERS:
+            text, has_equal_indices = _extract_page_text(self._handle)
+            lines = self._read_turned(text, has_equal_indices, number, 0)
+            n_characters_by_turn = _count_characters_by_angle(lines)
+        for turn, n_characters in sorted(n_characters_by_turn.items(), key=lambda item: -item[1]):
+            if turn != main_turn and n_characters < MIN_TURNED_CHARACTERS:
                 self._omitted_counts["lines written in another direction", number] += sum(
                     1 for x in lines if x.angle == turn
                 )
                 continue
-            turned_lines = self._read_turned(text, identical, number, turn) if turn else lines
+            turned_lines = self._read_turned(text, has_equal_indices, number, turn) if turn else lines
             self._omitted_counts["note marks", number] += sum(line.n_marks for line in turned_lines if not line.angle)
             size = (self._height, self._width) if turn % 180 else (self._width, self._height)
             yield PdfPage(number, *size, [line for line in turned_lines if not line.angle])
         if self._handle is not text_page:
             pdfium.FPDFText_ClosePage(self._handle)
 
-    def _read_turned(self, text: str, identical: bool, page: int, turn: int) -> list[Line]:
-        """Read all lines of a page in coordinates in which a writing direction is horizontal."""
+    def _read_turned(self, text: str, has_equal_indices: bool, page: int, turn: int) -> list[Line]:
+        """Read all lines of a page, in coordinates in which one writing direction is horizontal."""
         self._turn = turn
         width = self._height if turn % 180 else self._width
         spans = [match.span() for match in _SEGMENT.finditer(text)]
-        lines = [self._build_line(text[start:end], self._index(start, identical), page) for start, end in spans]
-        split_spans = self._cut_at_gutter(spans, lines, identical, width)
+        lines = [
+            self._build_line(text[start:end], self._to_pdfium_index(start, has_equal_indices), page)
+            for start, end in spans
+        ]
+        split_spans = self._split_at_gutter(spans, lines, has_equal_indices, width)
         if split_spans:
             spans = split_spans
             lines = [
-                self._build_line(text[start:end].rstrip(), self._index(start, identical), page) for start, end in spans
+                self._build_line(text[start:end].rstrip(), self._to_pdfium_index(start, has_equal_indices), page)
+                for start, end in spans
             ]
-        joined: list[Line] = []
+        joined_lines: list[Line] = []
         for line, (start, end) in zip(lines, spans, strict=True):
             line.hyphen = text.startswith(LINE_END_HYPHEN, end)
-            if not joined or not _append_if_continued(joined[-1], line, start > 0 and text[start - 1] in _SPACES):
-                joined.append(line)
-        return joined
+            if not joined_lines or not _append_if_continued(
+                joined_lines[-1], line, start > 0 and text[start - 1] in _SPACES
+            ):
+                joined_lines.append(line)
+        return joined_lines
 
-    def _index(self, position: int, identical: bool) -> int:
-        """Return PDFium's character index for a position in the page's text."""
-        return position if identical else pdfium.FPDFText_GetCharIndexFromTextIndex(self._handle, position)
+    def _to_pdfium_index(self, position: int, has_equal_indices: bool) -> int:
+        """Convert a position in the page's text to PDFium's character index."""
+        return position if has_equal_indices else pdfium.FPDFText_GetCharIndexFromTextIndex(self._handle, position)
 
-    def _cut_at_gutter(self, spans: list[Span], lines: list[Line], identical: bool, width: float) -> list[Span]:
-        """Split lines that PDFium has joined across two columns, in files that store text row by row.
+    def _split_at_gutter(
+        self, spans: list[Span], lines: list[Line], has_equal_indices: bool, width: float
+    ) -> list[Span]:
+        """Split lines that PDFium has joined across two columns, as in files that store text row by row.
 
         Returns:
-            The new spans; empty if no lines were joined.
+            The spans after splitting; empty if no lines were joined.
         """
-        wide = [n for n, line in enumerate(lines) if line.x1 - line.x0 > WIDE_LINE * width and not line.angle]
-        if len(wide) < MIN_GUTTER_LINES:
+        wide_lines = [
+            n for n, line in enumerate(lines) if line.x1 - line.x0 > MIN_WIDE_SHARE * width and not line.angle
+        ]
+        if len(wide_lines) < MIN_GUTTER_LINES:
             return []
 
-        def starts_after_gap(number: int) -> list[int]:
-            index = self._index(spans[number][0], identical)
-            return [round(x / 4) for x in self._gaps(lines[number], index) if 0.3 * width < x < 0.75 * width]
+        def starts_after_gap(line_index: int) -> list[int]:
+            index = self._to_pdfium_index(spans[line_index][0], has_equal_indices)
+            return [round(x / 4) for x in self._find_gaps(lines[line_index], index) if 0.3 * width < x < 0.75 * width]
 
         # Most pages are not; a few lines show it.
-        sample = wide[:: max(1, len(wide) // GUTTER_SAMPLE)]
-        if sum(1 for number in sample if starts_after_gap(number)) < 0.5 * len(sample):
+        sample = wide_lines[:: max(1, len(wide_lines) // GUTTER_SAMPLE)]
+        if sum(1 for line_index in sample if starts_after_gap(line_index)) < 0.5 * len(sample):
             return []
-        starts_by_line = {number: starts_after_gap(number) for number in wide}
+        starts_by_line = {line_index: starts_after_gap(line_index) for line_index in wide_lines}
         gutter, count = Counter(x for starts in starts_by_line.values() for x in starts).most_common(1)[0]
-        if count < MIN_GUTTER_LINES or count < 0.5 * len(wide):
+        if count < MIN_GUTTER_LINES or count < 0.5 * len(wide_lines):
             return []
         split_spans: list[Span] = []
-        for number, (start, end) in enumerate(spans):
+        for line_index, (start, end) in enumerate(spans):
             offset = 0
-            line = lines[number]
-            if number not in starts_by_line and line.x0 < 4 * gutter < line.x1 and not line.angle:
-                starts_by_line[number] = starts_after_gap(number)  # the short last lines of two paragraphs
-            if gutter in starts_by_line.get(number, ()):
-                x, y = self._on_page(4.0 * gutter + 2, lines[number].y + 1)
-                offset = pdfium.FPDFText_GetCharIndexAtPos(self._handle, x, y, 6, 4) - self._index(start, identical)
+            line = lines[line_index]
+            if line_index not in starts_by_line and line.x0 < 4 * gutter < line.x1 and not line.angle:
+                starts_by_line[line_index] = starts_after_gap(line_index)  # the short last lines of two paragraphs
+            if gutter in starts_by_line.get(line_index, ()):
+                x, y = self._to_page_coordinates(4.0 * gutter + 2, lines[line_index].y + 1)
+                offset = pdfium.FPDFText_GetCharIndexAtPos(self._handle, x, y, 6, 4) - self._to_pdfium_index(
+                    start, has_equal_indices
+                )
             split_spans += (
                 [(start, start + offset), (start + offset, end)] if 0 < offset < end - start else [(start, end)]
             )
         return split_spans
 
-    def _gaps(self, line: Line, index: int) -> list[float]:
-        """Return the left edges of text after gaps as wide as those between columns."""
+    def _find_gaps(self, line: Line, index: int) -> list[float]:
+        """Return the left edges of the texts that follow gaps as wide as those between columns."""
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         starts: list[float] = []
         end = line.x0
         for number in range(_count_rects(self._handle, index, len(line.text))):
             pdfium.FPDFText_GetRect(self._handle, number, left, top, right, bottom)
-            x0, x1 = self._horizontal_edges(left.value, bottom.value, right.value, top.value)
+            x0, x1 = self._find_horizontal_edges(left.value, bottom.value, right.value, top.value)
             if x0 - end > GUTTER * line.size:
                 starts.append(x0)
             end = max(end, x1)
         return starts
 
-    def _upright(self, x: float, y: float) -> tuple[float, float]:
-        """Transform a point of the page to line coordinates."""
+    def _to_line_coordinates(self, x: float, y: float) -> tuple[float, float]:
+        """Convert a point on the page to line coordinates."""
         if self._turn == 90:
             return y, self._width - x
         if self._turn == 180:
             return self._width - x, self._height - y
         return (self._height - y, x) if self._turn else (x, y)
 
-    def _on_page(self, x: float, y: float) -> tuple[float, float]:
-        """Transform a point in line coordinates to the page."""
+    def _to_page_coordinates(self, x: float, y: float) -> tuple[float, float]:
+        """Convert a point in line coordinates to the page."""
         if self._turn == 90:
             return self._width - y, x
         if self._turn == 180:
             return self._width - x, self._height - y
         return (y, self._height - x) if self._turn else (x, y)
 
-    def _horizontal_edges(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float]:
+    def _find_horizontal_edges(self, left: float, bottom: float, right: float, top: float) -> tuple[float, float]:
         """Return the left and right edges, in line coordinates, of a rectangle on the page."""
         if not self._turn:
             return left, right
-        (first_x, _), (second_x, _) = self._upright(left, bottom), self._upright(right, top)
+        (first_x, _), (second_x, _) = self._to_line_coordinates(left, bottom), self._to_line_coordinates(right, top)
         return min(first_x, second_x), max(first_x, second_x)
 
-    def _edges(self, index: int) -> tuple[float, float]:
+    def _find_edges(self, index: int) -> tuple[float, float]:
         """Return the left and right edges of a character."""
         box = self._box
         _get_loose_box(self._handle, index, self._box_ref)
-        return self._horizontal_edges(box.left, box.bottom, box.right, box.top)
+        return self._find_horizontal_edges(box.left, box.bottom, box.right, box.top)
 
-    def _baseline(self, index: int) -> float:
-        """Return the height of a character's baseline; sets ``_x`` to the character's origin."""
+    def _find_baseline(self, index: int) -> float:
+        """Return the vertical position of a character's baseline; sets ``_x`` to the character's origin."""
         _get_origin(self._handle, index, self._x_ref, self._y_ref)
         if self._turn:
-            self._x.value, self._y.value = self._upright(self._x.value, self._y.value)
+            self._x.value, self._y.value = self._to_line_coordinates(self._x.value, self._y.value)
         return self._y.value
 
-    def _size(self, index: int) -> float:
-        """Return the type size of a character on the page; sets ``_matrix``."""
+    def _find_size(self, index: int) -> float:
+        """Return the type size of a character as displayed on the page; sets ``_matrix``."""
         matrix = self._matrix
         _get_matrix(self._handle, index, self._matrix_ref)
         scale = matrix.d if matrix.c == 0 else math.hypot(matrix.c, matrix.d)
         return float(abs(_get_font_size(self._handle, index) * scale))
 
-    def _font(self, index: int) -> tuple[str, bool]:
-        """Return typeface family and boldness of a character."""
+    def _find_font(self, index: int) -> tuple[str, bool]:
+        """Return the typeface family of a character, and whether it is bold."""
         _get_font_info(self._handle, index, self._name, 128, self._flags_ref)
         name = self._name.value
         font = self._families.get(name)
         if font is None:
-            spelled = name.decode("utf-8", "replace")
-            match = _FAMILY.match(spelled)
-            family = match.group(1) if match else spelled
+            full_name = name.decode("utf-8", "replace")
+            match = _FAMILY.match(full_name)
+            family = match.group(1) if match else full_name
             if re.match(r"(?:CM|SF|LM)[A-Z]{1,4}$", family):
                 family = family[:2]  # Computer Modern names every style as a family of its own
-            heavy = pdfium.FPDFText_GetFontWeight(self._handle, index) >= BOLD_WEIGHT
-            font = self._families[name] = (family, heavy or bool(_BOLD_NAME.search(spelled)))
+            is_bold = pdfium.FPDFText_GetFontWeight(self._handle, index) >= BOLD_WEIGHT
+            font = self._families[name] = (family, is_bold or bool(_BOLD_NAME.search(full_name)))
         return font
 
     def _build_line(self, text: str, start: int, page: int) -> Line:
         length = len(text)
         last = start + length - 1
-        size = self._size(start)
-        y = self._baseline(start)
+        size = self._find_size(start)
+        y = self._find_baseline(start)
         x0 = self._x.value
-        family, starts_bold = self._font(start)
+        family, starts_bold = self._find_font(start)
         if length > MIN_SAMPLED_LENGTH:
             # A big initial or a raised figure at the start says little about the line: two of three places decide.
             # Figures say little as well, which may be raised or lowered themselves.
-            typical = start + _letter_index(text, length // 2)
-            middle_size = self._size(typical)
+            sample_index = start + _find_letter(text, length // 2)
+            middle_size = self._find_size(sample_index)
             if abs(middle_size - size) > 0.05 * size:
-                third = start + _letter_index(text, length // 3)
-                if abs(self._size(third) - middle_size) > 0.05 * middle_size:
-                    typical = third
-                size = self._size(typical)
-                y = self._baseline(typical)
-                family = self._font(typical)[0]
+                third_index = start + _find_letter(text, length // 3)
+                if abs(self._find_size(third_index) - middle_size) > 0.05 * middle_size:
+                    sample_index = third_index
+                size = self._find_size(sample_index)
+                y = self._find_baseline(sample_index)
+                family = self._find_font(sample_index)[0]
         matrix, angle = self._matrix, 0  # of the character last asked for its size
         if abs(matrix.b) > 0.1 * abs(matrix.a):
             angle = round(math.degrees(math.atan2(matrix.b, matrix.a)) / 90) % 4 * 90
@@ -367,24 +379,24 @@ class LineReader:
             angle = 180
         angle = (angle - self._turn) % 360
         if self._turn:
-            left, right = self._edges(last)
+            left, right = self._find_edges(last)
         else:
             _get_loose_box(self._handle, last, self._box_ref)
             left, right = self._box.left, self._box.right
-        bold = starts_bold and self._font(last)[1]
+        bold = starts_bold and self._find_font(last)[1]
         line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=((start, text),))
         if angle:
             return line
         if left < x0 and not text.isascii() and _is_right_to_left(text):
-            line.x0, line.x1 = left, self._edges(start)[1]
+            line.x0, line.x1 = left, self._find_edges(start)[1]
             line.text = _swap_brackets(text)
             return line
         if text[0].isdigit() or text[-1].isdigit():
-            line.lead = self._leading_number(line, start) if text[0].isdigit() else None
-            line.tail = self._trailing_number(line, start) if text[-1].isdigit() else None
+            line.lead = self._find_leading_number(line, start) if text[0].isdigit() else None
+            line.tail = self._find_trailing_number(line, start) if text[-1].isdigit() else None
             if line.tail and line.tail.x0 < x0:
                 line.x1 = line.tail.text_edge
-        if _FIGURES.search(text) and _count_rects(self._handle, start, length) > 1:
+        if _DIGITS.search(text) and _count_rects(self._handle, start, length) > 1:
             self._resolve_superscripts(line, start)
         return line
 
@@ -392,167 +404,175 @@ class LineReader:
         """Split a line at gaps wider than word spaces, as between the columns of a table.
 
         Returns:
-            The parts, with superscripts and note marks resolved; the line itself if it has no such gap.
+            The parts, with superscripts and note marks resolved; only the line itself if it has no such gap.
         """
-        limit = MIN_CELL_GAP * line.size
+        min_gap = MIN_CELL_GAP * line.size
         parts: list[tuple[int, str]] = []
         for start, text in line.pieces:
             spaces = [(match.start(), match.end()) for match in _SPACE.finditer(text)]
-            cuts = [
+            gaps = [
                 space
                 for space in spaces
-                if self._edges(start + space[1])[0] - self._edges(start + space[0] - 1)[1] > limit
+                if self._find_edges(start + space[1])[0] - self._find_edges(start + space[0] - 1)[1] > min_gap
             ]
-            ends = [*(begin for begin, _ in cuts), len(text)]
-            begins = [0, *(end for _, end in cuts)]
+            ends = [*(begin for begin, _ in gaps), len(text)]
+            begins = [0, *(end for _, end in gaps)]
             parts += [(start + begin, text[begin:end]) for begin, end in zip(begins, ends, strict=True) if begin < end]
         if len(parts) < 2:
             return [line]
         cells: list[Line] = []
         for start, text in parts:
             cell = self._build_line(text, start, line.page)
-            if not cells or cell.x0 - cells[-1].x1 > limit or not _append_if_continued(cells[-1], cell, False):
+            if not cells or cell.x0 - cells[-1].x1 > min_gap or not _append_if_continued(cells[-1], cell, False):
                 cells.append(cell)
         return cells if len(cells) > 1 else [line]
 
-    def _leading_number(self, line: Line, start: int) -> EdgeNumber | None:
+    def _find_leading_number(self, line: Line, start: int) -> EdgeNumber | None:
         match = _LEADING_NUMBER.match(line.text)
         if match is None or match.end() == len(line.text):
             return None
-        rest = match.end() + line.text[match.end()].isspace()
-        left, right = line.x0, self._edges(start + match.end() - 1)[1]
-        edge = self._edges(start + rest)[0]
+        text_index = match.end() + line.text[match.end()].isspace()
+        left, right = line.x0, self._find_edges(start + match.end() - 1)[1]
+        edge = self._find_edges(start + text_index)[0]
         if not edge - right > MIN_NUMBER_GAP * line.size:
             return None
-        starts_bold = self._font(start + rest)[1]
-        bold = starts_bold and self._font(start + len(line.text) - 1)[1]
+        starts_bold = self._find_font(start + text_index)[1]
+        bold = starts_bold and self._find_font(start + len(line.text) - 1)[1]
         return EdgeNumber(match.group(), left, right, edge, bold, starts_bold)
 
-    def _trailing_number(self, line: Line, start: int) -> EdgeNumber | None:
+    def _find_trailing_number(self, line: Line, start: int) -> EdgeNumber | None:
         match = _TRAILING_NUMBER.search(line.text)
         if match is None or match.start() == 0:
             return None
-        rest = match.start() - 1 - line.text[match.start() - 1].isspace()
-        edge = self._edges(start + rest)[1]
-        left, right = self._edges(start + match.start())[0], line.x1
+        text_index = match.start() - 1 - line.text[match.start() - 1].isspace()
+        edge = self._find_edges(start + text_index)[1]
+        left, right = self._find_edges(start + match.start())[0], line.x1
         # A number in the left margin that the file has after the line's text.
         if not (left - edge > MIN_NUMBER_GAP * line.size or right < line.x0):
             return None
-        bold = line.starts_bold and self._font(start + rest)[1]
+        bold = line.starts_bold and self._find_font(start + text_index)[1]
         return EdgeNumber(match.group(), left, right, edge, bold, line.starts_bold)
 
     def _resolve_superscripts(self, line: Line, start: int) -> None:
-        """Write raised figures as superscripts if they are exponents, and remove note marks, in place."""
+        """Convert raised digits to superscript characters if they are exponents, and remove note marks."""
         text = line.text
-        limit = line.y + RAISED * line.size
+        min_height = line.y + MIN_SUPERSCRIPT_RISE * line.size
         parts: list[str] = []
-        done = 0
-        for match in _FIGURES.finditer(text):
+        n_done = 0
+        for match in _DIGITS.finditer(text):
             last = start + match.end() - 1
-            if self._baseline(last) <= limit or self._size(last) > SUPERSCRIPT_SIZE * line.size:
+            if self._find_baseline(last) <= min_height or self._find_size(last) > SUPERSCRIPT_SIZE * line.size:
                 continue
             begin = match.end() - 1
-            while begin > done and (text[begin - 1].isdigit() or text[begin - 1] in _SIGNS + ","):
-                if self._baseline(start + begin - 1) <= limit:
+            while begin > n_done and (text[begin - 1].isdigit() or text[begin - 1] in _SIGNS + ","):
+                if self._find_baseline(start + begin - 1) <= min_height:
                     break
                 begin -= 1
             if not text[:begin].strip():
                 line.mark = text[begin : match.end()]
                 continue
-            after = text[match.end() : match.end() + 1]
-            raised = _replace_raised(text[:begin], text[begin : match.end()], after)
+            next_character = text[match.end() : match.end() + 1]
+            replacement = _replace_superscript(text[:begin], text[begin : match.end()], next_character)
             # A note's mark is no other figure's beginning: "2" and a half are not 21/2.
-            joint = " " if after in _FRACTION_BARS and text[begin - 1].isdigit() else ""
-            line.n_marks += not raised
-            parts += (text[done:begin], joint, raised)
-            done = match.end()
+            space = " " if next_character in _FRACTION_BARS and text[begin - 1].isdigit() else ""
+            line.n_marks += not replacement
+            parts += (text[n_done:begin], space, replacement)
+            n_done = match.end()
         if parts:
-            line.text = "".join((*parts, text[done:])).strip()
+            line.text = "".join((*parts, text[n_done:])).strip()
 
 
 def has_leaders(line: Line) -> bool:
-    """Return whether dots lead from a title to a page number, as in a table of contents."""
+    """Return whether a line has dot leaders between a title and a page number, as in a table of contents."""
     text = line.text
     has_dots = "...." in text or ". . ." in text or "……" in text or "__" in text or "\ufffd\ufffd" in text
     return has_dots and _LEADERS.search(text) is not None
 
 
-def _angles(lines: Iterable[Line]) -> dict[int, int]:
-    """Return the number of characters by writing direction."""
+def _count_characters_by_angle(lines: Iterable[Line]) -> dict[int, int]:
+    """Return the number of characters by writing direction, in degrees."""
     weights: dict[int, int] = {}
     for line in lines:
         weights[line.angle] = weights.get(line.angle, 0) + len(line.text)
     return weights
 
 
-def _letter_index(text: str, index: int) -> int:
-    """Return the index of the next letter if the character at ``index`` is a digit or space, otherwise ``index``."""
+def _find_letter(text: str, index: int) -> int:
+    """Return ``index``, or the index of the next letter if the character there is a digit or space."""
     if not (text[index].isdigit() or text[index].isspace()):
         return index
     return next((following for following in range(index, len(text)) if text[following].isalpha()), index)
 
 
-def _replace_raised(before: str, raised: str, after: str) -> str:
-    """Return the replacement of a raised figure: superscript, numerator, isotope mass, or nothing for a note mark.
+def _replace_superscript(before: str, superscript: str, after: str) -> str:
+    """Return the replacement for a number in superscript position.
 
-    A raised 2 or 3 after a single letter is an exponent (``R²``).
+    This is a Unicode superscript, plain digits (numerator or mass number of an isotope), or an empty string for a note
+    mark. A 2 or 3 after a single letter is an exponent (``R²``).
     """
     if after and after in _FRACTION_BARS:
-        return raised
-    if raised in "23" and _VARIABLE.search(before):
-        return raised.translate(_SUPERSCRIPTS)
-    if raised[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", before):
-        return raised.translate(_SUPERSCRIPTS)
+        return superscript
+    if superscript in "23" and _VARIABLE.search(before):
+        return superscript.translate(_SUPERSCRIPTS)
+    if superscript[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", before):
+        return superscript.translate(_SUPERSCRIPTS)
     if _UNIT.search(before):
-        return raised[0].translate(_SUPERSCRIPTS)  # what follows the 2 of km² is the mark of a note
+        return superscript[0].translate(_SUPERSCRIPTS)  # what follows the 2 of km² is the mark of a note
     if before[-1:] in " (" and after.isalpha():
-        return raised
+        return superscript
     return ""
 
 
-def _page_text(text_page: Any) -> tuple[str, bool]:
-    """Return the text of a page, one character per code unit, and whether indices equal PDFium's."""
+def _extract_page_text(text_page: Any) -> tuple[str, bool]:
+    """Return the text of a page, and whether its indices equal PDFium's character indices.
+
+    The text has one character per UTF-16 code unit.
+    """
     count = pdfium.FPDFText_CountChars(text_page)
     if count <= 0:
         return "", True
     # PDFium may put in characters of its own, so that the text is longer than the list of characters.
-    last = count - 1
-    while last > 0 and (text_index := pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, last)) < 0:
-        last -= 1
-    room = max(count, text_index + 1 if last > 0 else count) + 1
-    buffer = (ctypes.c_ushort * room)()
-    written = pdfium.FPDFText_GetText(text_page, 0, count, buffer)
-    units = buffer[: max(0, written - 1)]
+    last_index = count - 1
+    while last_index > 0 and (text_index := pdfium.FPDFText_GetTextIndexFromCharIndex(text_page, last_index)) < 0:
+        last_index -= 1
+    buffer_size = max(count, text_index + 1 if last_index > 0 else count) + 1
+    buffer = (ctypes.c_ushort * buffer_size)()
+    n_written = pdfium.FPDFText_GetText(text_page, 0, count, buffer)
+    units = buffer[: max(0, n_written - 1)]
     text = bytes(buffer)[: 2 * len(units)].decode("utf-16-le", "surrogatepass")
     if len(text) != len(units):
         text = "".join(map(chr, units))
-    return text, text_index == count - 1 if last > 0 else True
+    return text, text_index == count - 1 if last_index > 0 else True
 
 
-def _append_if_continued(line: Line, piece: Line, spaced: bool) -> bool:
-    """Append a piece to the line before it if it is adjacent on the baseline, or raised; return whether it was."""
+def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
+    """Append a piece to the preceding line if it is adjacent on the same baseline or a superscript.
+
+    Returns:
+        Whether the piece was appended.
+    """
     if piece.angle or line.angle or line.hyphen:
         return False
     size = max(line.size, piece.size)
-    if abs(piece.y - line.y) > MAX_RAISE * size:
+    if abs(piece.y - line.y) > MAX_SUPERSCRIPT_RISE * size:
         return False
     gap = piece.x0 - line.x1
-    figures = None if spaced else _RAISED_PIECE.fullmatch(piece.text)
+    number_match = None if is_after_space else _SUPERSCRIPT_PIECE.fullmatch(piece.text)
     if (
-        figures
+        number_match
         and piece.size <= SUPERSCRIPT_SIZE * line.size
-        and RAISED * line.size < piece.y - line.y <= MAX_RAISE * line.size
+        and MIN_SUPERSCRIPT_RISE * line.size < piece.y - line.y <= MAX_SUPERSCRIPT_RISE * line.size
         and -0.5 * size <= gap <= 0.15 * size
     ):
-        raised = _replace_raised(line.text, figures[1], "")
-        line.text += raised + figures[2]
-        line.n_marks += not raised
+        superscript = _replace_superscript(line.text, number_match[1], "")
+        line.text += superscript + number_match[2]
+        line.n_marks += not superscript
         line.pieces += piece.pieces
         line.x1, line.hyphen = piece.x1, piece.hyphen
         return True
-    if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= MAX_SPACE * size:
+    if abs(piece.y - line.y) > SAME_BASELINE * size or not -0.5 * size <= gap <= MAX_PIECE_GAP * size:
         return False
-    joint = " " if spaced or gap > 0.15 * size else ""
+    space = " " if is_after_space or gap > 0.15 * size else ""
     if piece.size > 1.05 * line.size:
         line.y, line.size, line.family = piece.y, piece.size, piece.family
     if line.text.isdigit() and len(line.text) <= MAX_EDGE_DIGITS and piece.lead is None:
@@ -561,28 +581,29 @@ def _append_if_continued(line: Line, piece: Line, spaced: bool) -> bool:
     line.pieces += piece.pieces
     if piece.text.isdigit() and len(piece.text) <= MAX_EDGE_DIGITS:
         line.tail = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
-    before, rest = line.text + joint, piece.text.removeprefix(piece.mark)
-    raised = _replace_raised(before, piece.mark, rest[:1]) if piece.mark else ""
-    line.n_marks += piece.n_marks + (bool(piece.mark) and not raised)
-    line.text = f"{before}{raised}{rest.lstrip() if joint and not raised else rest}".rstrip()
+    preceding, remaining_text = line.text + space, piece.text.removeprefix(piece.mark)
+    superscript = _replace_superscript(preceding, piece.mark, remaining_text[:1]) if piece.mark else ""
+    line.n_marks += piece.n_marks + (bool(piece.mark) and not superscript)
+    line.text = (
+        f"{preceding}{superscript}{remaining_text.lstrip() if space and not superscript else remaining_text}".rstrip()
+    )
     line.x1, line.hyphen, line.bold = piece.x1, piece.hyphen, line.bold and piece.bold
     return True
 
 
 def _is_right_to_left(text: str) -> bool:
-    """Return whether the first letter belongs to a right-to-left script."""
+    """Return whether the first letter of a text belongs to a right-to-left script."""
     first = next((char for char in text if char.isalpha()), " ")
     return unicodedata.bidirectional(first) in {"R", "AL"}
 
 
 def _swap_brackets(text: str) -> str:
-    """Swap opening and closing brackets if fewer are then unmatched, since PDFium may mirror them."""
+    """Swap opening and closing brackets if that leaves fewer of them unmatched, since PDFium may mirror them."""
     swapped = text.translate(_SWAPPED_BRACKETS)
-    return swapped if _unmatched(swapped) < _unmatched(text) else text
+    return swapped if _count_unmatched_brackets(swapped) < _count_unmatched_brackets(text) else text
 
 
-def _unmatched(text: str) -> int:
-    """Return the number of unmatched brackets."""
+def _count_unmatched_brackets(text: str) -> int:
     depth = unmatched = 0
     for char in text:
         if char in "([{":

@@ -9,17 +9,17 @@ from enum import Enum
 from climassay.corpus.documents import Block, ReadOptions
 from climassay.corpus.readers.cleaning import LINE_END_HYPHEN, clean, count_words, join_hyphens
 from climassay.corpus.readers.pdf_lines import Line, OmittedCounts, PdfTable
-from climassay.corpus.readers.table_rows import row_texts
+from climassay.corpus.readers.table_rows import format_rows
 from climassay.corpus.sentences import split_sentences
 
-PARAGRAPH_GAP = 1.3
+MAX_LINE_DISTANCE = 1.3
 """Maximum line distance within a paragraph, as a multiple of the usual distance."""
 ITEM_GAP = 1.08
-INDENT = 0.8
-"""Minimum indent, in units of the type size."""
+MIN_INDENT = 0.8
+"""Minimum indent, as a multiple of the type size."""
 SHORT_LINE = 0.8
-"""Share of the column width below which a line that ends a sentence ends the paragraph."""
-SIZE_STEP = 0.07
+"""Fraction of the column width below which a line that ends a sentence also ends the paragraph."""
+MAX_SIZE_DIFFERENCE = 0.07
 """Relative difference above which two type sizes count as different."""
 _BULLETS = "•◦▪■●○‣·\uf0b7\uf0a7\uf0d8\uf076\uf0fc"
 _BULLET = re.compile(rf"[{_BULLETS}–—*→✓✔]\s")
@@ -31,7 +31,7 @@ _ENDS = ".!?:…}。！？؟۔।"
 _SENTENCE_END = re.compile(rf"[{_ENDS}]" + r"[\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
 _TAIL_LENGTH = 120
 _UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
-"""Chinese and Japanese characters, which are written without spaces."""
+"""Pattern of Chinese and Japanese characters, which are written without spaces between words."""
 
 
 class Kind(Enum):
@@ -53,17 +53,17 @@ class Paragraph:
     last_page: int | None = None
     table: PdfTable | None = None
     caption: str = ""
-    """Caption of the table."""
+    """Caption of the table, if the paragraph is one."""
     _joined: tuple[int, str] = (0, "")
 
     @property
     def first(self) -> Line:
-        """First line."""
+        """First line of the paragraph."""
         return self.lines[0]
 
     @property
     def last(self) -> Line:
-        """Last line."""
+        """Last line of the paragraph."""
         return self.lines[-1]
 
     @property
@@ -78,23 +78,23 @@ class Paragraph:
 
     @property
     def text(self) -> str:
-        """Joined lines, with a placeholder for hyphens at line ends (see ``join_hyphens``)."""
+        """Joined text of the lines, with a placeholder for each hyphen at a line end (see ``join_hyphens``)."""
         if self._joined[0] != len(self.lines):
             self._joined = (len(self.lines), join_lines(self.lines))
         return self._joined[1]
 
 
 def ends_sentence(text: str) -> bool:
-    """Return whether a line ends like a sentence."""
+    """Return whether a text ends like a sentence."""
     return text[-1] in _ENDS or _SENTENCE_END.search(text[-_TAIL_LENGTH:]) is not None
 
 
 def join_lines(lines: Sequence[Line]) -> str:
-    """Join the text of consecutive lines, with placeholders for hyphens at line ends."""
+    """Join consecutive lines, with placeholders for hyphens at line ends."""
     parts: list[str] = []
-    for line, after in zip(lines, [*lines[1:], None], strict=True):
+    for line, next_line in zip(lines, [*lines[1:], None], strict=True):
         parts.append(line.text)
-        if after is None:
+        if next_line is None:
             break
         if line.hyphen:
             parts.append(LINE_END_HYPHEN)
@@ -102,7 +102,7 @@ def join_lines(lines: Sequence[Line]) -> str:
             parts[-1] = line.text[:-1]
             parts.append(LINE_END_HYPHEN)
         elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()) and not (
-            _UNSPACED.match(line.text[-1]) and _UNSPACED.match(after.text)
+            _UNSPACED.match(line.text[-1]) and _UNSPACED.match(next_line.text)
         ):
             parts.append(" ")
     return "".join(parts)
@@ -114,29 +114,29 @@ class Style:
 
     size: float
     families: frozenset[str]
-    """Typefaces in which a large part of the text is set."""
+    """Typefaces in which a considerable part of the text is set."""
     pitches: dict[int, float]
-    """Usual baseline distance by type size (in half points)."""
+    """Usual distance between baselines, by type size in half points."""
     is_slides: bool = False
-    """True if the type is as large as on slides, where few lines are whole sentences."""
+    """True if the type is as large as on slides, where few lines are complete sentences."""
 
     def pitch(self, size: float) -> float:
-        """Return the usual baseline distance for a type size."""
+        """Return the usual distance between baselines for a type size."""
         return self.pitches.get(round(2 * size), 1.2 * size)
 
 
 FAMILY_SHARE = 0.15
 MIN_DISTANCES = 3
-PROSE_LINE = 35
-"""Minimum number of characters of lines that determine the style; shorter ones may belong to figures."""
+MIN_PROSE_LINE = 35
+"""Minimum length of lines that determine the style, in characters; shorter ones may be labels of figures."""
 
 
-SLIDE_SIZE = 0.02
-"""Minimum type size of slides, as a share of the page height; that of reports is .01 to .018."""
+MIN_SLIDE_SIZE = 0.02
+"""Minimum type size of slides, as a fraction of the page height; in reports it is 0.01 to 0.018."""
 
 
 def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
-    """Determine the usual size, typefaces and line distances of a document, weighted by characters.
+    """Determine the usual type size, typefaces and line distances of a document, weighted by characters.
 
     Args:
         columns: Lines of each page in reading order.
@@ -146,20 +146,20 @@ def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
     families: Counter[str] = Counter()
     distances: Counter[tuple[int, float]] = Counter()
     for lines in columns:
-        before: Line | None = None
+        previous_line: Line | None = None
         for line in lines:
             weight = len(line.text)
             half_points = round(2 * line.size)
             sizes[half_points / 2] += weight
-            if weight >= PROSE_LINE:
+            if weight >= MIN_PROSE_LINE:
                 families[line.family] += weight
-                gap = before.y - line.y if before is not None else 0.0
+                gap = previous_line.y - line.y if previous_line is not None else 0.0
                 if 0.8 * line.size < gap < 2.2 * line.size:
                     distances[half_points, round(gap * 4) / 4] += 1
-            before = line
+            previous_line = line
     total = sum(families.values())
     size = sizes.most_common(1)[0][0]
-    is_slides = size > SLIDE_SIZE * page_height
+    is_slides = size > MIN_SLIDE_SIZE * page_height
     pitches: dict[int, float] = {}
     for (half_points, gap), count in distances.most_common():
         if count >= MIN_DISTANCES:
@@ -172,7 +172,7 @@ def find_style(columns: Sequence[Sequence[Line]], page_height: float) -> Style:
 
 
 def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
-    """Group the ordered lines of one page into paragraphs."""
+    """Group the lines of one page, in reading order, into paragraphs."""
     paragraphs: list[Paragraph] = []
     for line in lines:
         if paragraphs and not _begins_paragraph(paragraphs[-1], line, style):
@@ -183,17 +183,17 @@ def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
 
 
 def _begins_paragraph(paragraph: Paragraph, line: Line, style: Style) -> bool:
-    """Return whether a line begins a new paragraph."""
+    """Return whether a line begins a new paragraph after ``paragraph``."""
     last = paragraph.last
     gap = last.y - line.y
     pitch = style.pitch(max(last.size, line.size))
-    if gap < 0.3 * line.size or gap > PARAGRAPH_GAP * pitch or line.x0 > last.right:
+    if gap < 0.3 * line.size or gap > MAX_LINE_DISTANCE * pitch or line.x0 > last.right:
         return True
-    if abs(line.size - last.size) > SIZE_STEP * last.size or PART.match(last.text):
+    if abs(line.size - last.size) > MAX_SIZE_DIFFERENCE * last.size or PART.match(last.text):
         return True
     if line.mark or _BULLET.match(line.text):
         return True
-    if NUMBERED.match(line.text) and line.x0 < last.x0 - INDENT * line.size:
+    if NUMBERED.match(line.text) and line.x0 < last.x0 - MIN_INDENT * line.size:
         return True
     if gap > ITEM_GAP * pitch and (_ITEM.match(line.text) or NUMBERED.match(line.text) or _NOTE.match(line.text)):
         return True
@@ -206,7 +206,7 @@ def _begins_paragraph(paragraph: Paragraph, line: Line, style: Style) -> bool:
 
 def _breaks_by_indent(paragraph: Paragraph, line: Line) -> bool:
     last = paragraph.last
-    step = INDENT * line.size
+    step = MIN_INDENT * line.size
     has_margin = len(paragraph.lines) > 1 and abs(last.x0 - paragraph.lines[-2].x0) < step
     is_sentence_end = ends_sentence(last.text)
     if has_margin and abs(line.x0 - last.x0) > step:
@@ -217,7 +217,7 @@ def _breaks_by_indent(paragraph: Paragraph, line: Line) -> bool:
     return is_sentence_end and is_short and not (line.text[0].islower() or line.text[0] in "{(")
 
 
-MAX_DRAFTS_BETWEEN = 12
+MAX_PARAGRAPHS_BETWEEN = 12
 MAX_HEADING = 180
 HEADING_LINES = 3
 NUMBERED_HEADING_LINES = 5
@@ -229,7 +229,7 @@ MIN_LOWER_WORD_LENGTH = 3
 UNSPACED_WORD = 2
 """Number of Chinese or Japanese characters that count as one word."""
 MIN_ITEM_SIZE = 0.7
-"""Minimum type size of list and slide items, relative to the text; labels in figures are smaller."""
+"""Minimum type size of list and slide items relative to the text; labels in figures are smaller."""
 MIN_NOTE_WORDS = 2
 MANY_WORDS = 40
 MIN_SURE_PROSE = 250
@@ -255,51 +255,51 @@ _BOXED = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
 _OPENING = "\"'“‘([{"
 
 
-def classify(paragraphs: Sequence[Paragraph], style: Style) -> None:
-    """Set the kind of each paragraph of one page, in place; prose is the default."""
-    body_lines = [line for paragraph in paragraphs for line in paragraph.lines if _is_body(line.size, style)]
-    for number, paragraph in enumerate(paragraphs):
-        before = paragraphs[number - 1] if number else None
+def classify_paragraphs(paragraphs: Sequence[Paragraph], style: Style) -> None:
+    """Set the kind of each paragraph of one page in place; running text is the default."""
+    body_lines = [line for paragraph in paragraphs for line in paragraph.lines if _is_body_size(line.size, style)]
+    for index, paragraph in enumerate(paragraphs):
+        previous = paragraphs[index - 1] if index else None
         text = paragraph.text
-        if _is_caption(paragraph, text, before, style):
+        if _is_caption(paragraph, text, previous, style):
             paragraph.kind = Kind.CAPTION
         elif _is_footnote(paragraph, text, body_lines, style):
             paragraph.kind = Kind.FOOTNOTE
-        elif _is_heading(paragraph, text, paragraphs[number + 1 : number + 3], style):
+        elif _is_heading(paragraph, text, paragraphs[index + 1 : index + 3], style):
             paragraph.kind = Kind.HEADING
 
 
 MAX_CAPTION_GAP = 4.0
-"""Maximum distance of caption and table, in lines."""
+"""Maximum distance between a caption and its table, in lines."""
 
 
-def with_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -> list[Paragraph]:
+def insert_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -> list[Paragraph]:
     """Insert the tables of a page among its paragraphs, and move each table's caption into it."""
-    placed = list(paragraphs)
+    result = list(paragraphs)
     for table in tables:
         lines = table.lines
         left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
         top, bottom = max(line.y for line in lines), min(line.y for line in lines)
         overlapping = [
-            p for p in placed if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)
+            p for p in result if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)
         ]
         above = min((p for p in overlapping if p.last.y > top), key=lambda p: p.last.y - top, default=None)
         below = min((p for p in overlapping if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None)
         paragraph = Paragraph(lines, Kind.TABLE, table=table)
-        index = placed.index(above) + 1 if above else placed.index(below) if below else len(placed)
-        placed.insert(index, paragraph)
+        index = result.index(above) + 1 if above else result.index(below) if below else len(result)
+        result.insert(index, paragraph)
         for caption in (above, below):
             gap = 0.0 if caption is None else max(caption.last.y - top, bottom - caption.first.y)
             if caption and _TABLE_CAPTION.match(caption.text) and gap < MAX_CAPTION_GAP * 1.2 * caption.size:
                 paragraph.caption = _shorten_caption(clean(caption.text))
                 if paragraph.caption == clean(caption.text):
-                    placed.remove(caption)
+                    result.remove(caption)
                 break
-    return placed
+    return result
 
 
 def _shorten_caption(caption: str) -> str:
-    """Return the first sentences of a caption, at most :data:`MAX_HEADING` characters."""
+    """Return the first sentences of a caption, up to :data:`MAX_HEADING` characters."""
     sentences = split_sentences(caption)
     text = sentences[0]
     for sentence in sentences[1:]:
@@ -309,27 +309,33 @@ def _shorten_caption(caption: str) -> str:
     return text if len(text) <= MAX_HEADING else text[:MAX_HEADING].rsplit(" ", 1)[0] + " …"
 
 
-def _is_body(size: float, style: Style) -> bool:
-    return abs(size - style.size) <= SIZE_STEP * style.size
+def _is_body_size(size: float, style: Style) -> bool:
+    return abs(size - style.size) <= MAX_SIZE_DIFFERENCE * style.size
 
 
-def _is_caption(paragraph: Paragraph, text: str, before: Paragraph | None, style: Style) -> bool:
+def _is_caption(paragraph: Paragraph, text: str, previous: Paragraph | None, style: Style) -> bool:
     match = _CAPTION.match(text)
-    is_distinct = not _is_body(paragraph.size, style) or paragraph.first.starts_bold
+    is_distinct = not _is_body_size(paragraph.size, style) or paragraph.first.starts_bold
     if match and any(char.isdigit() for char in match.group()):
         return is_distinct or match["stop"].strip() in {"|", ":"}
-    if _is_body(paragraph.size, style):
+    if _is_body_size(paragraph.size, style):
         return False
     if _LEGEND.match(text):
         return True
-    if before is None or before.kind is not Kind.CAPTION:
+    if previous is None or previous.kind is not Kind.CAPTION:
         return False
-    below = 0 < before.last.y - paragraph.first.y < 3 * paragraph.size
-    return below and abs(before.size - paragraph.size) < SIZE_STEP * paragraph.size and paragraph.size < style.size
+    is_below = 0 < previous.last.y - paragraph.first.y < 3 * paragraph.size
+    return (
+        is_below
+        and abs(previous.size - paragraph.size) < MAX_SIZE_DIFFERENCE * paragraph.size
+        and paragraph.size < style.size
+    )
 
 
 def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], style: Style) -> bool:
-    if paragraph.size > (1 - SIZE_STEP) * style.size or not (paragraph.first.mark or _NOTE_NUMBER.match(text)):
+    if paragraph.size > (1 - MAX_SIZE_DIFFERENCE) * style.size or not (
+        paragraph.first.mark or _NOTE_NUMBER.match(text)
+    ):
         return False
     first = paragraph.first
     if not (ends_sentence(text) or "http" in text) or len(_LETTER_WORD.findall(text)) < MIN_NOTE_WORDS:
@@ -338,8 +344,11 @@ def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], st
 
 
 def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph], style: Style) -> bool:
-    is_large = paragraph.size > (1 + SIZE_STEP) * style.size
-    if not (is_large or paragraph.bold or NUMBERED.match(text)) or paragraph.size < (1 - SIZE_STEP) * style.size:
+    is_large = paragraph.size > (1 + MAX_SIZE_DIFFERENCE) * style.size
+    if (
+        not (is_large or paragraph.bold or NUMBERED.match(text))
+        or paragraph.size < (1 - MAX_SIZE_DIFFERENCE) * style.size
+    ):
         return False
     if style.is_slides and not is_large:
         return False
@@ -352,17 +361,19 @@ def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph],
         return False
     if is_numbered and paragraph.first.family in style.families:
         return True
-    return any(_leads_to(paragraph, after, style) for after in following) or (is_large and not following)
+    return any(_leads_to(paragraph, following_paragraph, style) for following_paragraph in following) or (
+        is_large and not following
+    )
 
 
-def _leads_to(heading: Paragraph, after: Paragraph, style: Style) -> bool:
-    """Return whether text or another heading follows a heading; labels in figures lead to other labels."""
-    if after.first.family not in style.families:
+def _leads_to(heading: Paragraph, following: Paragraph, style: Style) -> bool:
+    """Return whether a heading is followed by text or another heading, and not by labels as in a figure."""
+    if following.first.family not in style.families:
         return False
-    gap = heading.last.y - after.first.y
-    if gap > 0 and (gap > 5 * heading.size or after.first.x0 > heading.last.x1 + heading.size):
+    gap = heading.last.y - following.first.y
+    if gap > 0 and (gap > 5 * heading.size or following.first.x0 > heading.last.x1 + heading.size):
         return False
-    return after.bold or after.size > heading.size or is_prose(after, after.text, style)
+    return following.bold or following.size > heading.size or is_prose(following, following.text, style)
 
 
 def _starts_lower(text: str) -> bool:
@@ -371,8 +382,8 @@ def _starts_lower(text: str) -> bool:
 
 
 def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
-    """Return whether a paragraph is running text, not a label, axis or table cell."""
-    is_plain_body = _is_body(paragraph.size, style) and paragraph.first.family in style.families
+    """Return whether a paragraph is running text, and not a label, an axis or a table cell."""
+    is_plain_body = _is_body_size(paragraph.size, style) and paragraph.first.family in style.families
     if is_plain_body and len(text) > MIN_SURE_PROSE and ends_sentence(text):
         return True
     letter_words = _LETTER_WORD.findall(text)
@@ -382,23 +393,23 @@ def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
     in_text_family = paragraph.first.family in style.families
     if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
         return n_words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
-    tokens = text.count(" ") + 1
-    if tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MAX_NUMBERS * tokens:
+    n_tokens = text.count(" ") + 1
+    if n_tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MAX_NUMBERS * n_tokens:
         return False
     if n_words < MANY_WORDS and _CONTINUED.search(text[-40:]):
         return False
-    is_ended = ends_sentence(text) or (text[-1] in "),;" and _has_lower_words(letter_words))
+    is_complete = ends_sentence(text) or (text[-1] in "),;" and _has_lower_words(letter_words))
     if not in_text_family:
-        return n_words >= MIN_FOREIGN_WORDS and is_ended
-    if not _is_body(paragraph.size, style):
-        return n_words >= MIN_SMALL_PRINT_WORDS and is_ended
-    if is_ended or _starts_lower(text):
+        return n_words >= MIN_FOREIGN_WORDS and is_complete
+    if not _is_body_size(paragraph.size, style):
+        return n_words >= MIN_SMALL_PRINT_WORDS and is_complete
+    if is_complete or _starts_lower(text):
         return n_words >= 1
     return n_words >= MANY_WORDS or (n_words >= MIN_BODY_WORDS and _has_lower_words(letter_words))
 
 
 def _has_lower_words(words: Sequence[str]) -> bool:
-    """Return whether enough words are lower-case, or of a script without case."""
+    """Return whether enough words are in lower case, or in a script without case."""
     return sum(len(word) >= MIN_LOWER_WORD_LENGTH and word == word.lower() for word in words) >= MIN_LOWER_WORDS
 
 
@@ -408,9 +419,9 @@ class _Heading:
     size: float
     bold: bool
     boxed: bool
-    """True for the title of a box, which is not part of the numbering."""
+    """True for the title of a box, whose number does not belong to the numbering of sections."""
     depth: int | None
-    """Number of parts of its number: 3 for 7.2.1."""
+    """Depth of its section number, for example 3 for 7.2.1; None without a number."""
     paragraph: Paragraph
     has_text: bool = False
 
@@ -431,7 +442,7 @@ class BlockBuilder:
         self._paragraphs: list[tuple[Paragraph, tuple[_Heading, ...]]] = []
 
     def add(self, paragraph: Paragraph) -> None:
-        """Add the next paragraph."""
+        """Add the next paragraph of the document."""
         match paragraph.kind:
             case Kind.HEADING:
                 self._finish_paragraph()
@@ -453,14 +464,14 @@ class BlockBuilder:
             self._omit("labels and other short lines", paragraph)
             return
         self._is_after_heading = False
-        before = self._find_continued(paragraph)
-        if before is not None:
-            before.lines += paragraph.lines
-            if paragraph.last.page != before.first.page:
-                before.last_page = paragraph.last.page
+        continued = self._find_continued(paragraph)
+        if continued is not None:
+            continued.lines += paragraph.lines
+            if paragraph.last.page != continued.first.page:
+                continued.last_page = paragraph.last.page
             return
         self._finish_paragraph()
-        if paragraph.size < (1 - SIZE_STEP) * self._style.size and _starts_lower(paragraph.first.text):
+        if paragraph.size < (1 - MAX_SIZE_DIFFERENCE) * self._style.size and _starts_lower(paragraph.first.text):
             # The rest of a caption that a page break cut.
             if self._options.captions:
                 self._append_paragraph(paragraph)
@@ -478,12 +489,15 @@ class BlockBuilder:
         self._omitted_counts[kind, paragraph.first.page] += 1
 
     def _omit_section_line(self, paragraph: Paragraph) -> None:
-        """Count a paragraph of a list of references or contents as left out."""
+        """Count a paragraph in a list of references or a table of contents as omitted."""
         is_contents = self._skipped_heading is not None and CONTENTS.fullmatch(self._skipped_heading.text)
         self._omit("lines of contents" if is_contents else "references", paragraph)
 
     def _end_section(self) -> None:
-        """End a section; a heading without text is added as text on slides, and otherwise counted as left out."""
+        """End the current section.
+
+        A heading without text becomes a block on slides, and is counted as omitted otherwise.
+        """
         heading = self._heading_stack.pop()
         if heading.has_text or REFERENCES.fullmatch(heading.text) or CONTENTS.fullmatch(heading.text):
             return
@@ -494,15 +508,17 @@ class BlockBuilder:
             self._omit("headings without text", heading.paragraph)
 
     def _find_continued(self, paragraph: Paragraph) -> Paragraph | None:
-        """Return the earlier paragraph that this one continues, or None."""
+        """Return the earlier paragraph that this one continues; None if there is none."""
         if self._current_paragraph is not None and _continues(self._current_paragraph, paragraph):
             return self._current_paragraph
         if not _starts_lower(paragraph.first.text):
             return None
-        recent_drafts = (
-            draft for draft, _ in reversed(self._paragraphs[-MAX_DRAFTS_BETWEEN:]) if draft.kind is Kind.PROSE
+        recent_paragraphs = (
+            candidate
+            for candidate, _ in reversed(self._paragraphs[-MAX_PARAGRAPHS_BETWEEN:])
+            if candidate.kind is Kind.PROSE
         )
-        return next((draft for draft in recent_drafts if _continues(draft, paragraph)), None)
+        return next((candidate for candidate in recent_paragraphs if _continues(candidate, paragraph)), None)
 
     def _append_paragraph(self, paragraph: Paragraph) -> None:
         for heading in self._heading_stack:
@@ -510,7 +526,7 @@ class BlockBuilder:
         self._paragraphs.append((paragraph, tuple(self._heading_stack)))
 
     def _finish_paragraph(self) -> None:
-        """Finish the current paragraph and add the notes of its page after it."""
+        """End the current paragraph, and add the notes of its page after it."""
         self._current_paragraph = None
         for note in self._notes:
             self._append_paragraph(note)
@@ -543,7 +559,7 @@ class BlockBuilder:
         self._is_after_heading = True
 
     def blocks(self) -> list[Block]:
-        """Return the document's blocks, with words rejoined over line ends by the document's vocabulary."""
+        """Return the document's blocks; words divided at line ends are rejoined using the document's vocabulary."""
         self._finish_paragraph()
         while self._heading_stack:
             self._end_section()
@@ -555,44 +571,53 @@ class BlockBuilder:
         for text, (paragraph, headings) in zip(texts, self._paragraphs, strict=True):
             text = clean(join_hyphens(text, vocabulary))
             if paragraph.table is not None:
-                yield from self._table_blocks(paragraph, headings)
+                yield from self._build_table_blocks(paragraph, headings)
                 continue
             footnote = paragraph.kind is Kind.FOOTNOTE
             if footnote:
                 text = _NOTE_NUMBER.sub("", text, count=1)
             if any(char.isalpha() for char in text):
-                path = tuple(join_hyphens(heading.text, vocabulary) for heading in headings)
+                heading_texts = tuple(join_hyphens(heading.text, vocabulary) for heading in headings)
                 pages = paragraph.first.page, paragraph.last_page
-                yield Block(text, *pages, headings=path, footnote=footnote)
+                yield Block(text, *pages, headings=heading_texts, footnote=footnote)
 
-    def _table_blocks(self, paragraph: Paragraph, headings: Sequence[_Heading]) -> Iterator[Block]:
-        """Yield a block for each row of a table, under its caption."""
+    def _build_table_blocks(self, paragraph: Paragraph, headings: Sequence[_Heading]) -> Iterator[Block]:
+        """Yield a block for each row of a table, below the table's caption."""
         table = paragraph.table
         assert table is not None
-        path = (*(heading.text for heading in headings), *([paragraph.caption] if paragraph.caption else []))
+        heading_texts = (*(heading.text for heading in headings), *([paragraph.caption] if paragraph.caption else []))
         cells = [[clean(cell) for cell in row] for row in table.texts]
-        for text in row_texts(cells, table.n_header_rows):
-            yield Block(text, paragraph.first.page, paragraph.last_page, headings=path)
+        for text in format_rows(cells, table.n_header_rows):
+            yield Block(text, paragraph.first.page, paragraph.last_page, headings=heading_texts)
 
 
-def _continues(before: Paragraph, paragraph: Paragraph) -> bool:
-    """Return whether a paragraph continues the one before it in the next column, on the next page or past a figure."""
-    last, first = before.last, paragraph.first
-    if abs(last.size - first.size) > SIZE_STEP * last.size or last.family != first.family:
+def _continues(previous: Paragraph, paragraph: Paragraph) -> bool:
+    """Return whether a paragraph continues the preceding one in the next column, on the next page or past a figure."""
+    last_line, first_line = previous.last, paragraph.first
+    if (
+        abs(last_line.size - first_line.size) > MAX_SIZE_DIFFERENCE * last_line.size
+        or last_line.family != first_line.family
+    ):
         return False
-    if last.hyphen or last.text[-1] in "-–,":
+    if last_line.hyphen or last_line.text[-1] in "-–,":
         return True
-    if ends_sentence(last.text):
+    if ends_sentence(last_line.text):
         return False
-    is_after_break = last.page != first.page or first.y > last.y or first.x0 > last.x1
-    if _starts_lower(first.text):
-        return is_after_break or last.x1 > last.right - 3 * last.size
-    is_full = last.x1 > last.right - 4 * last.size and len(last.text) > 25
-    return is_after_break and is_full and not last.bold and not first.bold and not first.text.startswith("•")
+    is_after_break = last_line.page != first_line.page or first_line.y > last_line.y or first_line.x0 > last_line.x1
+    if _starts_lower(first_line.text):
+        return is_after_break or last_line.x1 > last_line.right - 3 * last_line.size
+    is_full = last_line.x1 > last_line.right - 4 * last_line.size and len(last_line.text) > 25
+    return (
+        is_after_break
+        and is_full
+        and not last_line.bold
+        and not first_line.bold
+        and not first_line.text.startswith("•")
+    )
 
 
 def _ends_section(heading: _Heading, above: _Heading) -> bool:
-    """Return whether a new heading ends the section of the heading above it."""
+    """Return whether a new heading ends the section of a heading above it."""
     if heading.depth is not None and above.depth is not None:
         return above.depth >= heading.depth
     if heading.boxed or above.boxed:

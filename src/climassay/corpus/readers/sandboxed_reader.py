@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 MAX_MEMORY = 4096 * MEBIBYTE
 """Maximum address space of the reading process, in bytes."""
 READ_TIMEOUT = 300.0
-"""Maximum seconds per page, or per file without pages."""
+"""Maximum time per page, or per file without pages, in seconds."""
 DRAW_TIMEOUT = 60.0
-"""Maximum seconds for drawing a page."""
+"""Maximum time for rendering a page, in seconds."""
 
 
 def read_sandboxed(
@@ -45,16 +45,16 @@ def read_sandboxed(
     *,
     source: str,
     on_page: PageCallback | None = None,
-    memory: int = MAX_MEMORY,
+    max_memory: int = MAX_MEMORY,
     timeout: float = READ_TIMEOUT,
 ) -> ReadResult:
     """Read one file in a separate process; see :func:`climassay.corpus.readers.file_types.read`.
 
-    The process may use ``memory`` bytes of address space, and is killed after ``timeout`` seconds without a finished
-    page. An exception from ``on_page`` ends the reading. A file on which the process crashes, hangs or runs out of
-    memory gives no documents and one reason.
+    The process may use ``max_memory`` bytes of address space, and is killed if it does not finish a page within
+    ``timeout`` seconds. An exception raised by ``on_page`` ends the reading. If the process crashes, hangs or runs out
+    of memory, the result has no documents and one reason.
     """
-    request = {"path": str(path), "source": source, "options": asdict(options), "memory": memory}
+    request = {"path": str(path), "source": source, "options": asdict(options), "memory": max_memory}
     with _start_reader(request, timeout) as lines:
         for line in lines:
             message = json.loads(line)
@@ -75,19 +75,21 @@ def read_sandboxed(
     return ReadResult(source, (), (Skipped(source, reason),))
 
 
-def draw_sandboxed(path: Path, page: int, *, memory: int = MAX_MEMORY, timeout: float = DRAW_TIMEOUT) -> "DrawnPage":
-    """Draw a page of a PDF file in a separate process; see :func:`climassay.corpus.readers.pdf.draw_page`.
+def draw_sandboxed(
+    path: Path, page: int, *, max_memory: int = MAX_MEMORY, timeout: float = DRAW_TIMEOUT
+) -> "DrawnPage":
+    """Render a page of a PDF file in a separate process; see :func:`climassay.corpus.readers.pdf.draw_page`.
 
     Raises:
-        DocumentError: The page cannot be drawn within the limits of memory and time.
+        DocumentError: The page cannot be rendered within the limits of memory and time.
     """
     from climassay.corpus.readers.pdf import DrawnPage
 
-    with _start_reader({"path": str(path), "page": page, "memory": memory}, timeout) as lines:
+    with _start_reader({"path": str(path), "page": page, "memory": max_memory}, timeout) as lines:
         for line in lines:
             message = json.loads(line)
-            if "refused" in message:
-                raise DocumentError(message["refused"])
+            if "error_message" in message:
+                raise DocumentError(message["error_message"])
             boxes = tuple((left, top, right, bottom) for left, top, right, bottom in message["boxes"])
             return DrawnPage(**message | {"png": base64.b64decode(message["png"]), "boxes": boxes})
     raise DocumentError(f"Page {page} is damaged or too complex to be drawn.")
@@ -95,7 +97,10 @@ def draw_sandboxed(path: Path, page: int, *, memory: int = MAX_MEMORY, timeout: 
 
 @contextmanager
 def _start_reader(request: dict[str, Any], timeout: float) -> Iterator[Iterator[bytes]]:
-    """Start a reading process and yield its output lines; the process is killed when the block ends."""
+    """Start a reading process and yield an iterator over its output lines.
+
+    The process is killed when the block ends.
+    """
     # Should a file take the reader over, it finds no key and no password there.
     environment = {**environment_without_secrets(), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "climassay.corpus.readers.sandboxed_reader"]
@@ -114,7 +119,7 @@ def _start_reader(request: dict[str, Any], timeout: float) -> Iterator[Iterator[
 
 
 def _lines_until_timeout(process: "subprocess.Popen[bytes]", lines: IO[bytes], timeout: float) -> Iterator[bytes]:
-    """Yield the lines of a process, killing it if the next line takes too long."""
+    """Yield the output lines of a process; kill it if the next line takes more than ``timeout`` seconds."""
     while True:
         timer = threading.Timer(timeout, process.kill)
         timer.daemon = True
@@ -128,8 +133,8 @@ def _lines_until_timeout(process: "subprocess.Popen[bytes]", lines: IO[bytes], t
         yield line
 
 
-def _serve_request(requests: IO[bytes], answers: IO[bytes]) -> None:
-    """Read one request and write pages and one result, each as a line of JSON."""
+def _serve_request(requests: IO[bytes], responses: IO[bytes]) -> None:
+    """Read one request; write progress messages and one result, each as a line of JSON."""
     request = json.loads(requests.read())
     with suppress(ImportError):  # Windows has no such module.
         import resource
@@ -138,8 +143,8 @@ def _serve_request(requests: IO[bytes], answers: IO[bytes]) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
     def send(message: dict[str, Any]) -> None:
-        answers.write(json.dumps(message).encode() + b"\n")
-        answers.flush()
+        responses.write(json.dumps(message).encode() + b"\n")
+        responses.flush()
 
     (_serve_drawing if "page" in request else _serve_reading)(request, send)
 
@@ -148,11 +153,11 @@ def _serve_drawing(request: dict[str, Any], send: Callable[[dict[str, Any]], Non
     from climassay.corpus.readers.pdf import draw_page
 
     try:
-        drawn = draw_page(Path(request["path"]).read_bytes(), request["page"])
+        drawn_page = draw_page(Path(request["path"]).read_bytes(), request["page"])
     except DocumentError as error:
-        send({"refused": str(error)})
+        send({"error_message": str(error)})
     else:
-        send(asdict(drawn) | {"png": base64.b64encode(drawn.png).decode()})
+        send(asdict(drawn_page) | {"png": base64.b64encode(drawn_page.png).decode()})
 
 
 def _serve_reading(request: dict[str, Any], send: Callable[[dict[str, Any]], None]) -> None:

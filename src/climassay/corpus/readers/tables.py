@@ -12,9 +12,9 @@ from climassay.corpus.documents import Block, Document, ReadOptions, ReadResult,
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.markdown import markdown_blocks
-from climassay.corpus.readers.text import decode, paragraphs
+from climassay.corpus.readers.text import decode, split_paragraphs
 from climassay.errors import DocumentError
-from climassay.io import listed_names, parse_json, read_parquet
+from climassay.io import format_names, parse_json, read_parquet
 from climassay.io.delimited import read_delimited
 
 # Usual names, best first; compared without case, spaces and punctuation.
@@ -36,42 +36,43 @@ _USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "author": ("author", "authors", "creator"),
 }
 _MAX_TITLE = 100
-"""Maximum number of characters of a title that is made of the values that identify a document."""
+"""Maximum length of a title built from the values that identify a document, in characters."""
 _DOCUMENT_NAMES = ("docid", "documentid", "document", "doc", "book", "textbook", "bookid", "articleid", "filename")
-_PLAIN = re.compile(r"[^a-z0-9]+")
+_NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
 
-def find_layout(names: Sequence[str], chosen: TableColumns, source: str) -> TableColumns:
-    """Find the columns of a table by the user's choice, and the others by their common names.
+def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> TableColumns:
+    """Return the columns of a table: those that the user chose, and the others by common names.
 
     Raises:
-        DocumentError: A chosen column does not exist, or no column looks like text; the message lists the columns.
+        DocumentError: A chosen column does not exist, or no column seems to contain text; the message lists the
+            columns.
     """
-    listed = listed_names(names)
+    listed_columns = format_names(names)
     fields = {field: getattr(chosen, field) for field in _USUAL_NAMES}
     for name in (*fields.values(), *chosen.document):
         if name is not None and name not in names:
-            raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed}.")
-    names_by_plain = {_PLAIN.sub("", name.lower()): name for name in reversed(names)}
+            raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed_columns}.")
+    names_by_key = {_NON_ALPHANUMERIC.sub("", name.lower()): name for name in reversed(names)}
     used_columns = {name for name in fields.values() if name}
-    for field, usual in _USUAL_NAMES.items():
+    for field, usual_names in _USUAL_NAMES.items():
         if fields[field] is None:
-            free = (
-                names_by_plain[plain]
-                for plain in usual
-                if plain in names_by_plain and names_by_plain[plain] not in used_columns
+            unused_names = (
+                names_by_key[key]
+                for key in usual_names
+                if key in names_by_key and names_by_key[key] not in used_columns
             )
-            fields[field] = next(free, None)
+            fields[field] = next(unused_names, None)
             if fields[field] is not None:
                 used_columns.add(fields[field])
     if fields["text"] is None:
-        raise DocumentError(f"{source} has no column that looks like text; choose one of its columns: {listed}.")
-    document = (
-        chosen.document or tuple(names_by_plain[plain] for plain in _DOCUMENT_NAMES if plain in names_by_plain)[:1]
-    )
-    if not document and fields["title"]:
-        document = (fields["title"],)
-    return TableColumns(document=document, **fields)
+        raise DocumentError(
+            f"{source} has no column that looks like text; choose one of its columns: {listed_columns}."
+        )
+    document_columns = chosen.document or tuple(names_by_key[key] for key in _DOCUMENT_NAMES if key in names_by_key)[:1]
+    if not document_columns and fields["title"]:
+        document_columns = (fields["title"],)
+    return TableColumns(document=document_columns, **fields)
 
 
 Row = Mapping[str, Any]
@@ -84,7 +85,7 @@ _NAME_SUFFIXES = (".pdf", ".ipynb", ".html", ".htm", ".md", ".txt", ".docx")
 
 
 class TableRows(NamedTuple):
-    """Rows with their column names, and problems found while reading."""
+    """Rows of a table with column names, and descriptions of the problems found while reading it."""
 
     names: list[str]
     rows: list[Row]
@@ -92,7 +93,7 @@ class TableRows(NamedTuple):
 
 
 def read_table(data: bytes, source: str, options: ReadOptions, *, kind: str) -> ReadResult:
-    """Read a table into documents: rows with equal values in the document columns form one document.
+    """Read a table into documents; rows with equal values in the document columns form one document.
 
     Raises:
         DocumentError: The file is not a table of this kind, or has no rows or no text column.
@@ -100,25 +101,25 @@ def read_table(data: bytes, source: str, options: ReadOptions, *, kind: str) -> 
     table = _READERS[kind][1](data, source)
     if not table.rows:
         raise DocumentError(f"{source} has no rows." if not table.problems else table.problems[0])
-    layout = find_layout(table.names, options.columns, source)
+    columns = find_columns(table.names, options.columns, source)
     groups: dict[tuple[str, ...], list[Row]] = {}
-    empty = 0
+    n_empty_rows = 0
     for row in table.rows:
-        if cell(row, layout.text):
-            groups.setdefault(tuple(cell(row, name) for name in layout.document), []).append(row)
+        if read_cell(row, columns.text):
+            groups.setdefault(tuple(read_cell(row, name) for name in columns.document), []).append(row)
         else:
-            empty += 1
+            n_empty_rows += 1
     if not groups:
-        raise DocumentError(f"{source} has no text in its column {layout.text!r}.")
+        raise DocumentError(f"{source} has no text in its column {columns.text!r}.")
     problems = list(table.problems)
-    if empty:
-        problems.append(f"{empty} rows of {source} have no text in column {layout.text!r} and were left out.")
-    documents = tuple(_build_document(key, rows, layout, source, options) for key, rows in groups.items())
+    if n_empty_rows:
+        problems.append(f"{n_empty_rows} rows of {source} have no text in column {columns.text!r} and were left out.")
+    documents = tuple(_build_document(key, rows, columns, source, options) for key, rows in groups.items())
     return ReadResult(source, documents, tuple(Skipped(source, problem) for problem in problems))
 
 
-def cell(row: Row, name: str | None) -> str:
-    """Return the value of a cell as a stripped string; empty if missing."""
+def read_cell(row: Row, name: str | None) -> str:
+    """Return the value of a cell as a string without surrounding white space; empty if it is missing."""
     value = row.get(name) if name else None
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
@@ -131,61 +132,61 @@ def cell(row: Row, name: str | None) -> str:
 
 
 def _build_document(
-    key: tuple[str, ...], rows: Sequence[Row], layout: TableColumns, source: str, options: ReadOptions
+    key: tuple[str, ...], rows: Sequence[Row], columns: TableColumns, source: str, options: ReadOptions
 ) -> Document:
-    blocks = tuple(block for row in rows for block in _row_blocks(row, layout))
-    first = rows[0]
-    title = clean(cell(first, layout.title))
+    blocks = tuple(block for row in rows for block in _build_row_blocks(row, columns))
+    first_row = rows[0]
+    title = clean(read_cell(first_row, columns.title))
     if not title:
-        parts = [cell(first, layout.report), cell(first, layout.chapter)]
-        title = clean(" ".join(part for part in parts if part))
+        title_parts = [read_cell(first_row, columns.report), read_cell(first_row, columns.chapter)]
+        title = clean(" ".join(part for part in title_parts if part))
     if not title and len(title := clean(" ".join(key))) > _MAX_TITLE:  # identified by a whole text, as an abstract
         title = f"{title[:_MAX_TITLE].rsplit(' ', 1)[0]} ..."
     if title.lower().endswith(_NAME_SUFFIXES):
         title = PurePath(title).stem.replace("_", " ")
-    urls = {cell(row, layout.url) for row in rows}
+    urls = {read_cell(row, columns.url) for row in rows}
     return Document(
         id=document_id("\x1f".join(key), *(block.text for block in blocks)),
         title=options.title or title or PurePath(source).stem,
         source=source,
         blocks=blocks,
         url=urls.pop() if len(urls) == 1 and "" not in urls else None,
-        report=cell(first, layout.report) or None,
-        date=_common_value(rows, layout.date),
-        edition=_common_value(rows, layout.edition),
-        licence=_common_value(rows, layout.licence),
-        author=_common_value(rows, layout.author),
+        report=read_cell(first_row, columns.report) or None,
+        date=_find_common_value(rows, columns.date),
+        edition=_find_common_value(rows, columns.edition),
+        licence=_find_common_value(rows, columns.licence),
+        author=_find_common_value(rows, columns.author),
         media="table",
     )
 
 
-def _common_value(rows: Sequence[Row], name: str | None) -> str | None:
-    """Return the value if all rows share it, otherwise None."""
-    values = {cell(row, name) for row in rows}
+def _find_common_value(rows: Sequence[Row], name: str | None) -> str | None:
+    """Return the value of a column if it is equal in all rows; otherwise None."""
+    values = {read_cell(row, name) for row in rows}
     return (values.pop() or None) if len(values) == 1 else None
 
 
-def _row_blocks(row: Row, layout: TableColumns) -> Iterator[Block]:
-    """Yield the paragraphs of a row's text as blocks."""
-    text = cell(row, layout.text)
-    value = row.get(layout.headings) if layout.headings else None
+def _build_row_blocks(row: Row, columns: TableColumns) -> Iterator[Block]:
+    """Yield the paragraphs of the text in a row as blocks."""
+    text = read_cell(row, columns.text)
+    value = row.get(columns.headings) if columns.headings else None
     levels = [str(part) for part in value if part] if isinstance(value, list | tuple) else []
     levels = re.split(r"\s+>\s+", value) if isinstance(value, str) else levels
     headings = tuple(heading for level in levels if (heading := clean(level)))
-    url = cell(row, layout.url) or None
-    paragraph_id = cell(row, layout.paragraph_id) or None
+    url = read_cell(row, columns.url) or None
+    paragraph_id = read_cell(row, columns.paragraph_id) or None
     if url is None and paragraph_id and paragraph_id.startswith(("http://", "https://")):
         url, paragraph_id = paragraph_id, None
-    page = cell(row, layout.page)
+    page = read_cell(row, columns.page)
     markdown = markdown_blocks(text) if _MARKDOWN.search(text) else []
-    parts = [(block.text, block.headings) for block in markdown] or [(part, ()) for part in paragraphs(text)]
-    for part, inner in parts:
+    parts = [(block.text, block.headings) for block in markdown] or [(part, ()) for part in split_paragraphs(text)]
+    for part, inner_headings in parts:
         yield Block(
             text=part,
             page=int(page) if page.isdigit() else None,
-            headings=headings + inner,
+            headings=headings + inner_headings,
             paragraph_id=paragraph_id,
-            chapter=cell(row, layout.chapter) or None,
+            chapter=read_cell(row, columns.chapter) or None,
             url=url,
         )
 
@@ -197,9 +198,9 @@ def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRo
         raise DocumentError(f"{source} is not a readable table ({error}).") from None
     problems = []
     if table.lines_above:
-        first = table.lines_above[0][:MAX_QUOTED]
+        first_line = table.lines_above[0][:MAX_QUOTED]
         problems.append(
-            f"{len(table.lines_above)} lines above the header of {source} were left out, the first is {first!r}."
+            f"{len(table.lines_above)} lines above the header of {source} were left out, the first is {first_line!r}."
         )
     if table.overlong:
         problems.append(f"{source}, {table.overlong_sentence()} These rows were left out.")
@@ -208,7 +209,7 @@ def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRo
 
 def _read_jsonl(data: bytes, source: str) -> TableRows:
     rows: list[Row] = []
-    bad: list[int] = []
+    invalid_lines: list[int] = []
     for number, line in enumerate(decode(data, source).split("\n"), start=1):
         if not line.strip():
             continue
@@ -219,11 +220,13 @@ def _read_jsonl(data: bytes, source: str) -> TableRows:
         if isinstance(value, dict):
             rows.append(value)
         else:
-            bad.append(number)
+            invalid_lines.append(number)
     problems = []
-    if bad:
-        more = f" and {len(bad) - LISTED_ROWS} more" if len(bad) > LISTED_ROWS else ""
-        problems.append(f"{source}: not a JSON object in line {', '.join(map(str, bad[:LISTED_ROWS]))}{more}.")
+    if invalid_lines:
+        more = f" and {len(invalid_lines) - LISTED_ROWS} more" if len(invalid_lines) > LISTED_ROWS else ""
+        problems.append(
+            f"{source}: not a JSON object in line {', '.join(map(str, invalid_lines[:LISTED_ROWS]))}{more}."
+        )
     return TableRows(list(dict.fromkeys(name for row in rows for name in row)), rows, problems)
 
 
@@ -231,9 +234,9 @@ def _read_json(data: bytes, source: str) -> TableRows:
     try:
         value = parse_json(decode(data, source))
     except ValueError as error:
-        where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
+        location = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise DocumentError(
-            f"{source} is not valid JSON{where}; a file of one object per line ends in .jsonl."
+            f"{source} is not valid JSON{location}; a file of one object per line ends in .jsonl."
         ) from None
     if isinstance(value, dict):
         lists = [part for part in value.values() if isinstance(part, list) and part and isinstance(part[0], dict)]

@@ -19,19 +19,19 @@ from climassay.errors import DocumentError
 from climassay.io.decoding import decode_text
 
 MARKUP_START = 4096
-"""Number of bytes at the beginning of a page in which its encoding may be declared."""
+"""Number of bytes at the beginning of a page within which its encoding may be declared."""
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
 MIN_BROKEN_LENGTH = 25
-"""Length above which a line without a full stop is a sentence split by a page break; shorter lines are headings."""
+"""Length above which a line without a full stop counts as a sentence split by a page break, not as a heading."""
 MIN_PAGES = 3
 """Minimum number of pages for form feeds to count as page breaks."""
 MAX_WRAPPED_LINE = 130
-"""Maximum length of a wrapped line; longer lines are separate paragraphs."""
+"""Maximum length of a wrapped line, in characters; longer lines are separate paragraphs."""
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
-"""Two numbers, a long number, or one with a sign: figures, not a page number."""
+"""Pattern of two numbers, a long number or a number with a sign; a text with one is not a page number."""
 _PAGE_AT_END = re.compile(r"(?:\.{3}|(?:\. ){3})[\s.]*(?:\d{1,4}|[ivxlc]{1,7})?$", re.IGNORECASE)
 _LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _BLANK_LINES = re.compile(r"\n[ \t\u00a0]*(?:\n[ \t\u00a0]*)+")
@@ -53,7 +53,7 @@ def decode(data: bytes, source: str, label: str | None = None) -> str:
 
 
 def decode_markup(data: bytes, source: str) -> str:
-    """Decode a page by its byte order mark, XML declaration or ``<meta>``, otherwise as :func:`decode`.
+    """Decode a page using its byte order mark, XML declaration or ``<meta>`` tag, and otherwise like :func:`decode`.
 
     Raises:
         DocumentError: The bytes are not text.
@@ -74,15 +74,15 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     pages = text.split("\f")
     omitted_parts: list[OmittedParts] = []
     if len(pages) >= MIN_PAGES:
-        pages, running = _remove_running_lines(pages)
-        omitted_parts += running
-        numbered: list[tuple[int | None, str]] = list(enumerate(pages, start=1))
+        pages, omitted_lines = _remove_running_lines(pages)
+        omitted_parts += omitted_lines
+        numbered_pages: list[tuple[int | None, str]] = list(enumerate(pages, start=1))
     else:
-        numbered = [(None, text.replace("\f", "\n\n"))]
+        numbered_pages = [(None, text.replace("\f", "\n\n"))]
     blocks: list[Block] = []
-    for page, content in numbered:
-        for part in paragraphs(content):
-            kind = _reason_left_out(part)
+    for page, content in numbered_pages:
+        for part in split_paragraphs(content):
+            kind = _find_omitted_kind(part)
             if kind is None:
                 blocks.append(Block(text=part, page=page))
             else:
@@ -103,94 +103,98 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
     )
 
 
-def _reason_left_out(part: str) -> str | None:
-    """Return why a paragraph is left out (a table-of-contents line or stray marks), or None if it is kept."""
+def _find_omitted_kind(part: str) -> str | None:
+    """Return the kind of a paragraph to omit: a line of a table of contents, or stray marks; otherwise None."""
     if not (_WORD.search(part) or _FIGURES.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None
 
 
-def paragraphs(text: str) -> list[str]:
+def split_paragraphs(text: str) -> list[str]:
     """Split plain text into paragraphs at blank lines, joining hard-wrapped lines.
 
-    A list item is a separate paragraph, and so is a line longer than :data:`MAX_WRAPPED_LINE`.
+    Each list item, and each line longer than :data:`MAX_WRAPPED_LINE`, is a separate paragraph.
     """
-    results: list[str] = []
-    marked = re.sub(r"(?<=[A-Za-z])[-‐]\n\s*(?=[a-z])", LINE_END_HYPHEN, text)
-    vocabulary = count_words([marked]) if LINE_END_HYPHEN in marked else Counter()
+    result: list[str] = []
+    marked_text = re.sub(r"(?<=[A-Za-z])[-‐]\n\s*(?=[a-z])", LINE_END_HYPHEN, text)
+    vocabulary = count_words([marked_text]) if LINE_END_HYPHEN in marked_text else Counter()
     in_references = False
-    for chunk in _BLANK_LINES.split(marked):
+    for chunk in _BLANK_LINES.split(marked_text):
         lines = [line for line in chunk.split("\n") if line.strip()]
         in_references = in_references or any(map(is_references_heading, lines))
         groups = _group_wrapped_lines(lines, in_references=in_references)
-        results += (part for group in groups if (part := clean(join_hyphens(" ".join(group), vocabulary))))
-    return results
+        result += (part for group in groups if (part := clean(join_hyphens(" ".join(group), vocabulary))))
+    return result
 
 
 def _group_wrapped_lines(lines: list[str], *, in_references: bool) -> list[list[str]]:
-    """Group consecutive lines into wrapped paragraphs."""
+    """Group consecutive lines into paragraphs whose lines are wrapped."""
     groups: list[list[str]] = []
     width = max((len(line.rstrip()) for line in lines), default=0)
     for line in lines:
-        last = groups[-1][-1].rstrip() if groups else ""
-        continues = (
+        previous_line = groups[-1][-1].rstrip() if groups else ""
+        is_continued = (
             groups
-            and not (in_references and _begins_entry(line, last))
-            and len(last) <= MAX_WRAPPED_LINE
+            and not (in_references and _begins_entry(line, previous_line))
+            and len(previous_line) <= MAX_WRAPPED_LINE
             and not _ITEM.match(line)
-            and not (_SENTENCE_END.search(last) and len(last) < 0.7 * width)
+            and not (_SENTENCE_END.search(previous_line) and len(previous_line) < 0.7 * width)
         )
-        if continues:
+        if is_continued:
             groups[-1].append(line)
         else:
             groups.append([line])
     return groups
 
 
-def _begins_entry(line: str, last: str) -> bool:
-    """Return whether a line begins a reference, is a references heading, or follows one."""
-    if is_references_heading(line) or is_references_heading(last):
+def _begins_entry(line: str, previous_line: str) -> bool:
+    """Return whether a line begins a reference, or is or follows the heading of a reference list."""
+    if is_references_heading(line) or is_references_heading(previous_line):
         return True
-    return begins_like_entry(line.strip()) and last[-1:] not in ",;&-–" and not last.endswith(" and")
+    return begins_like_entry(line.strip()) and previous_line[-1:] not in ",;&-–" and not previous_line.endswith(" and")
 
 
 def _join_split_sentences(blocks: list[Block]) -> list[Block]:
-    """Join sentences that a page break or stray blank line has split."""
-    joined: list[Block] = []
+    """Join sentences that were split by a page break or a stray blank line."""
+    joined_blocks: list[Block] = []
     for block in blocks:
-        before = joined[-1] if joined else None
+        previous = joined_blocks[-1] if joined_blocks else None
         if (
-            before
+            previous
             and block.text[0].islower()
-            and not _SENTENCE_END.search(before.text)
-            and len(before.text) > MIN_BROKEN_LENGTH
+            and not _SENTENCE_END.search(previous.text)
+            and len(previous.text) > MIN_BROKEN_LENGTH
         ):
-            last_page = block.page if block.page != before.page else before.last_page
-            joined[-1] = Block(text=f"{before.text} {block.text}", page=before.page, last_page=last_page)
+            last_page = block.page if block.page != previous.page else previous.last_page
+            joined_blocks[-1] = Block(text=f"{previous.text} {block.text}", page=previous.page, last_page=last_page)
         else:
-            joined.append(block)
-    return joined
+            joined_blocks.append(block)
+    return joined_blocks
 
 
 def _remove_running_lines(pages: list[str]) -> tuple[list[str], list[OmittedParts]]:
-    """Remove page numbers, and first and last lines that recur on other pages."""
-    split = [page.split("\n") for page in pages]
-    edges = Counter(key for lines in split for key in {mask_digits(lines[i].strip()) for i in _edge_lines(lines)})
-    repeated = {key for key, count in edges.items() if count >= MIN_PAGES}
-    cleaned = []
+    """Remove page numbers, and lines at the top and bottom that recur on other pages."""
+    lines_by_page = [page.split("\n") for page in pages]
+    edge_counts = Counter(
+        key
+        for lines in lines_by_page
+        for key in {mask_digits(lines[index].strip()) for index in _find_edge_lines(lines)}
+    )
+    repeated_lines = {key for key, count in edge_counts.items() if count >= MIN_PAGES}
+    cleaned_pages = []
     omitted_parts = []
-    for page, lines in enumerate(split, start=1):
-        drop = {
-            i
-            for i in _edge_lines(lines)
-            if mask_digits(lines[i].strip()) in repeated or _PAGE_NUMBER.fullmatch(lines[i].strip())
+    for page, lines in enumerate(lines_by_page, start=1):
+        dropped_indices = {
+            index
+            for index in _find_edge_lines(lines)
+            if mask_digits(lines[index].strip()) in repeated_lines or _PAGE_NUMBER.fullmatch(lines[index].strip())
         }
-        cleaned.append("\n".join(line for i, line in enumerate(lines) if i not in drop))
-        omitted_parts.append(OmittedParts("running lines", len(drop), (page,) if drop else ()))
-    return cleaned, omitted_parts
+        cleaned_pages.append("\n".join(line for index, line in enumerate(lines) if index not in dropped_indices))
+        omitted_parts.append(OmittedParts("running lines", len(dropped_indices), (page,) if dropped_indices else ()))
+    return cleaned_pages, omitted_parts
 
 
-def _edge_lines(lines: list[str]) -> list[int]:
-    """Return the indices of the first two and last two non-blank lines."""
-    filled = [i for i, line in enumerate(lines) if line.strip()]
-    return sorted({*filled[:2], *filled[-2:]})
+def _find_edge_lines(lines: list[str]) -> list[int]:
+    """Return the indices of the first two and the last two lines that are not blank."""
+    non_blank_indices = [index for index, line in enumerate(lines) if line.strip()]
+    return sorted({*non_blank_indices[:2], *non_blank_indices[-2:]})

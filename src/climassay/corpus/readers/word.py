@@ -24,7 +24,7 @@ from climassay.corpus.readers.archives import check_decompressed_size, read_xml
 from climassay.corpus.readers.cleaning import clean, document_id
 from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.html import read_html_text
-from climassay.corpus.readers.word_equations import MATH, equation_text
+from climassay.corpus.readers.word_equations import MATH, format_equation
 from climassay.errors import DocumentError
 
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -68,28 +68,29 @@ _CODE_POINT = re.compile(r"[0-9A-Fa-f]{1,4}")
 _IS_JOINED = "is-joined"
 _CELL_STYLE = "ClimassayCell"
 _STYLE_MAP = f"p.{_CELL_STYLE} =>"
-"""Style map of mammoth. The only paragraph of a cell gets no tag, since ``<p>`` in cells indicates a layout table."""
+"""Style map for mammoth: the only paragraph of a cell gets no tag, since ``<p>`` in cells indicates a layout table."""
 MAX_NESTING = 150
-"""Maximum nesting of elements; real files stay below 80."""
+"""Maximum nesting depth of elements; real files stay below 80."""
 MAX_COLUMNS = 1000
 """Maximum number of columns that a cell may span, as in HTML."""
 MAX_HEADING_LENGTH = 250
-"""Maximum number of characters of a heading; longer paragraphs in a heading style are text."""
+"""Maximum length of a heading in characters; longer paragraphs in a heading style are text."""
 BATCH_PARTS = 1000
-"""Number of paragraphs and tables converted at once, since mammoth needs fifty times the memory of the text."""
+"""Number of paragraphs and tables converted at a time, since mammoth needs fifty times the memory of the text."""
 _MAX_BASED_ON = 20
 
 
 @reader("docx", ".docx", ".docm")
 def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
-    """Read a Word file into paragraphs and table rows with headings; footnotes follow their paragraph.
+    """Read a Word file into paragraphs and table rows with headings.
 
-    Left out and counted: hidden text, tracked deletions, comments, headers and footers, the entries of a table of
-    contents, pictures, charts, embedded files, and equations that are stored as pictures.
+    Footnotes follow the paragraph that refers to them. Omitted and counted are hidden text, tracked deletions,
+    comments, headers and footers, the entries of a table of contents, pictures, charts, embedded files, and equations
+    stored as pictures.
 
     Raises:
         DocumentError: The file is not a Word file, damaged, encrypted, without text, nested too deeply, or too large
-            when unpacked.
+            when decompressed.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
@@ -118,7 +119,7 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the blocks of a simplified body, with footnotes marked, and the number of parts left out."""
+    """Return the blocks of a simplified body, footnotes marked as such, and the number of omitted parts by kind."""
     parts = list(body)
     try:
         markup = "".join(_convert(parts[start : start + BATCH_PARTS]) for start in range(0, len(parts), BATCH_PARTS))
@@ -136,10 +137,10 @@ def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list
 def _convert(parts: list[ET.Element]) -> str:
     """Convert paragraphs and tables to HTML."""
     document = _new_element("document", [_new_element("body", parts)])
-    reduced = io.BytesIO()
-    with zipfile.ZipFile(reduced, "w") as file:
+    reduced_file = io.BytesIO()
+    with zipfile.ZipFile(reduced_file, "w") as file:
         file.writestr("word/document.xml", ET.tostring(document, "utf-8"))
-    return str(mammoth.convert_to_html(reduced, style_map=_STYLE_MAP, include_embedded_style_map=False).value)
+    return str(mammoth.convert_to_html(reduced_file, style_map=_STYLE_MAP, include_embedded_style_map=False).value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,10 @@ class _WordStyle:
 
 
 class _Package:
-    """Parts of a Word file, found by relationships; Strict files are mapped to Transitional namespaces."""
+    """Parts of a Word file, found by their relationships.
+
+    Namespaces of files in Strict format are mapped to those of the Transitional format.
+    """
 
     def __init__(self, file: zipfile.ZipFile, source: str) -> None:
         self.source = source
@@ -165,8 +169,8 @@ class _Package:
         folder, name = posixpath.split(self._document)
         self._related = self._targets(posixpath.join(folder, "_rels", f"{name}.rels"), folder)
 
-    def part(self, kind: str) -> ET.Element | None:
-        """Return a related part such as ``footnotes``, or None if there is none."""
+    def find_part(self, kind: str) -> ET.Element | None:
+        """Return a related part such as ``footnotes``; None if the file has none."""
         names = [*self._related.get(kind, []), posixpath.join(posixpath.dirname(self._document), f"{kind}.xml")]
         part_name = next((name for name in names if name in self._names), None)
         return None if part_name is None else self._read(part_name)
@@ -179,15 +183,15 @@ class _Package:
 
     @cached_property
     def title(self) -> str:
-        """Title in the file's properties."""
+        """Title in the document properties; empty if there is none."""
         if "docProps/core.xml" not in self._names:
             return ""
         return clean(self._read("docProps/core.xml").findtext("{http://purl.org/dc/elements/1.1/}title") or "")
 
     @cached_property
     def styles(self) -> dict[str, _WordStyle]:
-        """Styles by id. Ids are localised, names of built-in styles are English."""
-        root = self.part("styles")
+        """Styles by id. Ids are localised; names of built-in styles are in English."""
+        root = self.find_part("styles")
         elements = [] if root is None else root.findall(f"{_WORD}style")
         return {element.get(f"{_WORD}styleId", ""): _read_style(element) for element in elements}
 
@@ -207,7 +211,7 @@ class _Package:
         return root
 
     def _targets(self, name: str, folder: str) -> dict[str, list[str]]:
-        """Return the names of related parts by the last word of the relationship type."""
+        """Return the names of related parts by the last component of their relationship type."""
         targets: dict[str, list[str]] = {}
         if name in self._names:
             for element in read_xml(self._file, name, self.source, "a Word"):
@@ -227,9 +231,9 @@ def _check_nesting(root: ET.Element, source: str) -> None:
     Raises:
         DocumentError: The element is nested too deeply.
     """
-    level, depth = [root], 0
-    while level:
-        level, depth = [child for element in level for child in element], depth + 1
+    elements, depth = [root], 0
+    while elements:
+        elements, depth = [child for element in elements for child in element], depth + 1
         if depth > MAX_NESTING:
             raise DocumentError(
                 f"{source} was not read: more than {MAX_NESTING} of its elements are within each other, as in attacks."
@@ -253,7 +257,10 @@ def _value(element: ET.Element, path: str) -> str | None:
 
 
 def _vertical_alignment(properties: ET.Element | None) -> str | None:
-    """Return the vertical alignment of a run; a raised or lowered position counts as super- or subscript."""
+    """Return the vertical alignment of a run.
+
+    A shift above or below the baseline counts as superscript or subscript.
+    """
     if properties is None:
         return None
     position = _value(properties, "position")
@@ -267,7 +274,7 @@ def _vertical_alignment(properties: ET.Element | None) -> str | None:
 
 
 def _is_hidden(properties: ET.Element | None) -> bool | None:
-    """Return whether run properties hide the text, or None if they do not specify it."""
+    """Return whether run properties hide the text; None if they do not specify it."""
     hidden = None if properties is None else properties.find(f"{_WORD}vanish")
     return None if hidden is None else hidden.get(f"{_WORD}val") not in ("0", "false", "off")
 
@@ -283,18 +290,18 @@ def _new_element(tag: str, children: Iterable[ET.Element] = (), **attributes: st
     return element
 
 
-def _text_run(text: str, vertical: str | None = None) -> ET.Element:
+def _new_text_run(text: str, vertical: str | None = None) -> ET.Element:
     run = _new_element("r", [_new_element("rPr", [_new_element("vertAlign", val=vertical)])] if vertical else [])
     ET.SubElement(run, f"{_WORD}t").text = text
     return run
 
 
-def _set_before(paragraph: ET.Element, style: str) -> None:
+def _set_style(paragraph: ET.Element, style: str) -> None:
     paragraph.insert(0, _new_element("pPr", [_new_element("pStyle", val=style)]))
 
 
 class _Simplifier:
-    """Reduces a document body to elements with text, and counts what it leaves out."""
+    """Reduces the body of a document to elements with text, and counts what it omits."""
 
     def __init__(self, package: _Package) -> None:
         self.omitted_counts: Counter[str] = Counter()
@@ -305,7 +312,7 @@ class _Simplifier:
         self._notes = {
             (kind, note.get(f"{_WORD}id")): note
             for kind in ("footnote", "endnote")
-            for note in (package.part(f"{kind}s") or ())
+            for note in (package.find_part(f"{kind}s") or ())
             if note.get(f"{_WORD}type") in (None, "normal")
         }
         self._table_depth = 0
@@ -314,7 +321,7 @@ class _Simplifier:
         self._pending_notes: list[ET.Element] = []
 
     def simplify(self) -> ET.Element:
-        """Return the body; paragraphs keep only a style, runs only a vertical alignment."""
+        """Return the simplified body, in which paragraphs only have a style and runs only a vertical alignment."""
         body = _new_element("body", self._rewrite_all(self._package.body))
         self._drop_field_codes(body)
         for container in (body, *body.iter(f"{_WORD}tc")):
@@ -341,7 +348,7 @@ class _Simplifier:
         if tag in _SPACES:
             return [_new_element(_SPACES[tag])]
         if tag in (f"{MATH}oMath", f"{MATH}oMathPara"):
-            return [_text_run(f" {equation_text(element)} ")]
+            return [_new_text_run(f" {format_equation(element)} ")]
         if tag == f"{_COMPATIBILITY}AlternateContent":
             return self._rewrite_all(_choose_branch(element))
         if tag == f"{_WORD}tbl":
@@ -366,8 +373,8 @@ class _Simplifier:
             self.omitted_counts["entries of the table of contents"] += 1
             return []
         n_hidden = self.omitted_counts["hidden paragraphs"]
-        boxes, self._pending_boxes = self._pending_boxes, []
-        styles, self._paragraph_styles = self._paragraph_styles, chain
+        outer_boxes, self._pending_boxes = self._pending_boxes, []
+        outer_styles, self._paragraph_styles = self._paragraph_styles, chain
         parts = self._rewrite_all(element)
         # Runs are counted while they are read, paragraphs are what users see.
         self.omitted_counts["hidden paragraphs"] = min(self.omitted_counts["hidden paragraphs"], n_hidden + 1)
@@ -376,15 +383,15 @@ class _Simplifier:
             self.title = clean(_plain_text(paragraph))
         level = _heading_level(element, chain)
         if level and not self._table_depth:
-            _set_before(paragraph, f"Heading{level}")
+            _set_style(paragraph, f"Heading{level}")
         if element.find(f"{_WORD}pPr/{_WORD}rPr/{_WORD}del") is not None:
             paragraph.set(_IS_JOINED, "1")
-        results = [paragraph, *self._pending_boxes]
-        self._pending_boxes, self._paragraph_styles = boxes, styles
-        return results + self._flush_notes()
+        elements = [paragraph, *self._pending_boxes]
+        self._pending_boxes, self._paragraph_styles = outer_boxes, outer_styles
+        return elements + self._pop_notes()
 
-    def _flush_notes(self) -> list[ET.Element]:
-        """Return the pending notes of the paragraph or table that has just ended; empty inside a table."""
+    def _pop_notes(self) -> list[ET.Element]:
+        """Return and clear the notes to insert after the current paragraph or table; empty inside a table."""
         if self._table_depth:
             return []
         notes, self._pending_notes = self._pending_notes, []
@@ -420,19 +427,19 @@ class _Simplifier:
         return [run]
 
     def _decode_symbols(self, text: str, font: str | None) -> ET.Element:
-        """Return text in a symbol font as Unicode characters."""
-        written = ""
+        """Convert text in a symbol font to Unicode."""
+        decoded = ""
         for character in text:
             code = ord(character)
-            mapped = dingbats.get((font, code)) or (dingbats.get((font, code & 0xFF)) if code in _PRIVATE else None)
-            if mapped:
-                written += chr(mapped)
+            code_point = dingbats.get((font, code)) or (dingbats.get((font, code & 0xFF)) if code in _PRIVATE else None)
+            if code_point:
+                decoded += chr(code_point)
             elif code in _PRIVATE:
                 self.omitted_counts["symbols without a Unicode character"] += 1
             else:
-                written += character
+                decoded += character
         result = _new_element("t")
-        result.text = written
+        result.text = decoded
         return result
 
     def _add_note(self, reference: ET.Element) -> None:
@@ -440,21 +447,21 @@ class _Simplifier:
         note = self._notes.pop((kind, reference.get(f"{_WORD}id")), None)
         if note is None:
             return
-        outer, self._pending_notes = self._pending_notes, []
+        outer_notes, self._pending_notes = self._pending_notes, []
         depth, self._table_depth = self._table_depth, 0
         parts = self._rewrite_all(note)
         for part in parts:
             if part.tag == f"{_WORD}p":
-                part.insert(0, _text_run(_NOTE_MARK))
+                part.insert(0, _new_text_run(_NOTE_MARK))
         self._table_depth = depth
-        self._pending_notes = [*outer, *parts]
+        self._pending_notes = [*outer_notes, *parts]
 
     def _rewrite_drawing(self, element: ET.Element) -> None:
-        """Queue the text boxes of a drawing after its paragraph, and count its other parts."""
+        """Queue the text boxes of a drawing for insertion after its paragraph, and count its other parts as omitted."""
         if element.tag == f"{_WORD}txbxContent":
-            pending, self._pending_boxes = self._pending_boxes, []
+            outer_boxes, self._pending_boxes = self._pending_boxes, []
             parts = self._rewrite_all(element)
-            self._pending_boxes = pending + parts
+            self._pending_boxes = outer_boxes + parts
             return
         is_equation = any(ole.get("ProgID", "").startswith("Equation") for ole in element.iter(_OLE_OBJECT))
         if is_equation:
@@ -470,16 +477,16 @@ class _Simplifier:
                 self._rewrite_drawing(child)
 
     def _rewrite_table(self, element: ET.Element) -> list[ET.Element]:
-        rows = list(_rows_or_cells(element, f"{_WORD}tr"))
-        cells = [cell for row in rows for cell in _rows_or_cells(row, f"{_WORD}tc")]
+        rows = list(_iterate_children(element, f"{_WORD}tr"))
+        cells = [cell for row in rows for cell in _iterate_children(row, f"{_WORD}tc")]
         if len(cells) == 1:  # a box around text
             return self._rewrite_all(cells[0])
-        present = [row for row in rows if row.find(f"{_WORD}trPr/{_WORD}del") is None]
-        self.omitted_counts["tracked deletions"] += len(rows) - len(present)
+        remaining_rows = [row for row in rows if row.find(f"{_WORD}trPr/{_WORD}del") is None]
+        self.omitted_counts["tracked deletions"] += len(rows) - len(remaining_rows)
         self._table_depth += 1
-        table = _new_element("tbl", map(self._rewrite_row, present))
+        table = _new_element("tbl", map(self._rewrite_row, remaining_rows))
         self._table_depth -= 1
-        return [table, *self._flush_notes()]
+        return [table, *self._pop_notes()]
 
     def _rewrite_row(self, element: ET.Element) -> ET.Element:
         row = _new_element("tr")
@@ -487,23 +494,23 @@ class _Simplifier:
             row.append(_new_element("trPr", [header]))
         if n_before := _parse_count(_value(element, "trPr/gridBefore")):
             row.append(_new_cell(n_before))
-        for source in _rows_or_cells(element, f"{_WORD}tc"):
-            n_columns = _parse_count(_value(source, "tcPr/gridSpan")) or 1
-            merge = source.find(f"{_WORD}tcPr/{_WORD}vMerge")
+        for source_cell in _iterate_children(element, f"{_WORD}tc"):
+            n_columns = _parse_count(_value(source_cell, "tcPr/gridSpan")) or 1
+            merge = source_cell.find(f"{_WORD}tcPr/{_WORD}vMerge")
             cell = _new_cell(n_columns, [] if merge is None else [merge])
-            parts = self._rewrite_all(source)
-            filled = [part for part in parts if part.tag != f"{_WORD}p" or len(part)]
-            if len(filled) == 1 and filled[0].tag == f"{_WORD}p":
-                _set_before(filled[0], _CELL_STYLE)
-            cell.extend(filled)
+            parts = self._rewrite_all(source_cell)
+            non_empty_parts = [part for part in parts if part.tag != f"{_WORD}p" or len(part)]
+            if len(non_empty_parts) == 1 and non_empty_parts[0].tag == f"{_WORD}p":
+                _set_style(non_empty_parts[0], _CELL_STYLE)
+            cell.extend(non_empty_parts)
             row.append(cell)
         return row
 
     def _drop_field_codes(self, body: ET.Element) -> None:
-        """Remove field codes and keep field results; unbalanced fields are left unchanged."""
+        """Remove field codes and keep the results of fields; fields without an end are left unchanged."""
         runs = list(body.iter(f"{_WORD}r"))
         parts = [(run, child) for run in runs for child in run]
-        changes = [0] * (len(parts) + 1)
+        depth_changes = [0] * (len(parts) + 1)
         fields: list[tuple[int, int | None]] = []
         for index, (_, child) in enumerate(parts):
             kind = child.get(f"{_WORD}fldCharType") if child.tag == f"{_WORD}fldChar" else None
@@ -513,15 +520,15 @@ class _Simplifier:
                 fields[-1] = (fields[-1][0], index)
             elif kind == "end" and fields:
                 begin, separate = fields.pop()
-                changes[begin] += 1
-                changes[(index if separate is None else separate) + 1] -= 1
-        level = 0
-        for (run, child), change in zip(parts, changes, strict=False):
-            level += change
+                depth_changes[begin] += 1
+                depth_changes[(index if separate is None else separate) + 1] -= 1
+        depth = 0
+        for (run, child), change in zip(parts, depth_changes, strict=False):
+            depth += change
             is_code = child.tag == f"{_WORD}instrText"
             if is_code and _EQUATION_FIELD.match(child.text or ""):
                 self.omitted_counts["equations stored as fields"] += 1
-            if level > 0 or is_code or child.tag == f"{_WORD}fldChar":
+            if depth > 0 or is_code or child.tag == f"{_WORD}fldChar":
                 run.remove(child)
 
 
@@ -529,19 +536,19 @@ _SYMBOL_FONTS = frozenset(font for font, _ in dingbats)
 
 
 def _choose_branch(alternatives: ET.Element) -> ET.Element:
-    """Return the fallback branch of a drawing if it has text, otherwise the first branch with text."""
+    """Return the branch of alternative content to read: the first with text, where the fallback takes precedence."""
     branches = [*alternatives.findall(f"{_COMPATIBILITY}Fallback"), *alternatives.findall(f"{_COMPATIBILITY}Choice")]
     empty = ET.Element(f"{_COMPATIBILITY}Fallback")
     return next(filter(_has_text, branches), branches[-1] if branches else empty)
 
 
-def _rows_or_cells(element: ET.Element, tag: str) -> Iterator[ET.Element]:
-    """Yield the rows of a table or the cells of a row, including those in content controls and insertions."""
+def _iterate_children(element: ET.Element, tag: str) -> Iterator[ET.Element]:
+    """Yield the rows of a table or the cells of a row, including those inside content controls and insertions."""
     for child in element:
         if child.tag == tag:
             yield child
         elif child.tag in _UNWRAPPED:
-            yield from _rows_or_cells(child, tag)
+            yield from _iterate_children(child, tag)
 
 
 def _new_cell(n_columns: int, properties: Iterable[ET.Element] = ()) -> ET.Element:
@@ -555,7 +562,7 @@ def _parse_count(value: str | None) -> int:
 
 
 def _heading_level(paragraph: ET.Element, chain: list[_WordStyle]) -> int | None:
-    """Return the level of a heading, 1 to 6, by outline level or style chain; None for other paragraphs."""
+    """Return the level of a heading, 1 to 6, from its style or outline level; None for other paragraphs."""
     level_value = _value(paragraph, "pPr/outlineLvl")
     outline = _parse_count(level_value) if level_value else None
     for style in chain:
@@ -570,7 +577,7 @@ def _plain_text(paragraph: ET.Element) -> str:
 
 
 def _join_paragraphs(container: ET.Element) -> None:
-    """Merge each paragraph whose end mark is a tracked deletion into the next paragraph."""
+    """Merge a paragraph into the next one if its paragraph mark is a tracked deletion."""
     parts = list(container)
     for part, following in pairwise(parts):
         if part.tag == following.tag == f"{_WORD}p" and part.get(_IS_JOINED):

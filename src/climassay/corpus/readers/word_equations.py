@@ -5,102 +5,103 @@ from collections.abc import Callable
 
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_RAISED = dict(zip("0123456789+-−=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ", strict=True))
-_LOWERED = dict(zip("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎", strict=True))
+_SUPERSCRIPTS = dict(zip("0123456789+-−=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿⁱ", strict=True))
+_SUBSCRIPTS = dict(zip("0123456789+-−=()", "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎", strict=True))
 
 
-def equation_text(element: ET.Element) -> str:
+def format_equation(element: ET.Element) -> str:
     """Return an equation as one line of text, for example ``ΔF=5.35 ln(C/C₀)`` or ``(a+1)/(b−2)``.
 
-    Superscripts and subscripts of digits and signs become Unicode characters, others follow ``^`` and ``_``. Rows of
-    matrices and equation arrays are separated by semicolons.
+    Superscripts and subscripts that consist of digits and signs become Unicode characters; others follow ``^`` and
+    ``_``. Rows of matrices and equation arrays are separated by semicolons.
 
     Args:
-        element: An ``m:oMath`` or ``m:oMathPara`` element, or any element within one. The caller must limit its
-            depth, because the function is recursive.
+        element: An ``m:oMath`` or ``m:oMathPara`` element, or any element inside one. The caller must limit its depth,
+            because the function is recursive.
     """
     name = element.tag.removeprefix(MATH)
     if name in ("t", f"{_WORD}t"):
         return element.text or ""
     if name in ("del", f"{_WORD}del", f"{_WORD}moveFrom") or name.endswith("Pr"):
         return ""
-    write = _WRITERS.get(name)
-    return write(element) if write else "".join(map(equation_text, element))
+    format_element = _FORMATTERS.get(name)
+    return format_element(element) if format_element else "".join(map(format_equation, element))
 
 
-def _part(element: ET.Element, name: str) -> str:
+def _format_child(element: ET.Element, name: str) -> str:
     part = element.find(MATH + name)
-    return "" if part is None else equation_text(part).strip()
+    return "" if part is None else format_equation(part).strip()
 
 
-def _setting(element: ET.Element, name: str, default: str) -> str:
-    """Return a property's value, such as the bracket of a delimiter; an empty value means that it is not drawn."""
+def _read_property(element: ET.Element, name: str, default: str) -> str:
+    """Return the value of a property, such as the bracket of a delimiter; an empty value means none is drawn."""
     setting = element.find(f"{MATH}{element.tag.removeprefix(MATH)}Pr/{MATH}{name}")
     return default if setting is None else setting.get(f"{MATH}val", "")
 
 
-def _grouped(text: str) -> str:
-    """Put a text in brackets unless it is one word or number."""
+def _bracket(text: str) -> str:
+    """Put a text in brackets unless it is a single word or number."""
     return text if text.replace(".", "").isalnum() else f"({text})"
 
 
-def _shifted(text: str, characters: dict[str, str], sign: str) -> str:
+def _format_script(text: str, characters: dict[str, str], sign: str) -> str:
     if not text:
         return ""
     if all(character in characters for character in text):
         return "".join(characters[character] for character in text)
-    return sign + _grouped(text)
+    return sign + _bracket(text)
 
 
-def _superscript(element: ET.Element) -> str:
-    return _shifted(_part(element, "sup"), _RAISED, "^")
+def _format_superscript(element: ET.Element) -> str:
+    return _format_script(_format_child(element, "sup"), _SUPERSCRIPTS, "^")
 
 
-def _subscript(element: ET.Element) -> str:
-    return _shifted(_part(element, "sub"), _LOWERED, "_")
+def _format_subscript(element: ET.Element) -> str:
+    return _format_script(_format_child(element, "sub"), _SUBSCRIPTS, "_")
 
 
-def _fraction(element: ET.Element) -> str:
-    return f"{_grouped(_part(element, 'num'))}/{_grouped(_part(element, 'den'))}"
+def _format_fraction(element: ET.Element) -> str:
+    return f"{_bracket(_format_child(element, 'num'))}/{_bracket(_format_child(element, 'den'))}"
 
 
-def _root(element: ET.Element) -> str:
-    return f"{_shifted(_part(element, 'deg'), _RAISED, '')}√{_grouped(_part(element, 'e'))}"
+def _format_root(element: ET.Element) -> str:
+    return f"{_format_script(_format_child(element, 'deg'), _SUPERSCRIPTS, '')}√{_bracket(_format_child(element, 'e'))}"
 
 
-def _brackets(element: ET.Element) -> str:
-    separator = _setting(element, "sepChr", "|")
-    inner = separator.join(equation_text(part).strip() for part in element.findall(f"{MATH}e"))
-    return f"{_setting(element, 'begChr', '(')}{inner}{_setting(element, 'endChr', ')')}"
+def _format_brackets(element: ET.Element) -> str:
+    separator = _read_property(element, "sepChr", "|")
+    inner = separator.join(format_equation(part).strip() for part in element.findall(f"{MATH}e"))
+    return f"{_read_property(element, 'begChr', '(')}{inner}{_read_property(element, 'endChr', ')')}"
 
 
-def _operator(element: ET.Element) -> str:
-    return f"{_setting(element, 'chr', '∫')}{_subscript(element)}{_superscript(element)} {_part(element, 'e')}"
+def _format_operator(element: ET.Element) -> str:
+    sign = _read_property(element, "chr", "∫")
+    return f"{sign}{_format_subscript(element)}{_format_superscript(element)} {_format_child(element, 'e')}"
 
 
-def _limit(sign: str) -> Callable[[ET.Element], str]:
-    return lambda element: f"{_part(element, 'e')}{sign}{_grouped(_part(element, 'lim'))} "
+def _make_limit_formatter(sign: str) -> Callable[[ET.Element], str]:
+    return lambda element: f"{_format_child(element, 'e')}{sign}{_bracket(_format_child(element, 'lim'))} "
 
 
-def _rows(element: ET.Element) -> str:
+def _format_rows(element: ET.Element) -> str:
     rows = element.findall(f"{MATH}mr") or element.findall(f"{MATH}e")
     cells = ([*row] if row.tag == f"{MATH}mr" else [row] for row in rows)
-    return "; ".join(" ".join(equation_text(cell).strip() for cell in row) for row in cells)
+    return "; ".join(" ".join(format_equation(cell).strip() for cell in row) for row in cells)
 
 
-_WRITERS: dict[str, Callable[[ET.Element], str]] = {
-    "oMathPara": lambda element: "; ".join(filter(None, (equation_text(part).strip() for part in element))),
-    "f": _fraction,
-    "sSup": lambda element: _part(element, "e") + _superscript(element),
-    "sSub": lambda element: _part(element, "e") + _subscript(element),
-    "sSubSup": lambda element: _part(element, "e") + _subscript(element) + _superscript(element),
-    "sPre": lambda element: _subscript(element) + _superscript(element) + _part(element, "e"),
-    "rad": _root,
-    "d": _brackets,
-    "nary": _operator,
-    "func": lambda element: f"{_part(element, 'fName')} {_grouped(_part(element, 'e'))}",
-    "limLow": _limit("_"),
-    "limUpp": _limit("^"),
-    "m": _rows,
-    "eqArr": _rows,
+_FORMATTERS: dict[str, Callable[[ET.Element], str]] = {
+    "oMathPara": lambda element: "; ".join(filter(None, (format_equation(part).strip() for part in element))),
+    "f": _format_fraction,
+    "sSup": lambda element: _format_child(element, "e") + _format_superscript(element),
+    "sSub": lambda element: _format_child(element, "e") + _format_subscript(element),
+    "sSubSup": lambda element: _format_child(element, "e") + _format_subscript(element) + _format_superscript(element),
+    "sPre": lambda element: _format_subscript(element) + _format_superscript(element) + _format_child(element, "e"),
+    "rad": _format_root,
+    "d": _format_brackets,
+    "nary": _format_operator,
+    "func": lambda element: f"{_format_child(element, 'fName')} {_bracket(_format_child(element, 'e'))}",
+    "limLow": _make_limit_formatter("_"),
+    "limUpp": _make_limit_formatter("^"),
+    "m": _format_rows,
+    "eqArr": _format_rows,
 }

@@ -36,7 +36,7 @@ from climassay.factcheck.transcript import (
     cited_numbers,
     merge_quotations,
 )
-from climassay.grounding.citations import MODELS_MARK, AnswerSentence, document_words, format_sentence, ground_text
+from climassay.grounding.citations import MODELS_MARK, AnswerSentence, describe_document, format_sentence, ground_text
 from climassay.grounding.quotations import (
     OMISSION,
     is_quoted,
@@ -176,7 +176,7 @@ class DebateContext:
             encoder=self.encoder,
             context=self.claim,
             remove_loops=self.config.elicitation == "scored",
-            documents=lambda: [document_words(source.passage) for source in self.sources.citations()],
+            documents=lambda: [describe_document(source.passage) for source in self.sources.citations()],
         )
 
     def format_explanation(self, sentences: Sequence[AnswerSentence]) -> str:

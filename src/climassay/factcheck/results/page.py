@@ -27,10 +27,10 @@ from climassay.factcheck.transcript import (
     reader_view,
 )
 from climassay.grounding import AnswerSentence
-from climassay.grounding.answer import unchecked_note
+from climassay.grounding.answer import note_unchecked_references
 from climassay.grounding.quotations import mark_quotations
 from climassay.prompts import DEMONSTRATION
-from climassay.records.queries import without_price
+from climassay.records.queries import describe_unknown_cost
 from climassay.reporting import counted, render_page
 
 EVIDENCE: Mapping[EvidenceLevel, str] = {
@@ -153,7 +153,7 @@ def cost(transcript: Transcript) -> str:
     """Describe the cost of a debate: in US dollars, unknown, or free."""
     if transcript.usage.cost is not None:
         return f"{transcript.usage.cost:.4f} US dollars"
-    return without_price(local=all(model.startswith("local:") for model, _, _ in models(transcript)))
+    return describe_unknown_cost(local=all(model.startswith("local:") for model, _, _ in models(transcript)))
 
 
 def models(transcript: Transcript) -> list[tuple[str, str, str]]:
@@ -394,7 +394,9 @@ def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
     foreign = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
     if foreign:
         notes.append(f"Numbers in the explanation that the cited passages do not have: {', '.join(foreign)}.")
-    if unchecked := unchecked_note(reference for sentence in sentences for reference in sentence.unchecked_references):
+    if unchecked := note_unchecked_references(
+        reference for sentence in sentences for reference in sentence.unchecked_references
+    ):
         notes.append(unchecked)
     n_own = sum(sentence.in_house for sentence in sentences)
     if n_own:

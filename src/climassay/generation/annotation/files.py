@@ -25,7 +25,7 @@ from climassay.generation.annotation.labels import (
 )
 from climassay.generation.annotation.own_questions import source_id
 from climassay.generation.draft import Draft
-from climassay.io import Row, first_problem, parse_json, parse_rows, read_bytes, write_file
+from climassay.io import Row, describe_first_problem, parse_json, parse_rows, read_bytes, write_file
 from climassay.reporting.results import write_rows
 from climassay.settings import parse_table
 
@@ -126,7 +126,7 @@ def read_annotations(path: Path) -> AnnotationFile:
                 )
             settings = parse_table(AnnotationSettings, row["settings"], f"{path}, line 1", "the settings")
     except (KeyError, TypeError, ValueError) as error:
-        problem = first_problem(error)
+        problem = describe_first_problem(error)
         raise InputError(f"{path}, line {max(1, number)}: this is not a climassay annotation ({problem}).") from None
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")

@@ -235,9 +235,9 @@ def check_name(text: str, subject: str) -> str:
     Raises:
         InputError: The text is empty or too long, or has characters that cannot be stored.
     """
-    from climassay.records.identity import storable_text
+    from climassay.records.identity import make_storable_text
 
-    if not text.strip() or len(text) > MAX_NAME_LENGTH or storable_text(text) != text:
+    if not text.strip() or len(text) > MAX_NAME_LENGTH or make_storable_text(text) != text:
         raise InputError(f"{subject} is a text of 1 to {MAX_NAME_LENGTH} characters.")
     return text
 
@@ -314,9 +314,9 @@ def _clean_wording(wording: Wording) -> Wording:
 
 
 def _clean_text(text: str, subject: str) -> str:
-    from climassay.records.identity import storable_text
+    from climassay.records.identity import make_storable_text
 
-    text = storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
+    text = make_storable_text(text).replace("\r\n", "\n").strip()  # browsers send \r\n
     if len(text) > MAX_TEXT_LENGTH:
         raise InputError(f"{subject} has {len(text)} characters, more than the limit of {MAX_TEXT_LENGTH}.")
     return text

@@ -40,7 +40,7 @@ from climassay.generation.annotation.tables import (
 )
 from climassay.generation.dataset_store import EXPERTS, datasets, decisions, drafts, drafts_before_experts
 from climassay.generation.draft import Draft
-from climassay.records.database import Database, chunks
+from climassay.records.database import Database, split_keys
 
 
 def enqueue_new_drafts(database: Database, dataset: str) -> None:
@@ -68,7 +68,7 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
         if queue is not None and not draft_ids and last_ordinal <= known_ordinal:
             return
         new_drafts: dict[str, Draft] = {}
-        for chunk in chunks(draft_ids):
+        for chunk in split_keys(draft_ids):
             new_drafts |= drafts_before_experts(connection, dataset, chunk)
 
     def add_items(connection: sa.Connection) -> None:
@@ -80,7 +80,7 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
             row |= {"state": unlabelled_state(status, queue.settings), "position": 0}
             rows.append(row | {"p_valid": validator_confidence(draft), "judged_by": None})
         delete_failed = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
-        for chunk in chunks(list(new_drafts)):
+        for chunk in split_keys(list(new_drafts)):
             connection.execute(delete_failed.where(items.c.draft.in_(chunk)))
         database.insert_new(connection, items, rows)
         queue.update(last_ordinal=max(last_ordinal, queue.row.last_ordinal))
@@ -441,6 +441,6 @@ class LockedQueue:
             update = update.where(items.c.labels == 0, items.c.state.in_(("open", OUT)), items.c.state != state)
             self.connection.execute(update.values(state=state))
         labelled_drafts = sa.select(annotations.c.draft).where(annotations.c.dataset == self.dataset).distinct()
-        for chunk in chunks(self.connection.execute(labelled_drafts).scalars().all()):
+        for chunk in split_keys(self.connection.execute(labelled_drafts).scalars().all()):
             self.settle(item_rows(self.connection, self.dataset, chunk), number)
         self.order()

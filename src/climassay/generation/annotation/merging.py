@@ -18,7 +18,7 @@ from climassay.generation.annotation.tables import (
     skips,
 )
 from climassay.generation.dataset_store import drafts_before_experts
-from climassay.records.database import chunks
+from climassay.records.database import split_keys
 
 
 def import_labels(
@@ -56,7 +56,7 @@ def import_labels(
         except InputError as error:
             merge.errors.append(f"The comment of {comment.author} on {comment.draft}: {error}")
     number = queue.next_number()
-    for chunk in chunks(drafts):
+    for chunk in split_keys(drafts):
         queue.settle(item_rows(queue.connection, queue.dataset, chunk), number)
     return ImportReport(len(merge.new_labels), merge.n_known, merge.n_withdrawn, tuple(merge.errors), n_comments)
 
@@ -72,7 +72,7 @@ class _LabelMerge:
         self._drafts = drafts_before_experts(queue.connection, queue.dataset, drafts)
         self._stored_withdrawals: dict[str, float | None] = {}
         """Withdrawal time of each stored label by its key; None if the label counts."""
-        for chunk in chunks(keys):
+        for chunk in split_keys(keys):
             query = sa.select(annotations.c.key, annotations.c.withdrawn_at)
             query = query.where(annotations.c.dataset == queue.dataset, annotations.c.key.in_(chunk))
             self._stored_withdrawals |= {row.key: row.withdrawn_at for row in queue.connection.execute(query)}

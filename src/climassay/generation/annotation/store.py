@@ -56,7 +56,7 @@ from climassay.generation.annotation.tables import (
 from climassay.generation.dataset_store import DatasetStore, drafts, drafts_before_experts
 from climassay.questions import KINDS
 from climassay.records import Records
-from climassay.records.database import chunks, record_of
+from climassay.records.database import build_record, split_keys
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class AnnotationStore:
         enqueue_new_drafts(self._database, dataset)
         with self._database.read() as connection:
             draft_ids = queued_ids(connection, dataset)
-        for chunk in chunks(draft_ids):
+        for chunk in split_keys(draft_ids):
             with self._database.read() as connection:
                 yield from read_items(connection, dataset, chunk)
 
@@ -261,12 +261,12 @@ class AnnotationStore:
         query = sa.select(comments).where(comments.c.dataset == dataset)
         query = query if draft is None else query.where(comments.c.draft == draft)
         rows = self._database.rows(query.order_by(comments.c.made_at, comments.c.key))
-        return [record_of(Comment, row) for row in rows]
+        return [build_record(Comment, row) for row in rows]
 
     def skipped(self, dataset: str) -> list[Skip]:
         """Return the skips of all annotators in the order in which they were made."""
         query = sa.select(skips).where(skips.c.dataset == dataset).order_by(skips.c.number)
-        return [record_of(Skip, row) for row in self._database.rows(query)]
+        return [build_record(Skip, row) for row in self._database.rows(query)]
 
     def progress(self, dataset: str, annotator: str | None = None) -> AnnotationProgress:
         """Return the progress of a dataset and, if ``annotator`` is given, of that annotator.

@@ -16,7 +16,7 @@ from climassay.errors import InputError
 from climassay.generation.annotation.labels import AnnotationItem, AnnotationSettings, Label
 from climassay.generation.dataset_store import drafts, drafts_before_experts
 from climassay.generation.draft import Draft
-from climassay.records.database import chunks
+from climassay.records.database import split_keys
 
 metadata = sa.MetaData()
 _required = partial(sa.Column, nullable=False)
@@ -142,7 +142,7 @@ def skip_conditions(dataset: str, annotator: str) -> list[sa.ColumnElement[bool]
 def labels_by_draft(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]) -> dict[str, list[Label]]:
     """Return the drafts' current labels by draft id, oldest first; a draft without labels has no entry."""
     results: dict[str, list[Label]] = {}
-    for chunk in chunks(draft_ids):
+    for chunk in split_keys(draft_ids):
         for label in read_labels(connection, *current_label_conditions(dataset), annotations.c.draft.in_(chunk)):
             results.setdefault(label.draft, []).append(label)
     return results
@@ -151,7 +151,7 @@ def labels_by_draft(connection: sa.Connection, dataset: str, draft_ids: Sequence
 def item_rows(connection: sa.Connection, dataset: str, draft_ids: Sequence[str]) -> dict[str, Any]:
     """Return the rows of items by draft id."""
     results: dict[str, Any] = {}
-    for chunk in chunks(draft_ids):
+    for chunk in split_keys(draft_ids):
         query = sa.select(items).where(items.c.dataset == dataset, items.c.draft.in_(chunk))
         results |= {row.draft: row for row in connection.execute(query)}
     return results

@@ -15,7 +15,7 @@ from climassay.generation.screening.check import (
     word_set,
     words,
 )
-from climassay.grounding.quantities import quantities
+from climassay.grounding.quantities import find_quantities
 from climassay.questions.types.multiple_choice import N_OPTIONS
 from climassay.reporting import counted
 
@@ -121,11 +121,11 @@ def _have_equal_quantities(first: str, second: str) -> bool:
     """Return whether two options state equal quantities, possibly in different units or notations."""
 
     def list_other_words(option: str) -> tuple[str, ...]:
-        for quantity in quantities(option):
+        for quantity in find_quantities(option):
             option = option.replace(quantity.text, " ", 1)
         return tuple(word for word in _option_words(option) if word not in _APPROXIMATE_WORDS and not word[0].isdigit())
 
-    first_quantities, second_quantities = quantities(first), quantities(second)
+    first_quantities, second_quantities = find_quantities(first), find_quantities(second)
     if not first_quantities or len(first_quantities) != len(second_quantities):
         return False
     return list_other_words(first) == list_other_words(second) and all(

@@ -8,7 +8,7 @@ import numpy as np
 from climassay.corpus.sentences import split_sentences
 from climassay.generation.draft import Decision, Draft
 from climassay.generation.screening.check import check, content_words, right_answer
-from climassay.grounding.quantities import foreign_quantities, quantities
+from climassay.grounding.quantities import find_foreign_quantities, find_quantities
 from climassay.metrics import Entailment, RelationScorer
 from climassay.models.contract import Encoder
 from climassay.questions import KINDS
@@ -40,14 +40,14 @@ def _describe_foreign_quantity(draft: Draft) -> str | None:
         return None
     question, answer = draft.wording.question, right_answer(draft)
     if draft.level == "base" or not draft.type.has_levels:
-        absent_quantities = foreign_quantities(draft.type.claim(draft.content), texts)
+        absent_quantities = find_foreign_quantities(draft.type.claim(draft.content), texts)
         return f"The passages do not have {', '.join(absent_quantities)}." if absent_quantities else None
-    units = [quantity.unit for text in (*texts, question) for quantity in quantities(text) if quantity.unit]
+    units = [quantity.unit for text in (*texts, question) for quantity in find_quantities(text) if quantity.unit]
     # A rate per year or per kelvin allows an answer in years or kelvins.
     kinds = {_KIND_OF_RATE.get(unit.rate, "") for unit in units}
     foreign_quantity_texts = [
         quantity.text
-        for quantity in quantities(answer)
+        for quantity in find_quantities(answer)
         if quantity.unit
         and quantity.unit.kind.partition(":")[0] not in kinds
         and not any(quantity.unit.is_kind_of(unit) for unit in units)

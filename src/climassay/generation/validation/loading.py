@@ -17,7 +17,7 @@ from climassay.generation.validation.validators import (
     TrainingRecord,
     Validator,
 )
-from climassay.io import first_problem, parse_json, read_text, write_file
+from climassay.io import describe_first_problem, parse_json, read_text, write_file
 from climassay.learning import ActivationStore
 from climassay.models import ModelOptions, load_model
 from climassay.models.contract import Encoder, Generator, OpenWeights, OptionScorer
@@ -188,5 +188,5 @@ def read_training_record(path: Path, method: str | None = None) -> TrainingRecor
         return TrainingRecord.parse(facts)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"The stored state of the validator is damaged ({first_problem(error)}); train it again."
+            f"The stored state of the validator is damaged ({describe_first_problem(error)}); train it again."
         ) from error

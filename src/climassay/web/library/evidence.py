@@ -19,7 +19,7 @@ from climassay.factcheck.results.citation import Publication
 from climassay.factcheck.results.page import page_values, quoted_texts
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import PassageCitation, Transcript
-from climassay.grounding.quotations import quoted_spans
+from climassay.grounding.quotations import find_quoted_spans
 from climassay.reporting.marking import mark_spans, stems
 from climassay.web.access import Member, Reader
 from climassay.web.app_state import App, AppState, ResultCache
@@ -214,7 +214,7 @@ def marks_on(drawn: DrawnPage, cited: Passage | None, quotations: Sequence[str])
     return [
         [
             span
-            for start, end in quoted_spans(quotation[:MAX_QUOTATION_LENGTH], text)
+            for start, end in find_quoted_spans(quotation[:MAX_QUOTATION_LENGTH], text)
             for span in drawn.find(text[start:end], text[:start], text[end:])
         ]
         for quotation in quotations

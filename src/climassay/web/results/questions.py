@@ -19,7 +19,7 @@ from climassay.questions import Kind, Level, Question, option_letter
 from climassay.records.queries import list_run_entries
 from climassay.records.recorded_answers import (
     RecordedAnswer,
-    answers_about,
+    search_answers,
 )
 from climassay.reporting.html import render_answer
 from climassay.web.access import Reader
@@ -331,7 +331,7 @@ def show_requests(
     [(key, content)] = stored.questions.items()
     # Prompts contain a line in place of the mask of a cloze statement, so its longest unmasked part is searched for.
     text = max(content.question.split("<MASK>"), key=len).strip()
-    answers = answers_about(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
+    answers = search_answers(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
     exchanges = [(answer, make_exchange(answer, stored, key)) for answer in answers[:REQUESTS_PER_PAGE]]
     address = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(

@@ -14,7 +14,7 @@ from climassay.evaluation.results import COMMANDS, Experiment, Outcome, experime
 from climassay.evaluation.run_comparison import metrics_in
 from climassay.evaluation.scores import ExperimentScores, score_experiment
 from climassay.factcheck import Transcript, from_data
-from climassay.grounding.answer import removed_note, truncated_note, unchecked_note
+from climassay.grounding.answer import note_removed_citations, note_truncation, note_unchecked_references
 from climassay.prompts import DEMONSTRATION
 from climassay.questions import Question
 from climassay.records import tables
@@ -296,13 +296,13 @@ def _answer_report(run: StoredRun, _published: str) -> Report:
         )
         sources = tuple((source["number"], source["citation"], source["passage"]["text"]) for source in row["sources"])
         # Runs of earlier versions store neither references nor whether an answer was truncated or a demonstration.
-        unchecked = unchecked_note(
+        unchecked = note_unchecked_references(
             name for sentence in row["sentences"] for name in sentence.get("unchecked_references", ())
         )
         notes = (
             DEMONSTRATION if row.get("demonstration") else "",
-            truncated_note(row.get("truncated", False)),
-            removed_note(row["removed_citations"]),
+            note_truncation(row.get("truncated", False)),
+            note_removed_citations(row["removed_citations"]),
             unchecked,
         )
         note = " ".join(filter(None, notes))
