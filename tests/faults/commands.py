@@ -326,9 +326,7 @@ WRITES: dict[str, WritingCommand] = {
     ),
     **_options("factcheck checks export", "-w {w}", "file", ending=".jsonl"),
     **_saved("confidence extract", "{given}/report.md --untagged"),
-    **_options(
-        "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
-    ),
+    **_options("confidence extract", "{given}/report.md --untagged", "--terms", ending=".csv"),
     **_saved("confidence lint", "{given}/report.md --exit-zero"),
     **_saved("confidence diff", "{given}/planted.jsonl {given}/planted.jsonl"),
     **_options("confidence topics", "{given}/planted.jsonl --topics 4 -w {w}", "--output"),
@@ -338,13 +336,12 @@ WRITES: dict[str, WritingCommand] = {
         "--names",
         new=True,
     ),
-    **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w} -o {given}/r.html", "--html"),
+    **_saved("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w}"),
     **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w}", "--tables", folder=True),
-    **_options("confidence tag apply", "bundled 'Seas rise.'", "--output"),
-    **_options(
+    **_saved("confidence tag apply", "bundled 'Seas rise.'"),
+    **_saved(
         "confidence tag insert",
         "'Seas rise.' --anchors {given}/statements.jsonl --layer 1 --train-items 16 --model {model}",
-        "--output",
     ),
     **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),
     **_options("confidence tag evaluate", "{given}/statements.jsonl --method words --folds 4", "--predictions"),
@@ -373,7 +370,7 @@ WRITES: dict[str, WritingCommand] = {
     **_options("judge train", _PROBE, "--output"),
     **_options("judge train", f"{_PROBE} --output {{given}}/probe.safetensors", "--html"),
     **_saved("judge rank", f"{_QUALITY}"),
-    **_options("judge apply", f"pairs {_QUALITY}", "--output"),
+    **_saved("judge apply", f"pairs {_QUALITY}"),
     **_saved(
         "judge insert",
         "{given}/new.jsonl --anchors {given}/few.jsonl --kind claims --method pairs --label score "
@@ -384,7 +381,7 @@ WRITES: dict[str, WritingCommand] = {
     **_options("generate mask", "statistics {given}/unmasked.jsonl", "--output"),
     **_options("prompts export", "", "folder", folder=True),
     **_options("generate validate train", "{given}/labels.jsonl", "--output"),
-    **_options("generate validate train", "{given}/labels.jsonl --output {given}/validator", "--html"),
+    **_options("generate validate train", "{given}/labels.jsonl --output {given}/validator", "--html", ending=".html"),
     **_options(
         "generate validate apply",
         "{given}/validator {given}/drafts.jsonl",
