@@ -30,7 +30,7 @@ import torch
 from climassay.judging.item_tables import ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable, Units
 from climassay.judging.preferences import Item, QualityRequests, quality
-from climassay.judging.training import MethodName, ProbeSettings, candidate_of, make_folds
+from climassay.judging.training import MethodName, ProbeSettings, create_candidate, make_folds
 from climassay.learning.harvest import ActivationStore
 from climassay.models.contract import GenerationRequest, Message, Sampling
 from climassay.models.local.loading import load_local
@@ -125,9 +125,9 @@ def probes(models: Sequence[LocalModel], file: str, aspect: str, method: MethodN
             asked = QualityRequests(quality("text", aspect))
             harvester = Harvester(model, asked, LAYERS, ActivationStore(Path(folder)))
             settings = ProbeSettings(layers=tuple((layer,) for layer in LAYERS))
-            candidate = candidate_of(method, items, asked, model, StateTable(harvester, items), settings)
+            candidate = create_candidate(method, items, asked, model, StateTable(harvester, items), settings)
             candidate.prepare(folds)
-            odds = np.concatenate([candidate.learn(fold).judge(fold.test_pairs).log_odds for fold in folds])
+            odds = np.concatenate([candidate.fit_fold(fold).judge(fold.test_pairs).log_odds for fold in folds])
         right.append((1 + np.sign(odds) * truth)[truth != 0] / 2)
     change = Units.of([item.group for item in items]).difference(right[0], right[1], pairs[truth != 0]).difference
     assert change.value is not None

@@ -76,9 +76,11 @@ class Behaviour:
     max_top_logprobs: int = 20
     refused: tuple[str, ...] = ()
     """Parameters that get status 400."""
+    system_refusal: str = ""
+    """Error message for requests with a system message; empty if they are answered."""
     streams: str = "yes"
-    """``yes``, ``ignore`` (answers come whole), ``uncounted``, ``counted`` (streams never, or always, have the usage)
-    or ``refuse`` (status 400, in words that name no parameter)."""
+    """``yes``, ``always`` (unasked as well), ``ignore`` (answers come whole), ``uncounted``, ``counted`` (streams
+    never, or always, have the usage) or ``refuse`` (status 400, in words that name no parameter)."""
     hold: tuple[str, threading.Event] | None = None
     """Words of the answer, and what must be set before a stream goes on with them."""
     gather: int = 0
@@ -228,6 +230,8 @@ class ApiServer:
             return "response_format of type json_schema is not supported by this model."
         if body.get("stream") and behaviour.streams == "refuse":
             return "Bad request."
+        if behaviour.system_refusal and body["messages"][0]["role"] == "system":
+            return behaviour.system_refusal
         for name in behaviour.refused:
             if name in body:
                 advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
@@ -384,7 +388,9 @@ class Connection(asyncio.Protocol):
                 await self.misbehave(request, order)
             elif error := server.error(request):
                 self.send(*error)
-            elif request.body.get("stream") and server.behaviour.streams != "ignore":
+            elif server.behaviour.streams == "always" or (
+                request.body.get("stream") and server.behaviour.streams != "ignore"
+            ):
                 await self.stream(server.events(request))
                 server.log("served", request)
             else:

@@ -14,7 +14,7 @@ from climassay.factcheck import CheckedClaim, CheckedClaims, FoundFallacy, Score
 from climassay.generation.dataset_results import GeneratedDataset, ScreenedDrafts
 from climassay.grounding import GroundedAnswer
 from climassay.grounding.text_check_result import TextCheck
-from climassay.judging import Inserted, ItemRanking, Probe, TrainedProbe
+from climassay.judging import InsertionResult, ItemRanking, Probe, TrainedProbe
 from climassay.metrics.results import ScoredAnswers
 from climassay.models import Encoder, Generator
 from climassay.questions import QuestionSet
@@ -62,7 +62,7 @@ def use(folder: Path) -> None:
     assert_type(trained, TrainedProbe)
     assert_type(trained.probe, Probe)
     assert_type(climassay.rank(["A text", item], probe=trained.probe), ItemRanking)
-    assert_type(climassay.insert(["A text"], [item], ["low", "high"], "claims"), Inserted)
+    assert_type(climassay.insert(["A text"], [item], ["low", "high"], "claims"), InsertionResult)
     assert_type(climassay.extract_confidence(folder / "report.pdf"), ExtractedStatements)
     assert_type(climassay.lint_confidence(folder / "draft.md"), LintedDrafts)
     assert_type(climassay.check_text("It warms.", "books"), TextCheck)

@@ -52,10 +52,10 @@ from climassay.judging.preferences import (
     Method,
     Progress,
     QualityRequests,
-    both_ways,
+    with_mirrors,
 )
 from climassay.judging.probe import Probe, three_way
-from climassay.judging.training import labels_of, pairs_within, quality_of
+from climassay.judging.training import labels_of, load_quality, pairs_within
 from climassay.learning import ActivationStore
 from climassay.models import load_model
 from climassay.reporting import Table, as_markdown
@@ -142,7 +142,7 @@ def ablate(
     if not len(pairs):
         raise InputError("There are no two items to compare: a group needs at least two.")
     own = probe_directions(probe, model.network.layers, scope)
-    requests = questions.contrast(items, both_ways(pairs))
+    requests = questions.contrast(items, with_mirrors(pairs))
 
     def ask(directions: Directions) -> Judgements:
         progress = None if on_progress is None else lambda _place, _scores: on_progress(1)
@@ -353,7 +353,7 @@ def main() -> None:
     groups = [item.group for item in items]
     pairs = pairs_within(groups, np.arange(len(groups)), options.pairs_per_item, np.random.default_rng(0))
     model = load_model(options.model)
-    questions = QualityRequests(quality_of(probe.provenance))
+    questions = QualityRequests(load_quality(probe.provenance))
     with tempfile.TemporaryDirectory() as folder:
         harvester = Harvester(model, questions, probe.provenance.layers, ActivationStore(Path(folder)), None)
         judge = probe_judge(probe, harvester)

@@ -19,14 +19,14 @@ import numpy as np
 from climassay.judging.benchmark import JudgeScores, score_judge
 from climassay.judging.item_tables import ItemColumns, read_items
 from climassay.judging.judges import Harvester, StateTable, layer_choices, layers_of
-from climassay.judging.preferences import Item, QualityRequests, both_ways, quality
+from climassay.judging.preferences import Item, QualityRequests, quality, with_mirrors
 from climassay.judging.training import (
     METHODS,
     NEEDS_WEIGHTS,
     ProbeSettings,
-    candidate_of,
+    collect_pairs,
+    create_candidate,
     make_folds,
-    pairs_of_folds,
 )
 from climassay.learning.harvest import ActivationStore, harvest
 from climassay.models import ModelOptions, OpenWeights, load_model
@@ -115,7 +115,7 @@ def _measure(options, path, model, recorded, aspect, wording, size) -> None:
     harvester = Harvester(model, questions, layers_read, store)
     if set(methods) & (NEEDS_WEIGHTS - {"pointwise", "pointwise-length"}):
         # Article by article, so that an interruption loses one article at most.
-        pairs = both_ways(pairs_of_folds(folds))
+        pairs = with_mirrors(collect_pairs(folds))
         for group in dict.fromkeys(item.group for item in items):
             inside = np.array([items[first].group == group for first in pairs[:, 0]])
             harvest(model, questions.contrast(items, pairs[inside]), layers=layers_read, store=store)
@@ -123,7 +123,7 @@ def _measure(options, path, model, recorded, aspect, wording, size) -> None:
         probed = method in NEEDS_WEIGHTS and method != "zero-shot"
         for label, layers in probes.items() if probed and options.variants else [("", probes[""])]:
             table = StateTable(harvester, items)
-            candidate = candidate_of(method, items, questions, recorded, table, ProbeSettings(layers=layers))
+            candidate = create_candidate(method, items, questions, recorded, table, ProbeSettings(layers=layers))
             sorts = SORTS if options.variants and not label and method in ("ppairs", "pairs") else SORTS[:1]
             curve = (10, 20, 50, 100, 200) if options.variants and probed and not label else ()
             for sort in sorts:

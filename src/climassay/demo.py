@@ -319,8 +319,8 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     tasks = [JudgeTask(quality("own", sentence=QUALITY), items)]
     # One layer, two thirds up, to take seconds; the command chooses among four layers by cross-validation.
     settings = BenchmarkSettings(LABELS, probe=ProbeSettings(layer_choices(demo.model, ())[1:2]))
-    benchmark = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
-    scores = benchmark.done.results[0].scores
+    result = benchmark_judges(tasks, settings, ["pointwise"], model=demo.model, workspace=demo.session)
+    scores = result.benchmark.results[0].scores
     accuracy, baseline = scores.agreement.accuracy_differing, scores.baselines["longer"].accuracy_differing
     sentences = (
         f"Which of two texts {QUALITY}: learnt from {LABELS} labels, asked of pairs that the judge has not seen, in "
@@ -335,7 +335,7 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
             f'"the longer text": {_percent(baseline.value)}; a constant answer: 50.0%',
             sentences,
         ),
-        (Prose(sentences), benchmark.tables()[0]),
+        (Prose(sentences), result.tables()[0]),
         {"judge": {"accuracy": accuracy, "longer": baseline, "labels": LABELS}},
         f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
         f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '

@@ -145,6 +145,10 @@ def test_train_show_and_apply(tmp_path, climassay, labels):
     assert "was trained on all questions" in " ".join(err.split())
     others = tmp_path / "others.jsonl"
     write_drafts(others, labelled_drafts(48, labelled=True))
+    one_sided = tmp_path / "valid.jsonl"
+    write_drafts(one_sided, [draft for draft in labelled_drafts(48, labelled=True) if draft.decisions[-1].accepted])
+    err = refused(climassay("generate validate evaluate", file, one_sided))
+    assert "a validator is measured on both kinds" in " ".join(err.split())
     measured = json_of(climassay("generate validate evaluate", file, others, "--json"))
     assert (measured["trained_on"], measured["evaluation"]["n"]) == (36, 12)
     some = json_of(climassay("generate validate evaluate", file, others, "--include-trained", "--limit", 30, "--json"))

@@ -204,3 +204,13 @@ def test_half_a_character_is_left_out(tmp_path: Path) -> None:
     (document,) = read(path).documents
     assert (document.blocks[0].text, document.title, document.licence) == ("Sea level", "Seas", "CC0")
     assert document.blocks[0].headings == ("Top", "Low")
+
+
+def test_chosen_columns_are_found_whatever_their_case(tmp_path: Path) -> None:
+    file = tmp_path / "paragraphs.csv"
+    file.write_text("Paragraph Text,Book\nThe sea rises.,Seas\nIce melts.,Ice\n")
+    result = read(file, ReadOptions(columns=TableColumns(text="paragraph_text", document=("BOOK",))))
+    assert [[block.text for block in document.blocks] for document in result.documents] == [
+        ["The sea rises."],
+        ["Ice melts."],
+    ]

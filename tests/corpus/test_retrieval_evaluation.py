@@ -329,3 +329,10 @@ def test_question_files_that_cannot_be_used(tmp_path, content, words):
     (tmp_path / "bad").write_bytes(content)
     with pytest.raises(InputError, match=words):
         read_gold_questions(tmp_path / "bad")[0]
+
+
+def test_columns_are_found_whatever_their_case(tmp_path):
+    file = tmp_path / "questions.csv"
+    file.write_text("QUERY,Gold Text,Grade\nHow fast does the sea rise?,The sea rises by four millimetres a year.,2\n")
+    [question], n_omitted = read_gold_questions(file, QuestionColumns(passage="gold_text", relevance="grade"))
+    assert (question.question, question.relevance, n_omitted) == ("How fast does the sea rise?", 2.0, 0)

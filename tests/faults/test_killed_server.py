@@ -224,7 +224,7 @@ def whole(begin):
 
 
 def kill_between(draw, needed, life):
-    """Kill between two answers of the debate and two passages of the book; the training waits for the debate."""
+    """Kill between two answers of the debate and two passages of the book; the training may have ended by then."""
     answers, share = draw.randint(1, needed - 1), draw.uniform(0.1, 0.5)
     life.api.answers_left = answers
     life.check()
@@ -239,7 +239,7 @@ def kill_between(draw, needed, life):
     life.until(begun)
     life.kill()
     assert life.cut.answers == answers
-    assert [life.cut.work[kind].state for kind in KINDS] == ["running", "queued", "running"]
+    assert {life.cut.work[kind].state for kind in ("check", "add-documents")} == {"running"}
 
 
 def kill_at(draw, needed, seconds, life):

@@ -12,7 +12,7 @@ from climassay.judging import Item, evaluate_judge, make_folds
 from climassay.judging.benchmark import score_judge
 from climassay.judging.judges import Units, correlations
 from climassay.judging.preferences import Judgements
-from climassay.judging.training import Fold, Learned
+from climassay.judging.training import Fold, TrainedJudge
 from climassay.statistics import wilson_interval
 
 
@@ -40,7 +40,7 @@ class Planted:
     def prepare(self, folds) -> None:
         assert len(folds) == 3
 
-    def learn(self, fold: Fold, train_pairs=None) -> Learned:
+    def fit_fold(self, fold: Fold, train_pairs=None) -> TrainedJudge:
         pairs = fold.train_pairs if train_pairs is None else train_pairs
         self.trained.append(set(pairs.ravel().tolist()))
         quality = 1 if train_pairs is None else len(self.trained[-1])
@@ -52,7 +52,7 @@ class Planted:
             failed = np.arange(len(pairs)) < self.fail
             return Judgements(np.where(failed, 0.0, odds + noise), failed)
 
-        return Learned(judge, tie_band=1e-6, layers=(3,), regularisation=0.5)
+        return TrainedJudge(judge, tie_band=1e-6, layers=(3,), regularisation=0.5)
 
 
 def scored(items, candidate, **options):
@@ -144,8 +144,8 @@ def test_a_judge_that_cannot_learn_is_named_and_a_small_size_is_left_out() -> No
     class Choosy(Planted):
         least = 10
 
-        def learn(self, fold, train_pairs=None):
-            learned = super().learn(fold, train_pairs)
+        def fit_fold(self, fold, train_pairs=None):
+            learned = super().fit_fold(fold, train_pairs)
             if len(self.trained[-1]) < self.least:
                 raise InputError("Too few.")
             return learned

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from climassay.judging import Item, JudgeResult, make_folds, quality, rank_items
-from climassay.judging.benchmark import judge_results_of, result_row, score_judge
+from climassay.judging.benchmark import load_judge_results, result_row, score_judge
 from climassay.judging.judges import Cost
 from climassay.judging.preferences import CERTAIN, Judgements
 from climassay.judging.ranking import CERTAIN_ONLY, ranking_table
@@ -14,7 +14,7 @@ from climassay.judging.report import (
     judge_sections,
     picture_blocks,
 )
-from climassay.judging.training import Learned, Picture
+from climassay.judging.training import Picture, TrainedJudge
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting import DotPlot, LinePlot, ScatterPlot, Table
@@ -89,12 +89,12 @@ class Noisy:
     def prepare(self, folds):
         """Nothing to do."""
 
-    def learn(self, fold, train_pairs=None):
+    def fit_fold(self, fold, train_pairs=None):
         def judge(pairs):
             noise = np.random.default_rng(0).normal(0, 1, len(pairs))
             return Judgements(self.labels[pairs[:, 0]] - self.labels[pairs[:, 1]] + noise, np.zeros(len(pairs), bool))
 
-        return Learned(judge, tie_band=0.1, layers=(2, -1), regularisation=0.5)
+        return TrainedJudge(judge, tie_band=0.1, layers=(2, -1), regularisation=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def details(tmp_path, results):
 
 
 def test_a_stored_benchmark_has_the_tables_and_figures_of_the_fresh_one(details, results):
-    again = judge_results_of(details)
+    again = load_judge_results(details)
     assert judge_sections(again) == judge_sections(results)
     assert {type(block) for section in judge_sections(again) for block in section.blocks} >= {DotPlot, LinePlot, Table}
     assert [one.quality for one in again] == [one.quality for one in results]

@@ -6,7 +6,7 @@ import pytest
 
 from climassay.errors import InputError
 from climassay.judging import ProbeSettings, train_probe
-from climassay.judging.training import PROBE_METHODS, path_plot, quality_of
+from climassay.judging.training import PROBE_METHODS, load_quality, path_plot
 from climassay.learning import Provenance
 from planted_model import DIRECTION, WIDTH, PlantedModel, harvester, items
 
@@ -45,7 +45,7 @@ def test_a_probe_says_where_it_comes_from():
         "judge_own_contrast",
         asked.questions.prompt("contrast").sha256,
     )
-    assert quality_of(source) == asked.questions.quality
+    assert load_quality(source) == asked.questions.quality
     assert trained.path.chosen == source.regularisation
 
 
@@ -110,4 +110,4 @@ def test_what_cannot_be_trained_on(given, options, sentence):
 @pytest.mark.parametrize("text", ["", "relevance", json.dumps({"kind": "text"})], ids=["none", "word", "part"])
 def test_a_probe_that_does_not_say_its_quality(text):
     with pytest.raises(InputError, match="name one with --kind"):
-        quality_of(Provenance(settings={"quality": text}))
+        load_quality(Provenance(settings={"quality": text}))

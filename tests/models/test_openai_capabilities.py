@@ -110,6 +110,26 @@ def test_a_reasoning_model_answers_and_its_thoughts_are_counted(told):
     assert client.capabilities.is_reasoning_model
 
 
+class Padding(ApiServer):
+    """Counts spaces and line breaks between the parts of JSON that its answers no longer have, as llama.cpp does."""
+
+    def completion(self, request):
+        data = super().completion(request)
+        data["usage"]["completion_tokens"] = 80
+        return data
+
+
+@pytest.mark.parametrize(("text", "thinks"), [('{"verdict": "true"}', False), ("true", True)])
+def test_tokens_that_are_missing_in_json_are_no_thoughts(text, thinks):
+    """Qwen2.5-Coder 0.5B passed for a model that thinks: its options were named, not scored, and its room grew."""
+    with Padding(rule=lambda asked: Reply(text)) as server:
+        client = model(server)
+        (answer,) = client.generate([request("one", max_tokens=50)])
+        client.close()
+    assert bool(answer.usage.reasoning_tokens) == thinks
+    assert client.capabilities.is_reasoning_model == thinks
+
+
 def test_more_thoughts_than_room_are_given_more_and_that_is_remembered(tmp_path):
     with Thinking("Yes it is.", thoughts=20_000) as server:
         for asked, requests in (("one", None), ("two", 1)):
@@ -270,6 +290,28 @@ def test_reasoning_effort_is_sent_and_left_out_where_it_is_refused():
         client.close()
     assert answer.error is None
     assert client.capabilities.dropped == ("reasoning_effort",)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "System role not supported",
+        "Conversation roles must alternate user/assistant/user/assistant/...",
+        "Only user and assistant roles are supported!",
+        "Developer instruction is not enabled for models/gemma-3-27b-it",
+        "Unsupported value: 'messages[0].role' does not support 'system' with this model.",
+    ],
+)
+def test_a_model_without_a_system_role_gets_its_instructions_from_the_user(message, tmp_path):
+    messages = (Message("system", "Answer with one word."), Message("user", "Which gas?"))
+    with ApiServer(Behaviour(system_refusal=message), by_hash) as server:
+        for _ in range(2):
+            client = model(server, folder=tmp_path)
+            assert client.generate([GenerationRequest(messages, Sampling(max_tokens=7))])[0].error is None
+            client.close()
+        sent = [one.body["messages"] for one in server.asked]
+    assert [len(one) for one in sent] == [2, 1, 1]
+    assert sent[1] == sent[2] == [{"role": "user", "content": "Answer with one word.\n\nWhich gas?"}]
 
 
 def test_what_changes_answers_is_part_of_the_fingerprint():

@@ -150,6 +150,12 @@ def test_a_server_that_does_not_count_streams_is_not_asked_for_them_again(servin
     model.close()
 
 
+def test_an_answer_that_is_streamed_unasked_is_read(serving):
+    model = opened(serving(streams="always"))
+    assert model.generate([request()])[0].text == SAID
+    model.close()
+
+
 def test_a_server_that_ignores_the_wish_answers_whole(serving):
     model = opened(serving(streams="ignore"))
     [completion], shown = streamed(model, request())

@@ -19,8 +19,8 @@ from climassay.factcheck.check_records import (
     iso_time,
 )
 from climassay.factcheck.results.citation import day_in_words
-from climassay.web.checks.debate import seconds_left
-from climassay.web.checks.store import choose_debate, debate_choices, get_check_store
+from climassay.web.checks.debate import estimate_remaining_seconds
+from climassay.web.checks.store import choose_debate, get_check_store, list_debate_choices
 from climassay.web.library.cache import collection_cache
 from debate_tables import View
 from factcheck_transcripts import full_transcript
@@ -312,7 +312,7 @@ def test_a_check_says_at_which_step_it_is_how_long_it_has_taken_and_what_everybo
     [((10, 20), 0, None), ((10, 20, 60), 0, 20), ((10, 20, 60, 80), 30, 40), ((10, 20, 60), 60, 0), ((), 5, None)],
 )
 def test_what_is_left_of_a_debate_is_judged_by_past_ones_that_took_longer(past, elapsed, left):
-    assert seconds_left(past, elapsed) == left
+    assert estimate_remaining_seconds(past, elapsed) == left
 
 
 def test_the_same_claim_of_the_same_person_is_not_begun_twice(client_of, place, gate):
@@ -581,4 +581,4 @@ def test_set_ups_that_cannot_be_used_are_told_when_the_server_starts(place, tmp_
     folder.mkdir()
     place.settings = replace(place.settings, debates=files_in(folder, *names, text=text))
     with pytest.raises(InputError, match=sentence):
-        debate_choices(place)
+        list_debate_choices(place)

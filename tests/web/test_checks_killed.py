@@ -11,7 +11,7 @@ import pytest
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
 from climassay.factcheck import as_data, make_claim
 from climassay.web import AppState, ServerSettings
-from climassay.web.checks.debate import BEGIN, get_check_store, live_debate
+from climassay.web.checks.debate import BEGIN_EVENT, get_check_store, load_live_debate
 from climassay.web.jobs import JobEvent
 from climassay.workspace import Workspace
 from patience import PATIENCE
@@ -59,7 +59,7 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     )  # fmt: skip
     assert driver.returncode == -9, driver.stderr
     place = server("killed")
-    place.jobs.take_over()
+    place.jobs.requeue_foreign_jobs()
     script = share(place, scripted())
     [about] = get_check_store(place).list().checks
     assert (about.state, about.claim.text) == ("waiting", SUN)
@@ -72,8 +72,8 @@ def test_a_debate_that_was_killed_goes_on_and_only_what_is_missing_is_asked(serv
     # What a call was about to answer when it died is asked again; what earlier calls answered is not.
     assert 0 < len(script.model.options) < questions
     kinds = [event.kind for event in place.jobs.events(kept.about.job)]
-    assert kinds.count(BEGIN) == 2
-    again = kinds[len(kinds) - kinds[::-1].index(BEGIN) :]
+    assert kinds.count(BEGIN_EVENT) == 2
+    again = kinds[len(kinds) - kinds[::-1].index(BEGIN_EVENT) :]
     assert again.count("subclaims") == again.count("verdict") == 1
 
 
@@ -89,12 +89,12 @@ def test_a_page_shows_only_what_the_present_attempt_has_told(server):
         every = [*told, *more]
         return SimpleNamespace(events=lambda _job, after: [event for event in every if event.number > after])
 
-    begin = JobEvent(len(told) + 1, BEGIN, {}, told[-1].told_at + 1000)
-    before = live_debate(jobs_with(), job, settings)
-    begun = live_debate(jobs_with(begin), job, settings)
+    begin = JobEvent(len(told) + 1, BEGIN_EVENT, {}, told[-1].told_at + 1000)
+    before = load_live_debate(jobs_with(), job, settings)
+    begun = load_live_debate(jobs_with(begin), job, settings)
     again = JobEvent(len(told) + 2, told[1].kind, told[1].body, begin.told_at + 1)
-    going = live_debate(jobs_with(begin, again), job, settings)
-    assert len(before.entries) == sum(event.kind not in (BEGIN, "activity") for event in told)
+    going = load_live_debate(jobs_with(begin, again), job, settings)
+    assert len(before.entries) == sum(event.kind not in (BEGIN_EVENT, "activity") for event in told)
     assert (before.progress.step, before.progress.final) == (before.progress.steps, True)
     assert (begun.progress.step, going.progress.step) == (1, 2)
     # The time between the attempts does not count, that of the first one does.

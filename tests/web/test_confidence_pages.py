@@ -8,7 +8,7 @@ import pytest
 from browser import arriving, sideways
 from climassay.confidence.tagging.opened import MeasuredAccuracy, OpenedTagger
 from climassay.errors import InputError, ModelError
-from climassay.web.confidence import MAX_STATEMENT_LENGTH, MAX_TEXT_LENGTH, TAGGER
+from climassay.web.confidence import MAX_STATEMENT_LENGTH, MAX_TEXT_LENGTH, TAGGER_KEY
 from web_parts import HOSTILE_DRAFTS, post
 
 DRAFT = "Glaciers melt (moderate confidence).\n\nRain will very likely increase (low confidence)."
@@ -31,13 +31,13 @@ class FixedTagger:
 def tagger(place):
     made = FixedTagger()
     accuracy = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")
-    place.shared(TAGGER, lambda: OpenedTagger(made, accuracy))
+    place.shared(TAGGER_KEY, lambda: OpenedTagger(made, accuracy))
     return made
 
 
 @pytest.fixture
 def no_tagger(place):
-    place.shared(TAGGER, lambda: "There is no tagger here.")
+    place.shared(TAGGER_KEY, lambda: "There is no tagger here.")
 
 
 def test_a_text_shows_its_findings_at_their_places(client_of, no_tagger):
@@ -80,7 +80,7 @@ def test_a_statement_gets_levels_with_the_measured_accuracy(client_of, tagger):
 def test_equal_shares_stand_beside_those_of_the_reports(client_of, place):
     accuracies = [MeasuredAccuracy(value, value - 0.02, value + 0.02, 300, "held-out") for value in (0.63, 0.46)]
     opened = OpenedTagger(FixedTagger(), *accuracies, (0.05, 0.3, 0.6, 0.05))
-    place.shared(TAGGER, lambda: opened)
+    place.shared(TAGGER_KEY, lambda: opened)
     page = post(client_of("annotator"), "/confidence/statement", {"statement": "Glaciers lose mass."}).text
     # By hand: 0.1 / 0.05, 0.2 / 0.3, 0.6 / 0.6 and 0.1 / 0.05 are 2, 0.67, 1 and 2 of 5.67.
     assert re.findall(r'<span class="number">(\d+)%', page) == ["10", "60", "20", "10", "35", "18", "12", "35"]
@@ -157,7 +157,7 @@ that ice sheets contribute more than before (strong evidence, high agreement).
 @pytest.mark.core
 def test_a_draft_is_checked_and_a_statement_estimated(running_server, visit):
     accuracy = MeasuredAccuracy(0.47, 0.42, 0.52, 300, "held-out statements")
-    running_server.place.shared(TAGGER, lambda: OpenedTagger(FixedTagger(), accuracy))
+    running_server.place.shared(TAGGER_KEY, lambda: OpenedTagger(FixedTagger(), accuracy))
     page = visit("annotator")
     page.goto("/")
     with arriving(page):

@@ -16,7 +16,7 @@ from climassay.web.connections import (
     RESERVED_FILES,
     ConnectionLimits,
     RepeatedMessageFilter,
-    limited_protocol,
+    make_protocol_class,
 )
 from climassay.web.settings import Networks
 
@@ -81,7 +81,7 @@ class Server:
 
     def __init__(self, limits=LIMITS, proxies="127.0.0.1"):
         self.loop = Loop()
-        self.kind = limited_protocol(limits, Networks(proxies))
+        self.kind = make_protocol_class(limits, Networks(proxies))
         self.config = uvicorn.Config(None, ws="none", log_level="critical")
         self.config.load()
         self.state = uvicorn.server.ServerState()
@@ -220,7 +220,9 @@ def test_a_server_under_half_sent_requests_answers_others():
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
 
-    kind = limited_protocol(ConnectionLimits(max_connections=20, max_per_peer=4, max_waiting=10), Networks("127.0.0.1"))
+    kind = make_protocol_class(
+        ConnectionLimits(max_connections=20, max_per_peer=4, max_waiting=10), Networks("127.0.0.1")
+    )
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, http=kind, ws="none", lifespan="off", log_level="critical", backlog=8))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))

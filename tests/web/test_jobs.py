@@ -149,14 +149,14 @@ def test_what_a_kill_has_cut_goes_on_at_the_next_start(place_on, database_url):
     first.jobs.register("count", counting, "corpus")
     job = first.jobs.submit("count", "Count", {"to": 4})
     # The state that a SIGKILL leaves: taken, two events told, nobody there any more.
-    assert first.jobs._take("corpus").id == job
+    assert first.jobs._claim_next("corpus").id == job
     report = JobReport(first.jobs, job)
     for number in range(2):
         report.event("number", {"n": number})
     assert first.jobs.get(job).state == "running"
     second = place_on(database_url)
     second.jobs.register("count", counting, "corpus")
-    second.jobs.take_over()
+    second.jobs.requeue_foreign_jobs()
     second.jobs.start(second)
     assert job_at_its_end(second.jobs, job).state == "done"
     assert [event.body["n"] for event in second.jobs.events(job)] == [0, 1, 2, 3]
@@ -179,7 +179,7 @@ class Patient:
 
 def test_a_running_job_is_not_queued_again_while_its_server_lives(place_on, database_url, monkeypatch):
     first, second = place_on(database_url), place_on(database_url)
-    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_INTERVAL", 0.02)
     work = Patient(first)
     job = first.jobs.submit("patient", "x", {})
     reached(work.begun)
@@ -196,8 +196,8 @@ def test_a_running_job_is_not_queued_again_while_its_server_lives(place_on, data
 @pytest.mark.parametrize("error", [RecordsError("away"), LostDatabaseError("away")])
 def test_a_job_whose_end_could_not_be_stored_is_done_again(error, place_on, database_url, monkeypatch):
     place = place_on(database_url)
-    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_SECONDS", 0.05)
-    monkeypatch.setattr("climassay.web.jobs.WAKE_SECONDS", 0.05)
+    monkeypatch.setattr("climassay.web.jobs.HEARTBEAT_INTERVAL", 0.05)
+    monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 0.05)
     end, failures = place.jobs._end, [error, error]
 
     def fail(*arguments, **values):
@@ -238,7 +238,7 @@ def test_the_job_of_a_server_that_is_silent_is_done_by_another_and_its_end_count
     job = first.jobs.submit("patient", "x", {})
     reached(work.begun)
     monkeypatch.setattr("climassay.web.jobs.LEASE_SECONDS", -PATIENCE)  # as if the first were silent
-    for step in ("_give_sign", "_queue_again"):
+    for step in ("_send_heartbeat", "_queue_again"):
         monkeypatch.setattr(first.jobs, step, lambda *_: None)
     other = Patient(second)
     reached(other.begun)

@@ -158,7 +158,7 @@ def test_files_are_gone_when_their_job_has_ended_and_another_one_begins(place, c
     first = kept(place)
     added(place, client, ("files", ("ice.txt", GLACIER.encode(), "")))
     assert not set(first) & set(kept(place))
-    adding.tidy(place)
+    adding.delete_finished_uploads(place)
     assert kept(place) == []
 
 
@@ -187,7 +187,7 @@ def test_a_killed_job_goes_on_with_what_is_missing(place_on, place):
     assert place.jobs.get(job).state == "running"
     assert [document.source for document in documents(place)] == ["a.txt"]
     later = place_on()
-    later.jobs.take_over()
+    later.jobs.requeue_foreign_jobs()
     teach(later)
     with application_over(later) as clients:
         assert job_at_its_end(later.jobs, job).state == "done"
@@ -276,4 +276,4 @@ def test_an_upload_page_shows_uploads_only(place, client_of):
     other = place.jobs.submit("other", "Other", {}, "adjudicator")
     assert client.get(f"/library/uploads/{other}").status_code == 404
     added(place, client)
-    assert client.get(f"/library/uploads/{place.jobs.list(adding.KIND)[0].id}").status_code == 200
+    assert client.get(f"/library/uploads/{place.jobs.list(adding.UPLOAD_KIND)[0].id}").status_code == 200

@@ -16,12 +16,12 @@ from climassay.web.library.uploads import (
     ABANDONED_SECONDS,
     MAX_FILES,
     MAX_NAME_LENGTH,
-    allowed_suffix,
+    delete_unused_uploads,
     is_web_address,
-    optional_address,
-    receive,
+    parse_optional_address,
+    require_allowed_suffix,
     safe_file_name,
-    sweep,
+    store_upload,
 )
 from faults.samples import docx
 from library_parts import OCEAN, pdf_of
@@ -86,16 +86,16 @@ def test_any_name_becomes_one_that_is_safe_and_stays_as_it_is(name):
 @pytest.mark.parametrize("name", ["x.exe", "x", "x.pdf.js", "x.PDF ", "x.gz", "x.parquet", "x.svg"])
 def test_other_kinds_are_refused_by_name(name):
     with pytest.raises(InputError, match="not a kind of file that can be added"):
-        allowed_suffix(name)
+        require_allowed_suffix(name)
 
 
 def test_addresses_lead_to_the_web():
-    assert optional_address(" https://example.org/a ") == "https://example.org/a"
-    assert optional_address("  ") is None
+    assert parse_optional_address(" https://example.org/a ") == "https://example.org/a"
+    assert parse_optional_address("  ") is None
     for wrong in ("javascript:alert(1)", "data:text/html,x", "//evil.example", "https:", "http:///x", "ftp://x"):
         assert not is_web_address(wrong)
         with pytest.raises(InputError, match="must begin with http"):
-            optional_address(wrong)
+            parse_optional_address(wrong)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_addresses_lead_to_the_web():
     ids=["pdf", "epub", "docx", "html", "fragment", "markdown", "utf-16", "csv", "jsonl"],
 )
 def test_what_is_what_it_claims_is_kept_under_a_name_of_ours(tmp_path, name, content):
-    upload = receive(tmp_path, sent((name, content)), 10**6)
+    upload = store_upload(tmp_path, sent((name, content)), 10**6)
     (kept,) = upload.files
     assert kept.name == name
     assert left(tmp_path) == [tmp_path / upload.id / kept.stored]
@@ -146,13 +146,13 @@ def test_what_is_what_it_claims_is_kept_under_a_name_of_ours(tmp_path, name, con
 )
 def test_what_is_something_else_is_refused_and_leaves_nothing(tmp_path, name, content, sentence):
     with pytest.raises(InputError, match=sentence):
-        receive(tmp_path, sent((name, content)), 10**6)
+        store_upload(tmp_path, sent((name, content)), 10**6)
     assert left(tmp_path) == []
 
 
 def test_bad_files_do_not_stop_the_good_ones(tmp_path):
     files = (("bad.pdf", b"no"), ("good.txt", b"The sea."), ("again.txt", b"The sea."), ("other.txt", b"The ice."))
-    upload = receive(tmp_path, sent(*files), 10**6)
+    upload = store_upload(tmp_path, sent(*files), 10**6)
     assert [file.name for file in upload.files] == ["good.txt", "other.txt"]
     assert [one.name for one in upload.refused] == ["bad.pdf", "again.txt"]
     assert upload.refused[1].reason == "again.txt is the same file as good.txt."
@@ -170,7 +170,7 @@ def test_a_file_over_the_limit_ends_the_upload_and_leaves_nothing(tmp_path):
 
     endless = Endless()
     with pytest.raises(TooLarge, match=r"big\.txt is larger than 3 MB"):
-        receive(tmp_path, [*sent(("a.txt", b"The sea.")), UploadFile(endless, filename="big.txt")], 3 << 20)
+        store_upload(tmp_path, [*sent(("a.txt", b"The sea.")), UploadFile(endless, filename="big.txt")], 3 << 20)
     assert endless.taken <= 5 << 20
     assert left(tmp_path) == []
 
@@ -183,7 +183,7 @@ def test_a_connection_that_breaks_leaves_nothing(tmp_path):
             return super().read(5)
 
     with pytest.raises(ConnectionResetError):
-        receive(
+        store_upload(
             tmp_path, [*sent(("a.txt", b"The sea.")), UploadFile(Broken(b"The ice."), filename="broken.txt")], 10**6
         )
     assert list(tmp_path.iterdir()) == []
@@ -191,14 +191,14 @@ def test_a_connection_that_breaks_leaves_nothing(tmp_path):
 
 def test_none_and_too_many_files_are_told(tmp_path):
     with pytest.raises(InputError, match="at least one"):
-        receive(tmp_path, [], 10)
+        store_upload(tmp_path, [], 10)
     with pytest.raises(InputError, match=f"At most {MAX_FILES}"):
-        receive(tmp_path, sent(*[("a.txt", b"x")] * (MAX_FILES + 1)), 10)
+        store_upload(tmp_path, sent(*[("a.txt", b"x")] * (MAX_FILES + 1)), 10)
 
 
 def test_what_nobody_waits_for_is_swept_after_a_day(tmp_path):
-    waiting, lost = (receive(tmp_path, sent(("a.txt", b"The sea.")), 100).id for _ in range(2))
-    sweep(tmp_path, ended_ids=set(), waiting_ids={waiting})
+    waiting, lost = (store_upload(tmp_path, sent(("a.txt", b"The sea.")), 100).id for _ in range(2))
+    delete_unused_uploads(tmp_path, ended_ids=set(), waiting_ids={waiting})
     assert {path.name for path in tmp_path.iterdir()} == {waiting, lost}
-    sweep(tmp_path, ended_ids=set(), waiting_ids={waiting}, now=time.time() + ABANDONED_SECONDS + 60)
+    delete_unused_uploads(tmp_path, ended_ids=set(), waiting_ids={waiting}, now=time.time() + ABANDONED_SECONDS + 60)
     assert {path.name for path in tmp_path.iterdir()} == {waiting}

@@ -11,7 +11,7 @@ from climassay.errors import ModelError, RecordsError
 from climassay.factcheck import DebateSettings, make_claim
 from climassay.models.openai.connection import FATAL_STATUS_ADVICE
 from climassay.web.checks.store import get_check_store
-from climassay.web.failures import explain, in_plain_words
+from climassay.web.failures import explain, plain_message
 from climassay.web.redaction import RedactedResponses, Redactor
 
 HIDDEN = {
@@ -227,10 +227,10 @@ def test_json_is_laid_out_and_other_texts_are_as_they_are(text, shown):
 def test_a_known_error_is_told_in_plain_words_with_what_to_do(error, words):
     known = explain(error)
     assert words in known.what
-    assert known.what == in_plain_words(error)
+    assert known.what == plain_message(error)
     assert known.advice.endswith(".")
 
 
 def test_an_error_that_is_not_known_stays_as_it_is():
     assert explain("Something unforeseen went wrong (KeyError).") is explain(None) is None
-    assert in_plain_words("The model gave no answer.") == "The model gave no answer."
+    assert plain_message("The model gave no answer.") == "The model gave no answer."

@@ -7,7 +7,12 @@ import pytest
 
 from check_parts import Gate, ask, furnish, scripted, write_settings
 from climassay.web.checks.store import get_check_store
-from climassay.web.limits import MAX_PAGES, MAX_PAGES_PER_VISITOR, MAX_REQUESTS_PER_VISITOR, visitor_address
+from climassay.web.limits import (
+    MAX_RENDERED_PAGES,
+    MAX_RENDERED_PAGES_PER_VISITOR,
+    MAX_REQUESTS_PER_VISITOR,
+    visitor_address,
+)
 from climassay.web.middleware import VisitorSlots
 from html_pages import Page
 from web_parts import application_over, post
@@ -152,7 +157,7 @@ def test_visitors_are_served_a_few_at_a_time_and_people_with_an_account_at_once(
         greedy = [
             asyncio.create_task(asked(app, scope_of("198.51.100.7"))) for _ in range(MAX_REQUESTS_PER_VISITOR + 5)
         ]
-        await until_async(lambda: slow.inside["all"] >= MAX_PAGES and sum(one.done() for one in greedy) >= 5)
+        await until_async(lambda: slow.inside["all"] >= MAX_RENDERED_PAGES and sum(one.done() for one in greedy) >= 5)
         known = [asyncio.create_task(asked(app, scope_of("192.0.2.1", cookie=cookie))) for _ in range(10)]
         await until_async(lambda: slow.inside["192.0.2.1"] == 10)
         slow.go.set()
@@ -161,8 +166,8 @@ def test_visitors_are_served_a_few_at_a_time_and_people_with_an_account_at_once(
     most, said, greedy = asyncio.run(work())
     assert set(said) == {200}
     assert sorted(greedy) == [200] * MAX_REQUESTS_PER_VISITOR + [503] * 5
-    assert most["all"] <= MAX_PAGES + 10
-    assert all(most[f"203.0.113.{number}"] <= MAX_PAGES_PER_VISITOR for number in range(8))
+    assert most["all"] <= MAX_RENDERED_PAGES + 10
+    assert all(most[f"203.0.113.{number}"] <= MAX_RENDERED_PAGES_PER_VISITOR for number in range(8))
 
 
 async def until_async(true):
@@ -176,7 +181,7 @@ def test_a_turn_is_given_back_however_an_answer_ends(place):
 
     async def work():
         app = VisitorSlots(broken, place)
-        for _ in range(3 * MAX_PAGES):
+        for _ in range(3 * MAX_RENDERED_PAGES):
             with pytest.raises(ZeroDivisionError):
                 await asked(app, scope_of("203.0.113.5"))
 
@@ -208,11 +213,11 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
     jobs = place.jobs
     jobs.register("told", lambda *_: None, "corpus")
     job = jobs.submit("told", "Work", {})
-    jobs._take("corpus")
+    jobs._claim_next("corpus")
     from climassay.web.jobs import JobReport
 
     report = JobReport(jobs, job)
-    monkeypatch.setattr("climassay.web.jobs.WAKE_SECONDS", 3600.0)
+    monkeypatch.setattr("climassay.web.jobs.POLL_INTERVAL", 3600.0)
     queries = []
     monkeypatch.setattr(place.database, "read", lambda read=place.database.read: queries.append(1) or read())
 
@@ -243,11 +248,11 @@ def test_five_hundred_listeners_cost_no_query_while_nothing_happens_and_one_look
 
 
 def test_a_listener_that_comes_late_hears_everything_once(place, monkeypatch):
-    monkeypatch.setattr("climassay.web.jobs.KEPT_EVENTS", 2)
+    monkeypatch.setattr("climassay.web.jobs.MAX_KEPT_EVENTS", 2)
     jobs = place.jobs
     jobs.register("told", lambda *_: None, "corpus")
     job = jobs.submit("told", "Work", {})
-    jobs._take("corpus")
+    jobs._claim_next("corpus")
     from climassay.web.jobs import JobReport
 
     report = JobReport(jobs, job)

@@ -95,7 +95,7 @@ def insert(
     token_budget: int | None = None,
     workspace: Place = None,
     seed: int = 0,
-) -> "judging.Inserted":
+) -> "judging.InsertionResult":
     """Assign new items a label on an ordered scale by comparing them with labelled anchors.
 
     Args:
@@ -218,14 +218,14 @@ class JudgeSpec:
         Raises:
             InputError: Neither a quality nor a probe is given.
         """
-        from climassay.judging.training import quality_of
+        from climassay.judging.training import load_quality
 
         if self.quality is None:
             if self.loaded_probe is None:
                 raise InputError(
                     'Say which quality to rank by: quality="relevance", or a probe that was trained for one.'
                 )
-            return quality_of(self.loaded_probe.provenance)
+            return load_quality(self.loaded_probe.provenance)
         return _find_quality(self.quality)
 
     @property

@@ -172,7 +172,7 @@ class PpairsRecipe:
             train_items=N_TRAINING, seed=self.seed, as_published=True, probe=judging.ProbeSettings((_LAST_LAYER,))
         )
         methods = ("direct", "pairs", "ppairs")
-        benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).done
+        benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).benchmark
         part = _Part(_display_name(model), (benchmark.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
         for result in benchmark.results:
@@ -214,7 +214,7 @@ class PpairsRecipe:
             methods = ("direct", "zero-shot") if domain == "Energy" else ("direct", "zero-shot", "ppairs")
             benchmark = benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
-            ).done
+            ).benchmark
             part = _Part(_display_name(model), (benchmark.run,))
             for result in benchmark.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")

@@ -220,6 +220,11 @@ def evaluate_validator(
             raise InputError(f"{loaded_validator.name} was trained on all questions of {labels}: measure it on others.")
         n_training_questions = len(table.drafts) - len(unseen_examples)
         unseen_examples = list(sample(unseen_examples, limit, seed))
+        if len({example.valid for example in unseen_examples}) == 1:
+            word = "valid" if unseen_examples[0].valid else "invalid"
+            raise InputError(
+                f"All {len(unseen_examples)} questions to be judged are {word}: a validator is measured on both kinds."
+            )
         with session.progress.task(f"Asking {loaded_validator.name}", len(unseen_examples)) as task:
             scores = loaded_validator.score(unseen_examples, seed=seed, on_judged=task.advance)
     source = {

@@ -37,34 +37,34 @@ from climassay.reporting.results import write_rows
 if TYPE_CHECKING:
     from climassay.reporting.results import Result
 
-Write = Callable[[Any, Path], None]
-"""Function that writes part of a result to a file."""
+ResultWriter = Callable[[Any, Path], None]
+"""Function that writes part of a result to a file; takes the result and the path."""
 
-_OPTIONS_BY_NAME = {
+_DEFAULT_OPTIONS = {
     "seed": NON_NEGATIVE,
     "folds": bounded(2),
     "limit": POSITIVE,
     "model": Parameter(alias="-m"),
     "output": Parameter(alias="-o"),
 }
-"""Options for API parameters by name, unless a command defines its own."""
+"""Default options by the name of an API parameter, for commands that define none for this parameter."""
 _SPHINX_ROLE = re.compile(r":\w+:`[~.]?(?:[\w.]+\.)?(\w+)`")
 
 
 def add_command(app: App, name: str, function: "Callable[..., Result]", /, **options: Any) -> None:
-    """Add a command that calls a function of the API; ``options`` are those of :func:`api_command`."""
+    """Add a command that calls a function of the API; ``options`` are passed to :func:`api_command`."""
     app.command(api_command(function, **options), name=name)
 
 
 def add_init(app: App, default_file: str, content: str, module: str, command: str) -> None:
-    """Add the command ``init``, which writes a configuration file with every entry explained.
+    """Add the command ``init``, which writes a configuration file with comments on every entry.
 
     Args:
-        app: Group of commands that gets the command.
-        default_file: Name of the file that is written by default.
+        app: Group of commands to which ``init`` is added.
+        default_file: Default name of the file.
         content: Noun phrase for the configuration, used in the help.
-        module: Module of this package whose constant ``COMMENTED`` holds the text of the file.
-        command: Command that runs the file, between ``climassay`` and the file's name.
+        module: Module below ``climassay`` whose constant ``COMMENTED`` is the text of the file.
+        command: Command with which the user runs the file, without ``climassay`` and the file's name.
     """
 
     @app.command(help=f"Write {content} with every entry explained.")
@@ -82,14 +82,14 @@ def write_html(result: "Result", file: Path) -> None:
     result.save(file)
 
 
-HTML_REPORT = {
+HTML_REPORT_OPTION = {
     "html": (Parameter(help="Write figures and tables as a self-contained HTML report."), write_html),
 }
-"""Option ``--html`` of commands that save their result as a report."""
+"""Value of ``writes`` in :func:`api_command` for an option ``--html`` that saves the result as an HTML report."""
 
 
-def rows_writer(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
-    """Return a function that writes rows of a result to a file; the file's suffix decides the format."""
+def make_rows_writer(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> ResultWriter:
+    """Return a function that writes the ``rows`` of a result to a file, whose suffix decides the format."""
 
     def write(result: Any, file: Path) -> None:
         write_rows(file, rows(result))
@@ -97,7 +97,7 @@ def rows_writer(rows: Callable[[Any], Iterable[Mapping[str, Any]]]) -> Write:
     return write
 
 
-PREDICTIONS = Parameter(help="Write every prediction (.jsonl, .csv, .xlsx).")
+PREDICTIONS_OPTION = Parameter(help="Write every prediction (.jsonl, .csv, .xlsx).")
 
 
 def api_command(
@@ -107,61 +107,70 @@ def api_command(
     model_options: type[ModelGroup] | None = None,
     ray: bool = False,
     setup: type[WorkspaceOptions] | None = None,
-    writes: Mapping[str, tuple[Parameter, Write]] | None = None,
+    writes: Mapping[str, tuple[Parameter, ResultWriter]] | None = None,
     hint: str = "",
     can_save: bool = True,
     **parameters: Any,
 ) -> Callable[..., None]:
     """Return a command that calls a function of the API and prints its result.
 
-    Positional parameters of the function become arguments, the others options. A parameter whose type cannot be read
-    from a command line keeps its default.
+    Positional parameters of the function become arguments of the command, keyword-only parameters become options. A
+    parameter whose type cannot be expressed on a command line is left out and keeps its default.
 
     Args:
-        function: The function.
+        function: Function of the API.
         model_options: Group of options for the models that the session loads.
-        ray: Whether the options of a Ray cluster are added.
-        setup: Group of options for the workspace and the output; by default with ``--output``, unless the function
-            has a parameter ``output``.
+        ray: Whether to add the options of a Ray cluster.
+        setup: Group of options for the workspace and the output. By default, :class:`ResultOptions`, or
+            :class:`WorkspaceOptions` if the function has a parameter ``output``.
         writes: Further options by name, each with a function that writes part of the result to the option's file.
-        hint: Sentence printed on stderr if the result was neither saved nor printed as JSON.
-        can_save: Whether ``--output`` is added if the function has no workspace.
-        **parameters: Options by name of a parameter; arguments appear in this order if all are listed. An option is a
-            ``Parameter``; a type with a ``Parameter`` (``Annotated``), which makes an argument, or an option whose
-            default is None, required unless the type is optional; a dataclass of options, of which the function gets
-            an instance, or what its method ``build`` returns; or None, which keeps the function's default.
+        hint: Sentence that is printed on stderr if the result was neither saved nor printed as JSON.
+        can_save: Whether to add ``--output`` if the function has no workspace.
+        **parameters: Options by the name of a function parameter, each of one of these kinds:
+
+            - a ``Parameter``, which overrides the option's name, help or validation;
+            - ``Annotated[type, Parameter]``, which also overrides the type. A positional parameter or one whose default
+              is None then becomes required, unless the type includes None;
+            - a dataclass of options; the function receives an instance, or the value of its method ``build``;
+            - None, which leaves the parameter out.
+
+            If all arguments of the command are listed, they appear in this order.
     """
     function_parameters = inspect.signature(function).parameters
     if "workspace" in function_parameters and setup is None:
         setup = WorkspaceOptions if "output" in function_parameters else ResultOptions
-    replaced = {"workspace"} | ({"model", "token_budget"} if setup and issubclass(setup, ModelSetup) else set())
+    session_parameters = {"workspace"} | (
+        {"model", "token_budget"} if setup and issubclass(setup, ModelSetup) else set()
+    )
     positional: list[inspect.Parameter] = []
-    keywords: list[inspect.Parameter] = []
+    keyword_only: list[inspect.Parameter] = []
     for parameter in function_parameters.values():
-        option = parameters.get(parameter.name, _OPTIONS_BY_NAME.get(parameter.name))
-        hidden = parameter.name in replaced or (parameter.name in parameters and option is None)
-        converted = None if hidden else _convert_parameter(parameter, option, function.__module__)
-        if converted is not None:
-            (keywords if converted.kind is inspect.Parameter.KEYWORD_ONLY else positional).append(converted)
+        option = parameters.get(parameter.name, _DEFAULT_OPTIONS.get(parameter.name))
+        is_hidden = parameter.name in session_parameters or (parameter.name in parameters and option is None)
+        command_parameter = None if is_hidden else _convert_parameter(parameter, option, function.__module__)
+        if command_parameter is not None:
+            (keyword_only if command_parameter.kind is inspect.Parameter.KEYWORD_ONLY else positional).append(
+                command_parameter
+            )
     if {parameter.name for parameter in positional} <= set(parameters):  # all are listed, in the order of the command
         positional.sort(key=lambda parameter: list(parameters).index(parameter.name))
     for name, (option, _) in (writes or {}).items():
-        keywords.append(_keyword_parameter(name, Annotated[Path | None, option], None))
+        keyword_only.append(_keyword_parameter(name, Annotated[Path | None, option], None))
     for name, group in (("model_options", model_options), ("ray", RayOptions if ray else None), ("setup", setup)):
         if group is not None:
-            keywords.append(_option_group(name, group))
+            keyword_only.append(_option_group(name, group))
     if setup is None:
-        keywords += (
+        keyword_only += (
             [_keyword_parameter("output", OutputOption, ())] if can_save and "output" not in function_parameters else []
         )
-        keywords.append(_keyword_parameter("as_json", JsonOption, False))
-    signature = inspect.Signature([*positional, *keywords])
+        keyword_only.append(_keyword_parameter("as_json", JsonOption, False))
+    signature = inspect.Signature([*positional, *keyword_only])
 
     def run(*arguments: Any, **options: Any) -> None:
         values = signature.bind(*arguments, **options).arguments
         _call_and_emit(function, values, {name: write for name, (_, write) in (writes or {}).items()}, hint)
 
-    # cyclopts reads these.
+    # cyclopts takes the command's name, help and parameters from these attributes.
     run.__name__ = function.__name__
     run.__doc__ = _SPHINX_ROLE.sub(r"\1", inspect.getdoc(function) or "").replace("``", "")
     run.__signature__ = signature  # type: ignore[attr-defined]
@@ -174,40 +183,40 @@ def _keyword_parameter(name: str, annotation: Any, default: Any) -> inspect.Para
 
 
 def _option_group(name: str, group: Any) -> inspect.Parameter:
-    required = any(
+    has_required = any(
         parameter.default is inspect.Parameter.empty for parameter in inspect.signature(group).parameters.values()
     )
-    default = inspect.Parameter.empty if required else group()
+    default = inspect.Parameter.empty if has_required else group()
     return _keyword_parameter(name, Annotated[group, Parameter(name="*")], default)
 
 
 def _convert_parameter(parameter: inspect.Parameter, option: Any, module: str) -> inspect.Parameter | None:
-    """Return the command's parameter for a function's parameter, or None if a command line cannot express its type."""
+    """Convert a parameter of an API function to one of a command; None if a command line cannot express its type."""
     if isinstance(option, type) and is_dataclass(option):
         return _option_group(parameter.name, option)
     is_required = parameter.default is inspect.Parameter.empty
-    kind: Any
+    option_type: Any
     if get_origin(option) is Annotated:
-        kind, option = get_args(option)[:2]
+        option_type, option = get_args(option)[:2]
         has_value = parameter.default is not None and not _is_positional(parameter, option)
-        is_required |= not has_value and type(None) not in get_args(kind)
+        is_required |= not has_value and type(None) not in get_args(option_type)
     else:
-        kind = _option_type(parameter.annotation, sys.modules[module])
-        if kind is None:
+        option_type = _option_type(parameter.annotation, sys.modules[module])
+        if option_type is None:
             return None
-    takes_list = any(get_origin(member) is list for member in (kind, *get_args(kind)))
-    has_plain_default = isinstance(parameter.default, (str, int, float, Path)) and not takes_list
+    is_list = any(get_origin(member) is list for member in (option_type, *get_args(option_type)))
+    has_plain_default = isinstance(parameter.default, (str, int, float, Path)) and not is_list
     default = parameter.default if has_plain_default else None
     if not is_required and not has_plain_default:
-        kind |= None
-    if kind is bool and default is True and option is None:
+        option_type |= None
+    if option_type is bool and default is True and option is None:
         option = Parameter(negative=f"--no-{parameter.name.replace('_', '-')}")
     is_positional = _is_positional(parameter, option)
     return inspect.Parameter(
         parameter.name,
         inspect.Parameter.POSITIONAL_ONLY if is_positional else inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if is_required else default,
-        annotation=kind if option is None else Annotated[kind, option],
+        annotation=option_type if option is None else Annotated[option_type, option],
     )
 
 
@@ -218,16 +227,16 @@ def _is_positional(parameter: inspect.Parameter, option: Parameter | None) -> bo
 
 
 def _option_type(annotation: Any, module: Any) -> Any:
-    """Return the type of an option for an annotation, or None if a command line cannot express such a value."""
+    """Return the type of an option for an annotated type, or None if a command line cannot express its values."""
     if isinstance(annotation, str):
         if "." in annotation:  # a class of another package, which would have to be imported
             return None
 
-        def annotated() -> None: ...
+        def carrier() -> None: ...
 
-        annotated.__annotations__ = {"option": annotation}
+        carrier.__annotations__ = {"option": annotation}
         try:
-            annotation = get_type_hints(annotated, vars(module))["option"]
+            annotation = get_type_hints(carrier, vars(module))["option"]
         except NameError:  # imported for type checkers only
             return None
     origin = get_origin(annotation)
@@ -246,9 +255,9 @@ def _option_type(annotation: Any, module: Any) -> Any:
 
 
 def _call_and_emit(
-    function: "Callable[..., Result]", values: dict[str, Any], writes: Mapping[str, Write], hint: str
+    function: "Callable[..., Result]", values: dict[str, Any], writes: Mapping[str, ResultWriter], hint: str
 ) -> None:
-    """Call a function with the values of a command line, in a session if it takes one, and print its result."""
+    """Call a function with the values of a command line, in a session if it has a workspace, and emit its result."""
     parameters = inspect.signature(function).parameters
     setup: WorkspaceOptions = values.pop("setup", None) or WorkspaceOptions(as_json=values.pop("as_json", False))
     model_options, ray = values.pop("model_options", None), values.pop("ray", None)

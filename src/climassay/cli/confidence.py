@@ -22,9 +22,9 @@ from climassay.cli.options import (
     WorkspaceOption,
     WorkspaceOptions,
     bounded,
+    given_values,
     open_session,
     options_for,
-    overrides,
 )
 from climassay.cli.output import emit, print_json, print_note
 from climassay.confidence.settings import ExtractOptions, TopicSettings
@@ -48,7 +48,7 @@ app.command(tag)
 @dataclass(frozen=True)
 @options_for(ExtractOptions, untagged=Parameter(negative=()))
 class ExtractionOptions:
-    """Options of the extraction of statements."""
+    """Options for extracting statements."""
 
 
 @app.command
@@ -64,21 +64,21 @@ def extract(
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Extract statements with their level of confidence, likelihood, evidence and agreement, and their context.
+    """Extract statements with their levels of confidence, likelihood, evidence and agreement, and their context.
 
-    Statements are saved as .jsonl for other commands, as .html for a page to review them.
+    Save the statements as .jsonl for other commands, or as .html to review them in a browser.
 
     Args:
-        reports: PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs; or folders of them.
-        collection: Collection whose documents are read, too; repeat.
-        column: Columns of tables as FIELD=COLUMN, see climassay corpus add; repeat.
-        model: Divide sentences of several levels with this model, one request each: openai:MODEL (see --base-url),
+        reports: Files (PDF, HTML, Word, Markdown, text, EPUB, tables of paragraphs), or folders of them.
+        collection: Collection whose documents are also used; repeat.
+        column: Column of tables as FIELD=COLUMN, see climassay corpus add; repeat.
+        model: Model that splits sentences with several levels, one request each: openai:MODEL (see --base-url),
             PROVIDER:MODEL or local:HUB_ID.
-        terms: Write the terms of likelihood, evidence and agreement, one a row (.csv, .xlsx or .jsonl).
+        terms: Write the terms of likelihood, evidence and agreement, one per row (.csv, .xlsx or .jsonl).
     """
     from climassay.corpus.documents import ReadOptions, TableColumns
 
-    extract_options = ExtractOptions(**overrides(extraction, ExtractOptions))
+    extract_options = ExtractOptions(**given_values(extraction, ExtractOptions))
     reading = ReadOptions(columns=parse_columns(column, TableColumns))
     with setup.session(options) as session:
         result = api.extract_confidence(
@@ -110,17 +110,17 @@ def lint(
     exit_zero: bool = False,
     list_rules: bool = False,
 ) -> None:
-    """Check by rules how a draft of an assessment report states certainty.
+    """Check the confidence language in drafts of an assessment report against rules.
 
-    Findings are unknown and misspelt levels, words of other scales, likelihood next to a probability outside its range,
-    and ambiguous levels, each with its paragraph.
+    The rules find unknown and misspelt levels, words of other scales, likelihood terms beside a probability outside
+    their range, and ambiguous levels. Each finding is shown with its paragraph.
 
-    Exit code: 0 nothing found, 1 something found, 2 a file or an option cannot be used.
+    Exit code: 0 if there are no findings, 1 if there are, 2 if a file or an option cannot be used.
 
     Args:
         files: Drafts: Markdown, plain text, HTML, Word (.docx) or PDF.
-        rules: Rules, separated by commas: only these; with a minus before each, all but these.
-        model: Also have a strong language model read every passage with words of certainty: openai:MODEL (see
+        rules: Rules to apply, separated by commas; with a minus before each, the rules to leave out.
+        model: Strong language model that also checks every passage with terms of certainty: openai:MODEL (see
             --base-url), PROVIDER:MODEL or local:HUB_ID.
         exit_zero: Exit with 0 even if there are findings.
         list_rules: Explain all rules without checking anything.
@@ -177,7 +177,7 @@ add_command(app, "diff", api.diff_confidence)
 @dataclass(frozen=True)
 @options_for(TopicSettings, "topics", "seed", "min_cluster_size", "outliers", reduction=Parameter(name="--merge-by"))
 class TopicOptions:
-    """Options of the clustering of statements."""
+    """Options for clustering statements."""
 
 
 @app.command
@@ -193,17 +193,17 @@ def topics(
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
-    """Group statements with their context into named topics, as BERTopic does, merged to the number requested.
+    """Cluster statements with their context into named topics as BERTopic does, and merge them to the requested number.
 
     Args:
-        statements: File of climassay confidence extract.
+        statements: File that climassay confidence extract wrote.
         assign_untagged: Also assign untagged statements to the nearest topic.
-        names: TOML file of topic names, created if missing; later runs keep names that you change in it.
-        model: Model that proposes names, e.g. openai:MODEL (see --base-url); without one, topics are named by their
-            words.
-        output: Write the topics as JSON.
+        names: TOML file of topic names, created if it does not exist; later runs keep the names that you change in it.
+        model: Model that proposes names, for example openai:MODEL (see --base-url); without one, topics are named by
+            their words.
+        output: JSON file to which the topics are written.
     """
-    settings = TopicSettings(**overrides(topic, TopicSettings))
+    settings = TopicSettings(**given_values(topic, TopicSettings))
     with setup.session(options) as session:
         result = api.find_topics(
             statements,
@@ -263,21 +263,21 @@ def evaluate(
     predictions: Path | None = None,
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Score a trained tagger on statements with known tags, or several taggers by cross-validation.
+    """Evaluate a trained tagger on statements with known tags, or cross-validate several kinds of taggers on them.
 
     Args:
-        tagger: A tagger's file, or bundled, to be tested on the LABELS that follow; or LABELS alone, on which taggers
-            are cross-validated.
+        tagger: File of a trained tagger, or bundled, to evaluate on LABELS. A single argument is LABELS, on which
+            taggers are cross-validated.
         labels: ClimateX's table (.tsv), or JSON lines of climassay confidence extract.
-        paragraphs: File of the reports' paragraphs, from which the contexts of ClimateX's statements are taken.
-        model: Local model whose hidden states are read.
-        layer: Layer whose hidden states are read.
-        split_by: Unit that training and test sets never share.
-        include_trained: Also score items of the training data.
-        limit: Number of items drawn at random; all by default.
+        paragraphs: File of the reports' paragraphs, in which the contexts of ClimateX's statements are found.
+        model: Local model whose hidden states are used as features.
+        layer: Layer whose hidden states are used as features.
+        split_by: Unit that is never divided between training and test sets.
+        include_trained: Also score statements from the tagger's training data.
+        limit: Maximum number of statements, drawn at random; by default all.
         folds: Number of cross-validation folds.
         seed: Seed of samples, splits, folds and resampling.
-        predictions: Write the best tagger's held-out probabilities (.jsonl, .csv), for confidence report.
+        predictions: Write the best tagger's held-out probabilities (.jsonl, .csv) for climassay confidence report.
     """
     if labels is None and (tagger == tagging.BUNDLED or Path(tagger).suffix == ".safetensors"):
         raise InputError(f"Name the statements with known tags behind the tagger: evaluate {tagger} LABELS.")

@@ -17,8 +17,8 @@ from climassay.cli.options import (
     ResultOptions,
     WorkspaceOptions,
     bounded,
+    given_values,
     options_for,
-    overrides,
 )
 from climassay.corpus.documents import ReadOptions, TableColumns
 from climassay.errors import InputError
@@ -35,19 +35,19 @@ app = App(name="corpus")
     references=Parameter(negative=()),
 )
 class ReadingOptions:
-    """Columns of tables, and metadata of documents."""
+    """Options for reading documents: columns of tables, and metadata."""
 
     columns: Annotated[tuple[str, ...], Parameter(name=("--column", "-c"))] = ()
-    """Column of a table for a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter, headings,
-    paragraph_id, page, url, date, edition, licence or author."""
+    """Column of a table that contains a field, as FIELD=COLUMN: text, document (repeatable), title, report, chapter,
+    headings, paragraph_id, page, url, date, edition, licence or author."""
 
     def build(self) -> ReadOptions:
-        """Return the options of the reader.
+        """Return the options for the readers of documents.
 
         Raises:
-            InputError: A column is not written as FIELD=COLUMN.
+            InputError: An option is not of the form FIELD=COLUMN.
         """
-        return ReadOptions(parse_columns(self.columns, TableColumns), **overrides(self, ReadOptions))
+        return ReadOptions(parse_columns(self.columns, TableColumns), **given_values(self, ReadOptions))
 
 
 add_command(
@@ -66,15 +66,15 @@ add_command(app, "list", api.list_collections)
 
 @dataclass(frozen=True)
 class ThresholdOptions:
-    """Minimum relevance of a passage."""
+    """Options for the minimum similarity of hits to the query."""
 
     min_cosine: float | None = None
     """Minimum cosine similarity of a passage to the query [default: as measured for the encoder]."""
     everything: Annotated[bool, Parameter(name="--all")] = False
-    """Apply no threshold."""
+    """Show hits regardless of their similarity."""
 
     def build(self) -> float | str | None:
-        """Return the argument ``threshold`` of :func:`climassay.search`."""
+        """Return the value for the parameter ``threshold`` of :func:`climassay.search`."""
         return None if self.everything else "measured" if self.min_cosine is None else self.min_cosine
 
 
@@ -101,12 +101,12 @@ def remove(
     yes: Annotated[bool, Parameter(alias="-y")] = False,
     setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
-    """Remove a document from a collection, or the whole collection.
+    """Remove a document from a collection, or a whole collection.
 
     Args:
         name: Name of the collection.
-        document: Id or title; without it, the whole collection is removed.
-        yes: Do not ask before removing a whole collection.
+        document: Id or title of the document; without it, the whole collection is removed.
+        yes: Do not ask for confirmation before a whole collection is removed.
     """
     from climassay.corpus import Collection
 
@@ -121,7 +121,7 @@ def remove(
 
 
 def _confirm(question: str) -> bool:
-    """Ask a yes-or-no question on stderr and return whether the answer is yes; no answer counts as no."""
+    """Ask a yes-or-no question on stderr and return whether the answer on stdin is yes; end of input counts as no."""
     print(f"{question} [y/N]: ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -138,16 +138,16 @@ def evaluate(
     within_group: bool = False,
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Measure how well a search finds the passages that answer questions.
+    """Measure how well search finds the relevant passages for questions.
 
     Args:
         collection: Name of the collection.
-        questions: Files of questions with relevant passages.
-        depth: Number of results at which recall and the other metrics are computed; repeat.
-        mode: Kind of search, see climassay corpus search; repeat.
-        column: Columns of the files as FIELD=COLUMN: question, passage, relevance (grades; 0 or nothing is not
-            relevant), group (shared by questions, as a report: intervals are drawn over groups).
-        within_group: Search only documents of the question's group.
+        questions: Files of questions with their relevant passages.
+        depth: Number of hits (k) at which recall and other metrics are computed; repeat.
+        mode: Search mode, see climassay corpus search; repeat.
+        column: Column of the files that contains a field, as FIELD=COLUMN: question, passage, relevance (a grade; 0 or
+            empty means not relevant) or group (for example a report; intervals are computed over groups).
+        within_group: Search only the documents of each question's group.
     """
     from climassay.corpus import QuestionColumns
 
@@ -191,10 +191,14 @@ check_text = api_command(
 
 
 def parse_columns(options: Iterable[str], columns_type: type[T]) -> T:
-    """Parse ``FIELD=COLUMN`` options into a dataclass of columns; ``document`` may have several columns.
+    """Parse ``FIELD=COLUMN`` options into a dataclass of columns.
+
+    Args:
+        options: Options; only the field ``document`` may occur more than once.
+        columns_type: Dataclass with a field for each possible column.
 
     Raises:
-        InputError: An option has another form, or the dataclass has no such field.
+        InputError: An option has another form, names an unknown field, or names a field again.
     """
     names = [field.name for field in fields(columns_type)]  # type: ignore[arg-type]
     columns: dict[str, Any] = {}

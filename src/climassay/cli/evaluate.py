@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from climassay.api import benchmarks, experiments, scores
 from climassay.api.records import failed_calls
-from climassay.cli.commands import PREDICTIONS, add_command, add_init, rows_writer
+from climassay.cli.commands import PREDICTIONS_OPTION, add_command, add_init, make_rows_writer
 from climassay.cli.options import (
     NON_NEGATIVE,
     POSITIVE,
@@ -42,7 +42,7 @@ add_command(
     benchmarks.evaluate_choices,
     model_options=LoadingOptions,
     ray=True,
-    writes={"predictions": (PREDICTIONS, rows_writer(lambda result: result.predictions))},
+    writes={"predictions": (PREDICTIONS_OPTION, make_rows_writer(lambda result: result.predictions))},
     models=ModelsOption,
     settings=Parameter(name=("--setting", "-s")),
     scorings=Annotated[list[str] | None, Parameter(name="--scoring")],
@@ -79,18 +79,18 @@ def inspect(
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Run tasks of Inspect: recorded, resumable, with intervals and paired tests.
+    """Run Inspect tasks and report scores with intervals and paired tests.
 
-    Every answer is stored: after an interruption, the same command asks only for what is missing.
+    Every answer is stored. After an interruption, the same command requests only missing answers.
 
     Args:
-        tasks: FILE.py@NAME, FILE.py for all of its tasks, or PACKAGE/NAME. Their code is run.
-        task_arg: Argument of the tasks as NAME=VALUE; repeat.
-        epochs: Number of times each sample is asked; by default as each task says.
+        tasks: Task as FILE.py@NAME, FILE.py (all of its tasks) or PACKAGE/NAME. The code of tasks is executed.
+        task_arg: Argument for the tasks as NAME=VALUE; repeat.
+        epochs: Number of times each sample is run; by default as each task says.
         grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
         max_tokens: Maximum number of tokens of an answer if a task sets none.
-        log_dir: Folder for Inspect's own logs (inspect view --log-dir).
-        limit: Maximum number of samples of each task, drawn by the seed.
+        log_dir: Folder for Inspect's own logs, for inspect view --log-dir.
+        limit: Maximum number of samples of each task, drawn at random.
         seed: Seed of the resampling.
     """
     with setup.session(options) as session:
@@ -110,7 +110,11 @@ def inspect(
 
 
 def _parse_task_arguments(options: tuple[str, ...]) -> dict[str, Any]:
-    """Parse NAME=VALUE options into a dictionary; values are parsed as JSON, or else kept as text."""
+    """Parse NAME=VALUE options into a dictionary; values that are valid JSON are parsed, others remain strings.
+
+    Raises:
+        InputError: An option has another form.
+    """
     arguments: dict[str, Any] = {}
     for option in options:
         name, equals, value = option.partition("=")
@@ -140,8 +144,14 @@ add_command(
     overlap=bounded(1, 20),
 )
 
-FORMS: "dict[str, Form]" = {".csv": "csv", ".xlsx": "csv", ".tex": "latex", ".html": "html", ".md": "markdown"}
-"""Format of tables by the suffix of the output file; a workbook gets the same table as a CSV file."""
+FORMATS_BY_SUFFIX: "dict[str, Form]" = {
+    ".csv": "csv",
+    ".xlsx": "csv",
+    ".tex": "latex",
+    ".html": "html",
+    ".md": "markdown",
+}
+"""Format of tables by the suffix of the output file; workbooks contain the same table as CSV files."""
 PublishedOption = Annotated[
     list[str] | None,
     Parameter(
@@ -171,17 +181,17 @@ def table(
     seed: int = 0,
     setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
-    """Show an experiment's tables: intervals, the best marked, constant baselines, counts and paired tests.
+    """Show the tables of an experiment, with intervals, marked best scores, constant baselines and paired tests.
 
     Args:
-        run: Id of a run of climassay evaluate run; see climassay records runs.
+        run: Id of a run of climassay evaluate run; climassay records runs lists them.
         form: Format of the tables.
-        tables: mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat.
+        tables: Table to show: mcq-cloze, freeform, own-metrics, counts, settings, models or scores; repeat.
         output: File to write; its suffix decides the format.
         seed: Seed of the resampling.
     """
     if output is not None and form == "screen":
-        form = FORMS.get(output.suffix.lower(), form)
+        form = FORMATS_BY_SUFFIX.get(output.suffix.lower(), form)
     with setup.session() as session:
         result = experiments.experiment_tables(
             run,
@@ -191,7 +201,7 @@ def table(
             seed=seed,
             workspace=session,
         )
-        failures = failed_calls(session.records, (run,))
+        failure_sentences = failed_calls(session.records, (run,))
     chosen_tables = result.chosen(tables, form)
     if output is not None and form == "csv":
         write_table(output, chosen_tables[0][1])
@@ -201,13 +211,13 @@ def table(
         print_json(result.to_dict())
     elif output is None and form == "screen":
         console = stdout_console()
-        for part in result.for_screen(tables, console.width):
-            console.print(part)
-        for sentence in failures:
+        for block in result.for_screen(tables, console.width):
+            console.print(block)
+        for sentence in failure_sentences:
             print_note(sentence)
     elif output is None:
-        written = result.written(tables, form)
-        sys.stdout.write(visible(written) if sys.stdout.isatty() else written)
+        text = result.written(tables, form)
+        sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 
 add_command(
@@ -237,16 +247,17 @@ def plan(
     tests: Annotated[int, POSITIVE] = 1,
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Compute how many questions are needed to see a difference between two systems.
+    """Compute how many questions are needed to detect a difference between two systems.
 
     Args:
         points: Difference to detect, in percentage points; repeat.
         metric: Metric, for example accuracy or factual_accuracy.
         run: Run of an experiment from which the assumptions are estimated.
         accuracy: Accuracy of the first system; by default 0.8.
-        discordance: Share of questions that exactly one of two systems gets right; by default as for unrelated systems.
-        deviation: Standard deviation of scores (metrics that are means); by default 0.25.
-        correlation: Correlation of two systems' scores over questions; by default 0.5.
+        discordance: Proportion of questions that exactly one of the systems answers correctly; by default that of
+            independent systems.
+        deviation: Standard deviation of scores over questions, for metrics other than accuracy; by default 0.25.
+        correlation: Correlation between the two systems' scores over questions; by default 0.5.
         power: Probability of detecting the difference.
         alpha: Two-sided significance level.
         tests: Number of tests to correct for; the significance level is divided by it.
@@ -289,30 +300,32 @@ def judge_check(
     options: Annotated[LoadingOptions, Parameter(name="*")] = LoadingOptions(),
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Check how reliable a judge of long answers is: agreement with people and itself, order, length, tone.
+    """Check how reliable a judge of long answers is.
+
+    It is tested for agreement with people and with itself, and for bias by order, length and tone.
 
     Args:
-        file: Answers with people's ratings (CSV, JSONL, Parquet, .gz).
-        dataset: Dataset of answers rated in the browser, in place of a file.
+        file: Table of answers with people's ratings (CSV, JSONL, Parquet; also .gz).
+        dataset: Dataset of answers that were rated in the browser, instead of a file.
         label: Column of ratings and the dimension that it rates, as COLUMN:DIMENSION (style, clarity, language, tone,
-            accuracy, specificity, completeness, uncertainty); repeat, also for several raters. By default the columns
-            with these names.
+            accuracy, specificity, completeness, uncertainty); repeat for further dimensions or raters. By default, the
+            columns named like the dimensions.
         lowest: Lowest possible rating.
         highest: Highest possible rating.
-        question: Column of the question, or of the source.
-        answer: Column of the answer.
-        group: Column that says which answers belong together; by default the question.
-        limit: Maximum number of groups, drawn by the seed.
-        pairs: Maximum number of pairs compared in both orders.
-        seed: Seed of draws and resampling.
+        question: Column of the question, or of the source text, of each answer.
+        answer: Column of the answers.
+        group: Column that groups the answers that can be compared; by default the question.
+        limit: Maximum number of groups, drawn at random.
+        pairs: Maximum number of pairs that are compared in both orders.
+        seed: Seed of random draws and resampling.
     """
-    source = file if dataset is None else dataset
-    if source is None or (file is not None and dataset is not None):
+    rated_answers = file if dataset is None else dataset
+    if rated_answers is None or (file is not None and dataset is not None):
         raise InputError("Name either a file of ratings or, with --dataset, answers that were rated in the browser.")
     labels = {column: dimension or column for column, _, dimension in (option.partition(":") for option in label)}
     with setup.session(options) as session:
         result = experiments.check_judge(
-            source,
+            rated_answers,
             model=model,
             labels=labels,
             question=question,

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from climassay.api import claims, evidence
 from climassay.api import fallacies as fallacies_api
-from climassay.cli.commands import PREDICTIONS, add_command, add_init, api_command, rows_writer
+from climassay.cli.commands import PREDICTIONS_OPTION, add_command, add_init, api_command, make_rows_writer
 from climassay.cli.options import (
     POSITIVE,
     JsonOption,
@@ -21,9 +21,9 @@ from climassay.cli.options import (
     WorkspaceOption,
     WorkspaceOptions,
     bounded,
+    given_values,
     open_session,
     options_for,
-    overrides,
 )
 from climassay.cli.output import emit, print_note, stdout_console
 from climassay.errors import InputError
@@ -85,17 +85,17 @@ class DebateOptions(LoadingOptions, RayOptions):
     """Options for the participants and rules of a debate, which override the configuration file."""
 
     config: Path | None = None
-    """TOML file of the debate: climassay factcheck init writes one."""
+    """TOML file that configures the debate; climassay factcheck init writes one."""
     collection: Annotated[tuple[str, ...], Parameter(alias="-c")] = ()
-    """An advocate with this collection (A+B: two; A=0.5: authority 0.5); repeat."""
+    """Add an advocate with this collection (A+B: with both collections; A=0.5: with authority 0.5); repeat."""
     plain: bool = False
     """Add an advocate that argues from the model's own knowledge, without passages."""
     adversary: tuple[str, ...] = ()
-    """An adversarial advocate with this collection; repeat."""
+    """Add an adversarial advocate with this collection; repeat."""
     workspace: WorkspaceOption = None
 
     def settings(self) -> DebateSettings:
-        """Return the settings of the debate.
+        """Return the settings of the debate: those of the configuration file, overridden by the options.
 
         Raises:
             InputError: The configuration is not valid, or the debate has no advocate.
@@ -108,12 +108,12 @@ class DebateOptions(LoadingOptions, RayOptions):
             raise InputError(
                 "The debate has no advocate: name a collection (--collection NAME), --plain, or a file (--config)."
             )
-        advocate_options = overrides(self, AdvocateSettings)
+        advocate_options = given_values(self, AdvocateSettings)
         return replace(
             base,
-            **overrides(self, DebateSettings),
+            **given_values(self, DebateSettings),
             advocates=tuple(replace(advocate, **advocate_options) for advocate in advocates),
-            mediator=replace(base.mediator, **overrides(self, MediatorSettings)),
+            mediator=replace(base.mediator, **given_values(self, MediatorSettings)),
         )
 
 
@@ -138,17 +138,17 @@ def check(
     publisher: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a claim in a debate: advocates, each with its own collection, a mediator, and a cited verdict.
+    """Check a claim in a debate of advocates, each with its own collection; a mediator gives a verdict with citations.
 
     Args:
-        claim: The claim, in quotes.
+        claim: Text of the claim, in quotes.
         source: Person or organisation that made the claim.
         appearance: Web address or name of the publication in which the claim appeared.
         date: Date or year of the claim.
-        samples: Number of debates per claim; with more than 1, stability is shown.
-        force: Debate claims that do not look checkable, too.
-        estimate: Estimate beforehand how long the debate will take and what it will cost.
-        dry_run: Only estimate; no model is asked.
+        samples: Number of debates about the claim; with more than 1, the stability of the verdict is shown.
+        force: Debate the claim even if it does not appear to be checkable.
+        estimate: First show an estimate of the debate's duration and cost.
+        dry_run: Only show the estimate, without calling a model.
         claim_review: Write a schema.org ClaimReview (JSON-LD); needs --url and --publisher.
         url: Address at which the fact-check will be published.
         publisher: Organisation that publishes the fact-check.
@@ -166,17 +166,17 @@ def check(
     settings = debate.settings()
     with open_session(debate.workspace, debate, as_json=as_json, ray=debate) as session:
         if dry_run or estimate:
-            expected = claims.estimate_debates([dated_claim], settings, samples=samples, workspace=session)
+            estimated_debates = claims.estimate_debates([dated_claim], settings, samples=samples, workspace=session)
             if dry_run:
-                emit(expected, as_json)
+                emit(estimated_debates, as_json)
                 return
-            _print_estimate(expected)
+            _print_estimate(estimated_debates)
         printer = _DebatePrinter()
         callbacks: dict[str, Any] = {} if as_json else {"on_start": printer.start, "on_event": printer.event}
         transcript = claims.check_claim(
             dated_claim, settings=settings, samples=samples, force=force, workspace=session, **callbacks
         )
-        # Files are written first: printed JSON means that everything succeeded.
+        # Files are written before JSON is printed, so that printed JSON means success.
         scale = load_scale(settings.scale)
         has_verdict = transcript.verdict.outcome == "verdict"
         if claim_review is not None and (as_json or has_verdict):
@@ -216,20 +216,20 @@ def run(
     """Check all claims of a file, and score the verdicts if the file has published ones.
 
     Args:
-        file: Claims: CSV, JSONL, JSON or Parquet (.gz too); or primer:claims.
-        claim: Column of the claims; claim, statement or text by default.
+        file: File of claims: CSV, JSONL, JSON or Parquet (also .gz); or primer:claims.
+        claim: Column of the claims; by default claim, statement or text.
         truth: Column of published verdicts.
-        source: Column of the sources of the claims.
-        date: Column of the dates.
-        classes: Number of classes in which distributions are shown.
-        limit: Number of claims drawn at random; all by default.
-        samples: Number of debates per claim; with more than 1, stability is shown.
-        debates: Number of claims debated concurrently.
-        force: Debate claims that do not look checkable, too.
-        estimate: Estimate beforehand how long the debates will take and what they will cost.
-        dry_run: Only estimate; no model is asked.
-        pages: Write a page about each claim into this folder.
-        transcripts: Write every debate as JSONL.
+        source: Column of the people or organisations that made the claims.
+        date: Column of the dates of the claims.
+        classes: Number of classes to which verdicts are merged when distributions are shown.
+        limit: Maximum number of claims, drawn at random; by default all.
+        samples: Number of debates per claim; with more than 1, the stability of verdicts is shown.
+        debates: Number of claims that are debated concurrently.
+        force: Also debate claims that do not appear to be checkable.
+        estimate: First show an estimate of the debates' duration and cost.
+        dry_run: Only show the estimate, without calling a model.
+        pages: Folder to which a page about each claim is written.
+        transcripts: Write every debate as JSON lines.
     """
     from climassay.factcheck import ClaimColumns
 
@@ -242,11 +242,11 @@ def run(
     with open_session(debate.workspace, debate, as_json=as_json, ray=debate) as session:
         if dry_run or (estimate and not as_json):
             sample = claims.sample_claims(table, limit, settings.seed)
-            expected = claims.estimate_debates(sample.claims, settings, samples=samples, workspace=session)
+            estimated_debates = claims.estimate_debates(sample.claims, settings, samples=samples, workspace=session)
             if dry_run:
-                emit(expected, as_json)
+                emit(estimated_debates, as_json)
                 return
-            _print_estimate(expected)
+            _print_estimate(estimated_debates)
         result = claims.check_claims(
             table,
             settings=settings,
@@ -287,7 +287,7 @@ add_command(
     "evidence",
     evidence.check_with_evidence,
     setup=ModelResultSetup,
-    writes={"predictions": (PREDICTIONS, rows_writer(lambda result: result.to_dict()["predictions"]))},
+    writes={"predictions": (PREDICTIONS_OPTION, make_rows_writer(lambda result: result.to_dict()["predictions"]))},
     calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
 )
 
@@ -332,11 +332,11 @@ add_command(
 @dataclass(frozen=True)
 @options_for(CheckFilter)
 class FilterOptions:
-    """Conditions by which saved fact-checks are filtered."""
+    """Options by which saved fact-checks are filtered."""
 
     def build(self) -> CheckFilter:
-        """Return the filter for the store of fact-checks."""
-        return CheckFilter(**overrides(self, CheckFilter))
+        """Return the filter with the conditions that the user gave."""
+        return CheckFilter(**given_values(self, CheckFilter))
 
 
 add_command(
@@ -368,55 +368,55 @@ def _print_estimate(estimate: "DebateEstimate") -> None:
 
 
 class _DebatePrinter:
-    """Prints earlier checks of similar claims, then the steps of a debate while it runs."""
+    """Printer of past checks of similar claims, and of the steps of a debate while it is running."""
 
     def __init__(self) -> None:
         self._console = stdout_console()
         self._participants = ""
 
-    def start(self, debate_setup: "DebateSetup", past: "Sequence[PastCheck]") -> None:
-        """Print earlier checks of the same claim or similar ones, and store the participants' names for later."""
+    def start(self, debate_setup: "DebateSetup", past_checks: "Sequence[PastCheck]") -> None:
+        """Print past checks of the same claim or similar ones; remember the participants for the first event."""
         from rich.text import Text
 
         names = ", ".join(profile.name for profile in debate_setup.profiles)
         self._participants = f"Advocates: {names}; mediator: {debate_setup.mediator.style}\n"
-        for check in past:
+        for check in past_checks:
             kind = "The same claim" if check.same else f"A similar claim ({check.similarity:.2f})"
             differences = {"numbers": check.differs_in_numbers, "a negation": check.differs_in_negation}
-            differs = [word for word, is_different in differences.items() if is_different]
-            note = f"; it differs in {' and '.join(differs)}" if differs else ""
+            difference_names = [word for word, is_different in differences.items() if is_different]
+            note = f"; it differs in {' and '.join(difference_names)}" if difference_names else ""
             demonstration = ", a demonstration by a very small model" if check.demonstration else ""
             sentence = f"{kind} was checked on {check.when[:10]}: {check.verdict or check.outcome}{demonstration}"
             self._console.print(Text(f"{sentence} ({check.scale}, run {check.run}){note}"))
             if not check.same:
                 self._console.print(Text(f"  {check.claim}", style="dim"))
-        if past:
+        if past_checks:
             self._console.print()
 
     def event(self, claim: "Claim", event: Any) -> None:
-        """Print one step of the debate: its claims, an opinion, a follow-up or a decision of the mediator."""
+        """Print an event of the debate: the parts of the claim, an opinion, a follow-up or a mediator's decision."""
         from rich.text import Text
 
         from climassay.factcheck.transcript import AdvocateOpinion, FollowUp, MediatorDecision
 
-        show = self._console.print
+        print_line = self._console.print
         if isinstance(event, tuple):
-            show(Text(f"Claim: {claim.text}", style="bold"))
+            print_line(Text(f"Claim: {claim.text}", style="bold"))
             if len(event) > 1:
                 for part in event:
-                    show(Text(f"  {part.number}. {part.text}", style="dim"))
-            show(Text(self._participants, style="dim"))
+                    print_line(Text(f"  {part.number}. {part.text}", style="dim"))
+            print_line(Text(self._participants, style="dim"))
         elif isinstance(event, AdvocateOpinion):
-            show(_format_opinion(event))
+            print_line(_format_opinion(event))
         elif isinstance(event, FollowUp):
             reply = _format_sentences(event.reply) or (event.error or "no reply")
-            show(Text.assemble((f"{event.asker} asks {event.to}: ", "bold"), event.question))
-            show(Text(f"  {event.to}: {reply}\n"))
+            print_line(Text.assemble((f"{event.asker} asks {event.to}: ", "bold"), event.question))
+            print_line(Text(f"  {event.to}: {reply}\n"))
         elif isinstance(event, MediatorDecision) and event.error is not None:
-            show(Text(f"mediator failed: {event.error}\n", style="italic"))
+            print_line(Text(f"mediator failed: {event.error}\n", style="italic"))
         elif isinstance(event, MediatorDecision):
             step = "closes the debate" if event.closes else "opens another round"
-            show(Text(f"mediator {step}: {_REASON_TEXTS[event.reason]}\n", style="italic"))
+            print_line(Text(f"mediator {step}: {_REASON_TEXTS[event.reason]}\n", style="italic"))
 
 
 def _format_opinion(opinion: "AdvocateOpinion") -> Any:
@@ -425,8 +425,8 @@ def _format_opinion(opinion: "AdvocateOpinion") -> Any:
     from climassay.factcheck.results.checked_claim import format_levels
 
     verdict = opinion.verdict or f"no opinion ({opinion.error})"
-    changed = " (changed)" if opinion.changed else ""
-    text = Text.assemble((f"{opinion.advocate}, round {opinion.round}: ", "bold"), (verdict, "bold cyan"), changed)
+    change_note = " (changed)" if opinion.changed else ""
+    text = Text.assemble((f"{opinion.advocate}, round {opinion.round}: ", "bold"), (verdict, "bold cyan"), change_note)
     if opinion.levels is not None:
         text.append(f"  {format_levels(opinion.levels)}", style="dim")
     if opinion.explanation:

@@ -22,27 +22,27 @@ def demo(
     output: Annotated[Path, Parameter(alias="-o")] = Path("demo/report.html"),
     as_json: JsonOption = False,
 ) -> None:
-    """Show what climassay does, on the bundled model and books: find, ask, evaluate, judge, check, report.
+    """Show what climassay does with the bundled model and books: find, ask, evaluate, judge, check, report.
 
     Args:
-        output: HTML report to write.
+        output: HTML file to which the report is written.
     """
     from climassay.demo import run_demo
     from climassay.workspace import Workspace
 
     console = stdout_console()
 
-    def say(line: str) -> None:
+    def print_line(line: str) -> None:
         if not as_json:
             console.print(line, highlight=False)
 
-    say("climassay shows what it does, with a very small model.")
+    print_line("climassay shows what it does, with a very small model.")
     workspace = Workspace.open(output.parent / "workspace")
-    steps = run_demo(workspace, output, say=say, progress=progress_bars(as_json))
+    steps = run_demo(workspace, output, say=print_line, progress=progress_bars(as_json))
     if as_json:
         print_json({"report": output, **{name: value for step in steps for name, value in step.data.items()}})
     else:
-        say(f"\nReport: {output}")
+        print_line(f"\nReport: {output}")
 
 
 def doctor(
@@ -53,7 +53,7 @@ def doctor(
 ) -> None:
     """Report what is missing or broken on this machine and in this workspace, and how to fix it.
 
-    The exit code is 1 if something that the main commands need is missing or broken, else 0.
+    The exit code is 1 if something that the main commands need is missing or broken, otherwise 0.
 
     Args:
         online: Also contact the server of openai: models; otherwise the network is not used.
@@ -74,17 +74,17 @@ def doctor(
             stdout_console().print(f"\n{area.capitalize()}", style="bold")
         for line in _diagnosis_lines(diagnosis):
             stdout_console().print(line)
-    healthy = is_healthy(diagnoses)
+    is_everything_fine = is_healthy(diagnoses)
     if as_json:
-        print_json({"healthy": healthy, "findings": [asdict(diagnosis) for diagnosis in diagnoses]})
+        print_json({"healthy": is_everything_fine, "findings": [asdict(diagnosis) for diagnosis in diagnoses]})
     else:
-        stdout_console().print(f"\n{_summary(diagnoses, healthy)}", highlight=False)
-    if not healthy:
+        stdout_console().print(f"\n{_summary(diagnoses, is_everything_fine)}", highlight=False)
+    if not is_everything_fine:
         sys.exit(1)
 
 
-def _summary(diagnoses: "list[Diagnosis]", healthy: bool) -> str:
-    if not healthy:
+def _summary(diagnoses: "list[Diagnosis]", is_everything_fine: bool) -> str:
+    if not is_everything_fine:
         return (
             f"Something that is needed does not work: {', '.join(item.name for item in diagnoses if item.is_blocking)}."
         )

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from climassay.api import annotation, validation
 from climassay.api import generation as api
-from climassay.cli.commands import HTML_REPORT, add_command, add_init
+from climassay.cli.commands import HTML_REPORT_OPTION, add_command, add_init
 from climassay.cli.options import (
     NON_NEGATIVE,
     POSITIVE,
@@ -21,8 +21,8 @@ from climassay.cli.options import (
     ResultOptions,
     WorkspaceOptions,
     bounded,
+    given_values,
     options_for,
-    overrides,
 )
 from climassay.generation.annotation.labels import AnnotationSettings
 
@@ -46,11 +46,11 @@ def run(
     ray: Annotated[RayOptions, Parameter(name="*")] = RayOptions(),
     setup: Annotated[ResultOptions, Parameter(name="*")] = ResultOptions(),
 ) -> None:
-    """Generate the questions of a recipe, unattended. Run it again to continue, or to generate more.
+    """Generate the questions of a recipe. Run it again to continue after an interruption, or to generate more.
 
     Args:
-        file: The recipe, see climassay generate init.
-        dry_run: Only estimate the number of requests and their cost; no model is asked.
+        file: Recipe file; climassay generate init writes one.
+        dry_run: Only estimate the number of requests and their cost, without calling a model.
     """
     from climassay.generation.recipe import load_recipe
 
@@ -101,7 +101,7 @@ add_command(
     "train",
     validation.train_validator,
     model_options=PromptedOptions,
-    writes=HTML_REPORT,
+    writes=HTML_REPORT_OPTION,
     output=Annotated[Path, Parameter(name=("--output", "-o"))],
     method=Annotated[Literal["features", "probe", "adapter", "api"], Parameter()],
     layers=LayersOption,
@@ -127,10 +127,10 @@ add_command(app, "mask", validation.apply_masker, model_options=PromptedOptions)
     include_rejected=Parameter(negative="--usable-only"),
 )
 class QueueOptions:
-    """Order and visibility of the items that annotators get."""
+    """Options for the queue of items that annotators label."""
 
     lease_minutes: float | None = None
-    """Minutes for which an item is reserved for an annotator."""
+    """Minutes for which an item is reserved for the annotator to whom it is shown."""
 
 
 @annotate.command(name="open")
@@ -148,7 +148,7 @@ def open_dataset(
     """
     lease_seconds = None if queue.lease_minutes is None else 60 * queue.lease_minutes
     with setup.session() as session:
-        changes = {**overrides(queue, AnnotationSettings), "lease_seconds": lease_seconds}
+        changes = {**given_values(queue, AnnotationSettings), "lease_seconds": lease_seconds}
         setup.emit(annotation.open_annotation(dataset, workspace=session, **changes))
 
 

@@ -7,7 +7,7 @@ from cyclopts.help import HelpEntry, HelpPanel, PlainFormatter
 from rich.console import Console
 
 MAX_LABEL_WIDTH = 26
-"""Maximum width of a label, in characters, for its description to begin on the same line."""
+"""Maximum width of a label in characters; the description of a longer label begins on the next line."""
 
 
 class AlignedFormatter(PlainFormatter):
@@ -31,7 +31,7 @@ class AlignedFormatter(PlainFormatter):
 
 
 def _describe(entry: HelpEntry) -> str:
-    """Return the description of an option followed by its choices, environment variable, default and [required]."""
+    """Return an entry's description, followed by its choices, environment variables, default and [required]."""
     parts = [_plain_text(entry.description)]
     if entry.choices:
         parts.append(f"[choices: {', '.join(entry.choices)}]")

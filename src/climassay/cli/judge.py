@@ -13,8 +13,8 @@ from climassay.cli.options import (
     ModelResultSetup,
     ModelSetup,
     bounded,
+    given_values,
     options_for,
-    overrides,
     parse_numbers,
 )
 from climassay.errors import InputError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 app = App(name="judge")
 
 MAX_LEVELS = 20
-"""Maximum number of distinct numbers in a column of labels for the numbers to be used as a scale."""
+"""Maximum number of distinct numeric labels that are used as the levels of a scale without ``--levels``."""
 JudgeArgument = Annotated[
     str, Parameter(name="model", help="A probe's file, or zero-shot, pairs, direct, direct-expected.")
 ]
@@ -53,39 +53,39 @@ class TableOptions:
     """Options for the columns and rows of a table."""
 
     text: str | None = None
-    """Column of the texts to be judged; by default text. Of Newsroom's and SummEval's tables all columns are known."""
+    """Column of the texts to judge; by default text. Tables of Newsroom and SummEval need no column options."""
     item: str | None = None
     """Column of the items' names; by default items are numbered."""
     group: str | None = None
-    """Column that says which items are compared with each other, e.g. the article."""
+    """Column of groups, for example articles; only items of the same group are compared."""
     context: str | None = None
     """Column of the source text, or of the text around a statement."""
     label: str | None = None
-    """Column of the experts' labels; more is better."""
+    """Column of the experts' labels; higher is better."""
     levels: str | None = None
-    """Labels that are words, low to high: low,medium,high (synonyms: poor|bad)."""
+    """Labels that are words, from low to high: low,medium,high (synonyms: poor|bad)."""
     context_words: Annotated[int | None, POSITIVE] = None
-    """Maximum number of words of each context."""
+    """Length in words to which contexts are truncated."""
     limit_groups: Annotated[int | None, POSITIVE] = None
-    """Number of groups to use, from the top of the file."""
+    """Maximum number of groups, from the top of the file."""
     limit_items: Annotated[int | None, POSITIVE] = None
-    """Number of items to use, from the top of the file."""
+    """Maximum number of items, from the top of the file."""
 
     def read(self, file: Path, *, label: str | None, label_optional: bool = False) -> "ItemTable":
-        """Read the items of a file.
+        """Read the items from a table.
 
         Args:
-            file: The table.
-            label: Column of the labels; None reads no labels.
-            label_optional: Whether items without a label are returned, too, instead of being skipped.
+            file: File of the table, or ``primer:claims``.
+            label: Column of the labels; None for no labels.
+            label_optional: Whether to keep items without a label instead of skipping them.
 
         Raises:
             InputError: The file or a column cannot be used.
         """
         from climassay.judging.item_tables import ItemColumns, parse_levels, published_columns, read_items
 
-        name = str(file)
-        if name == PRIMER_CLAIMS:
+        file_name = str(file)
+        if file_name == PRIMER_CLAIMS:
             file = claims_path()
         levels = parse_levels(self.levels) if self.levels is not None and label is not None else ()
         columns = None
@@ -97,13 +97,19 @@ class TableOptions:
         table = read_items(file, columns, context_words=self.context_words)
         groups = set(list(dict.fromkeys(item.group for item in table.items))[: self.limit_groups])
         items = tuple(item for item in table.items if item.group in groups)[: self.limit_items]
-        return replace(table, items=items, file=name)
+        return replace(table, items=items, file=file_name)
 
     def read_labelled(self, file: Path, quality: "QualityOptions", aspect: str) -> "ItemTable":
-        """Read items with experts' labels from the column ``--label``, by default the column named like the aspect.
+        """Read items with experts' labels.
+
+        Args:
+            file: File of the table, or ``primer:claims``.
+            quality: Options that name the judged qualities.
+            aspect: Name of the judged quality, which is the default column of its labels.
 
         Raises:
-            InputError: The column is not named, one column is named for several aspects, or the file cannot be used.
+            InputError: ``--label`` is missing for a quality that is not an aspect of texts, was given for several
+                aspects, or the file cannot be used.
         """
         if self.label is not None and len(quality.aspect) > 1:
             raise InputError("--label is one column, and several aspects are named: leave it out, or take one aspect.")
@@ -117,25 +123,25 @@ class QualityOptions:
     """Options for the quality by which texts are compared."""
 
     aspect: tuple[str, ...] = ()
-    """coherence, consistency, fluency, relevance or informativeness of texts; see --kind."""
+    """Aspect of texts: coherence, consistency, fluency, relevance or informativeness; repeat for several."""
     kind: Literal["text", "claims", "confidence", "own"] | None = None
-    """text: an aspect of texts; claims: their accuracy; confidence: of statements; own: --quality."""
+    """Kind of quality: text (--aspect), claims (accuracy), confidence (of statements) or own (--quality)."""
     quality: str | None = None
     """Your own quality, described in one sentence."""
     noun: str = "summary"
-    """Name of the texts in prompts, for --kind text."""
+    """Noun for the texts in prompts, for --kind text."""
     source: str = "article"
-    """Name of the source of the texts in prompts, for --kind text."""
+    """Noun for the source of the texts in prompts, for --kind text."""
     wording: tuple[int, ...] = ()
-    """Wording of the prompts, 1 to 3; repeat for several."""
+    """Number of a wording of the prompts, 1 to 3; repeat for several."""
 
     @property
     def is_set(self) -> bool:
-        """True if the options name a quality."""
+        """Whether any option names a quality."""
         return self.kind is not None or bool(self.aspect) or self.quality is not None
 
     def qualities(self) -> "list[Quality]":
-        """Return each named quality in each named wording.
+        """Return each of the named qualities in each of the named wordings.
 
         Raises:
             InputError: No quality is named, a quality does not exist, or the options contradict each other.
@@ -184,16 +190,16 @@ class ProbeOptions:
         tuple[tuple[int, ...], ...],
         Parameter(name="--layer", converter=_parse_layer_sets, n_tokens=1, allow_leading_hyphen=True),
     ] = ()
-    """Layer whose hidden states are read (-1: last), several side by side as 16,-1; repeat to have the best chosen by
-    cross-validation."""
+    """Layer whose hidden states are the features (-1: last), or several layers to concatenate, as 16,-1; repeat to have
+    the best chosen by cross-validation."""
 
     def probe_settings(self, seed: int) -> ProbeSettings:
-        """Return the settings of probes.
+        """Return the settings for training probes.
 
         Raises:
-            InputError: An option is out of its range.
+            InputError: The value of an option is out of range.
         """
-        return ProbeSettings(self.layers, seed=seed, **overrides(self, ProbeSettings))
+        return ProbeSettings(self.layers, seed=seed, **given_values(self, ProbeSettings))
 
 
 @dataclass(frozen=True)
@@ -213,31 +219,31 @@ class BenchmarkOptions(ProbeOptions):
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """Options for the judge: a probe, or a method that needs no labels."""
+    """Options that choose the judge: a probe, or a method that needs no labels."""
 
     probe: Path | None = None
-    """Probe saved by climassay judge train."""
+    """File of a probe that climassay judge train wrote."""
     method: str | None = None
     """Method to use instead of a probe: zero-shot, pairs, direct or direct-expected."""
 
     def arguments(self, quality: QualityOptions) -> dict[str, Any]:
-        """Return ``quality``, ``probe`` and ``method`` as keyword arguments for the API's judging functions.
+        """Return the keyword arguments ``quality``, ``probe`` and ``method`` for the API's judging functions.
 
-        If the options name no quality, that of the probe is used.
+        The quality is the one that the options name, or else the one for which the probe was trained.
 
         Raises:
-            InputError: The probe cannot be read, both probe and method are named, or there is no quality.
+            InputError: The probe cannot be read, both a probe and a method are named, or no quality is named.
         """
         if self.probe is not None and self.method is not None:
             raise InputError("Give either --probe or --method.")
         named_quality = quality.single_quality() if self.probe is None or quality.is_set else None
-        # A faulty probe is reported before a file is read.
-        checked_quality = api.JudgeSpec(named_quality, self.probe).resolved_quality
-        return {"quality": checked_quality, "probe": self.probe, "method": self.method}
+        # The probe is read here, so that a faulty one is reported before a long table is read.
+        judge_quality = api.JudgeSpec(named_quality, self.probe).resolved_quality
+        return {"quality": judge_quality, "probe": self.probe, "method": self.method}
 
 
-def _named_judge(name: str, quality: QualityOptions) -> dict[str, Any]:
-    """Return the keyword arguments for a judge that is named by its method or by the file of its probe."""
+def _parse_judge(name: str, quality: QualityOptions) -> dict[str, Any]:
+    """Return the keyword arguments (see :meth:`JudgeOptions.arguments`) for a method's name or a probe's file."""
     from climassay.judging.judges import JUDGES
 
     judge = JudgeOptions(None, name) if name in JUDGES else JudgeOptions(Path(name))
@@ -259,21 +265,22 @@ def benchmark(
     predictions: Path | None = None,
     setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
-    """Measure how well judges agree with experts on unseen groups, beside "longer is better" and the constant.
+    """Measure how well judges agree with experts on unseen groups, compared with two baselines.
 
-    Without --layer, probes choose among four layers of the upper half.
+    The baselines are "longer is better" and a constant. Without --layer, the best of four layers in the upper half of
+    the model is chosen for each probe.
 
     Args:
-        method: direct, direct-expected, pairs, zero-shot, ppairs, ppairs-length, principal, pointwise, pointwise-length
-            or all; repeat.
-        sort: Way of sorting; by default strengths, or fitted with --pairs-per-item.
-        learning_curve: Numbers of labelled items, e.g. 10,20,50,100,200.
-        predictions: Write every item's rank (.jsonl, .csv, .xlsx).
+        method: Method of judging: direct, direct-expected, pairs, zero-shot, ppairs, ppairs-length, principal,
+            pointwise, pointwise-length or all; repeat.
+        sort: Method of sorting; by default strengths, or fitted if --pairs-per-item is given.
+        learning_curve: Numbers of labelled items for a learning curve, for example 10,20,50,100,200.
+        predictions: Write the rank of every item (.jsonl, .csv, .xlsx).
     """
     from climassay.judging.benchmark import JudgeTask
 
-    values = overrides(learning, BenchmarkSettings)
-    # With some of the pairs only, the list is long, and strengths would ask for all of them.
+    values = given_values(learning, BenchmarkSettings)
+    # Sorting by strengths would compare all pairs, which --pairs-per-item is meant to avoid.
     default_sort: SortMethod = "fitted" if "pairs_per_item" in values else "strengths"
     sizes = () if learning_curve is None else tuple(sorted(parse_numbers(learning_curve, "--learning-curve")))
     settings = BenchmarkSettings(
@@ -282,9 +289,14 @@ def benchmark(
     if sizes and not 2 <= sizes[0] <= sizes[-1] <= settings.train_items:
         raise InputError(f"--learning-curve takes sizes from 2 to --train-items ({settings.train_items}).")
     qualities = quality.qualities()
-    tables = {name: table.read_labelled(labels, quality, name) for name in {item.name: None for item in qualities}}
+    tables = {
+        name: table.read_labelled(labels, quality, name)
+        for name in {task_quality.name: None for task_quality in qualities}
+    }
     tasks = [
-        JudgeTask(item, rated.items, rated.skipped, rated.notes) for item in qualities for rated in [tables[item.name]]
+        JudgeTask(task_quality, item_table.items, item_table.skipped, item_table.notes)
+        for task_quality in qualities
+        for item_table in [tables[task_quality.name]]
     ]
     with setup.session() as session:
         result = api.benchmark_judges(
@@ -316,18 +328,18 @@ def train(
     html: Path | None = None,
     setup: Annotated[ModelSetup, Parameter(name="*")] = ModelSetup(),
 ) -> None:
-    """Train a probe on labelled items and measure it on held-out ones; without --layer, four are tried.
+    """Train a probe on labelled items and evaluate it on held-out items; without --layer, four layers are tried.
 
     Args:
-        output: File to save the probe in.
-        method: What the probe learns from.
+        output: File to which the probe is saved.
+        method: Method of training.
         html: Write figures and tables as a self-contained HTML report.
     """
     named_quality, settings = quality.single_quality(), probe.probe_settings(seed)
-    items = table.read_labelled(labels, quality, named_quality.name)
+    item_table = table.read_labelled(labels, quality, named_quality.name)
     with setup.session() as session:
         result = api.train_judge(
-            items,
+            item_table,
             named_quality,
             model=setup.model,
             method=method,
@@ -356,16 +368,16 @@ def evaluate(
     seed: SeedOption = 0,
     setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
-    """Score a judge on labelled items it was not trained on, beside "longer is better" and the constant.
+    """Evaluate a judge on labelled items, compared with the baselines "longer is better" and a constant.
 
     Args:
-        include_trained: Also score items of the training data.
+        include_trained: Also score items on which the probe was trained.
     """
-    arguments = _named_judge(judge, quality)
-    items = table.read_labelled(labels, quality, arguments["quality"].name)
+    arguments = _parse_judge(judge, quality)
+    item_table = table.read_labelled(labels, quality, arguments["quality"].name)
     with setup.session() as session:
         result = api.evaluate_judge(
-            items,
+            item_table,
             **arguments,
             model=setup.model,
             include_trained=include_trained,
@@ -389,9 +401,9 @@ def apply(
     seed: SeedOption = 0,
     setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
-    """Rank the items of each group with a judge named by its file or method, best first."""
-    texts = table.read(items, label=table.label, label_optional=True)
-    _rank_items(texts, _named_judge(judge, quality), sort, seed, setup, command="judge apply")
+    """Rank the items of each group, best first, with a judge that is named by its file or method."""
+    item_table = table.read(items, label=table.label, label_optional=True)
+    _rank_items(item_table, _parse_judge(judge, quality), sort, seed, setup, command="judge apply")
 
 
 @app.command
@@ -405,11 +417,11 @@ def compare(
     context: str = "",
     setup: Annotated[ModelSetup, Parameter(name="*")] = ModelSetup(),
 ) -> None:
-    """Say which of two texts has more of a quality, with its probability; both orders are asked.
+    """Estimate the probability that the first of two texts has more of a quality, averaged over both orders.
 
     Args:
-        first: A text, in quotes.
-        second: Another text, in quotes.
+        first: First text, in quotes.
+        second: Second text, in quotes.
         context: Source from which both texts were written.
     """
     arguments = judge.arguments(quality)
@@ -438,13 +450,13 @@ def rank(
     seed: SeedOption = 0,
     setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
-    """Rank the items of each group, best first, making only the comparisons that the sort needs."""
-    texts = table.read(file, label=table.label, label_optional=True)
-    _rank_items(texts, judge.arguments(quality), sort, seed, setup)
+    """Rank the items of each group, best first, with only the comparisons that the sorting method needs."""
+    item_table = table.read(file, label=table.label, label_optional=True)
+    _rank_items(item_table, judge.arguments(quality), sort, seed, setup)
 
 
 def _rank_items(
-    texts: "ItemTable",
+    item_table: "ItemTable",
     arguments: dict[str, Any],
     sort: SortMethod,
     seed: int,
@@ -453,7 +465,7 @@ def _rank_items(
 ) -> None:
     with setup.session() as session:
         result = api.rank(
-            texts,
+            item_table,
             **arguments,
             model=setup.model,
             sort=sort,
@@ -480,13 +492,13 @@ def insert(
     seed: SeedOption = 0,
     setup: Annotated[ModelResultSetup, Parameter(name="*")] = ModelResultSetup(),
 ) -> None:
-    """Label new items on an ordered scale, by comparing them with labelled anchors.
+    """Label new items on an ordered scale by comparing them with labelled items, the anchors.
 
     Args:
-        anchors: Labelled items, in a table with the same columns and --label.
-        truth: Column of FILE with the true labels, to score the result.
-        samples: Number of anchors per label with which an item is compared.
-        mode: Rule that decides when items count as equal.
+        anchors: Table of labelled items with the same columns as the new ones; --label names their labels.
+        truth: Column of the new items with their true labels, for scoring the result.
+        samples: Number of anchors per label with which each item is compared.
+        mode: Rule that decides when two items count as equal.
     """
     if table.label is None:
         raise InputError("Name the column of the anchors' labels with --label.")
@@ -498,13 +510,13 @@ def insert(
                 "with --levels."
             )
         table = replace(table, levels=",".join(f"{label:g}" for label in sorted(labels)))
-    labelled = table.read(anchors, label=table.label)
-    texts = table.read(file, label=truth, label_optional=True)
+    anchor_table = table.read(anchors, label=table.label)
+    new_items = table.read(file, label=truth, label_optional=True)
     arguments = judge.arguments(quality)
     with setup.session() as session:
         result = api.insert(
-            texts,
-            labelled,
+            new_items,
+            anchor_table,
             **arguments,
             model=setup.model,
             samples=samples,

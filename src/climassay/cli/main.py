@@ -17,8 +17,8 @@ from climassay.redaction import without_secrets
 from climassay.terminal import visible
 from climassay.workspace import restrict_to_user
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
+INTERRUPTED_EXIT_CODE = 130
+"""Exit code after an interruption by Ctrl-C."""
 
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "First steps": {
@@ -55,11 +55,11 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "mcp": ("serve:mcp", "Serve search, answers and checks to assistants (MCP)."),
     },
 }
-"""Commands by heading: the module and attribute that define each, and its sentence in the list of commands."""
+"""Commands by heading and name: ``module:attribute`` of the command, and its description in the list of commands."""
 
 
 def create_app() -> App:
-    """Return the application with all commands, none of which is imported yet."""
+    """Create the command-line application; the modules of its commands are imported only when used."""
     app = App(
         name="climassay",
         help="Measure whether a language model can be trusted on climate.",
@@ -78,9 +78,9 @@ def create_app() -> App:
         for position, (name, (attribute, sentence)) in enumerate(commands.items()):
             app.command(f"climassay.cli.{attribute}", name=name, help=sentence, group=group, sort_key=position)
     app.register_install_completion_command(help="Install completion for the current shell.")
-    options = Group.create_ordered("Options")
+    options_group = Group.create_ordered("Options")
     for flag in ("--help", "--version", "--install-completion"):
-        app[flag].group = (options,)
+        app[flag].group = (options_group,)
     return app
 
 
@@ -88,10 +88,10 @@ app = create_app()
 
 
 def main() -> None:
-    """Run the command line.
+    """Run the command in ``sys.argv``.
 
-    A :class:`ClimassayError`, an error of the operating system, a missing optional package and bad arguments become one
-    sentence on stderr and an exit code. A Python warning becomes one sentence on stderr.
+    Invalid arguments, errors of climassay or of the operating system, and missing optional packages are printed as one
+    sentence on stderr, and the process exits with a code other than 0. Python warnings are also printed on stderr.
     """
     restrict_to_user()
     warnings.showwarning = _show_warning
@@ -103,7 +103,7 @@ def main() -> None:
     except ClimassayError as error:
         _exit_with(str(error), error.exit_code)
     except OSError as error:
-        if error.errno == errno.EPIPE:  # the reader of the output has closed it
+        if error.errno == errno.EPIPE:  # the program that reads our output has closed the pipe
             sys.exit(1)
         subject = f"{error.filename} cannot be used" if error.filename else "the system refused to go on"
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -117,22 +117,22 @@ def main() -> None:
             raise
         _exit_with(sentence)
     except KeyboardInterrupt:
-        _exit_with("interrupted; run the same command again to go on where it stopped.", INTERRUPTED)
+        _exit_with("interrupted; run the same command again to go on where it stopped.", INTERRUPTED_EXIT_CODE)
 
 
-def _show_warning(message: Warning | str, *_origin: object, **_options: object) -> None:
+def _show_warning(message: Warning | str, *_source: object, **_options: object) -> None:
     """Print a Python warning on stderr as one line, without its category and source line."""
     _print_message(" ".join(str(message).split()))
 
 
 def _exit_with(sentence: str, code: int = ClimassayError.exit_code) -> None:
-    """Print a sentence without secrets on stderr, and exit."""
+    """Print a sentence on stderr and exit with a code."""
     _print_message(sentence)
     sys.exit(code)
 
 
 def _print_message(sentence: str) -> None:
-    """Print a sentence on stderr, with secrets masked and the command's name in front."""
+    """Print a sentence on stderr, preceded by ``climassay:`` and with secrets masked."""
     print(visible(f"climassay: {without_secrets(sentence)}"), file=sys.stderr)
 
 

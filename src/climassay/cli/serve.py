@@ -19,9 +19,9 @@ from climassay.cli.options import (
     ReachOptions,
     WorkspaceOption,
     bounded,
+    given_values,
     open_session,
     options_for,
-    overrides,
 )
 from climassay.cli.output import emit, print_json, print_note, report_done
 from climassay.errors import ClimassayError, InputError, MissingExtraError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 MAX_HEADER_BYTES = 32 * 1024
-"""Maximum size of a request's headers in bytes."""
+"""Maximum total size of a request's headers in bytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,12 +70,12 @@ def serve(
 ) -> None:
     """Serve the web pages: experts annotate, anyone checks a claim, everyone sees results."""
     settings = ServerSettings(
-        **overrides(options, ServerSettings),
+        **given_values(options, ServerSettings),
         upload_bytes=options.upload_mb * 2**20,
         model_options=options.model_options,
     )
 
-    def greet(state: "AppState", link: str | None) -> None:
+    def report_ready(state: "AppState", link: str | None) -> None:
         if as_json:
             print_json({"address": state.settings.root, "link": link, "workspace": str(state.workspace.root)})
             return
@@ -85,7 +85,7 @@ def serve(
             print_note(f"  {link}")
         print_note("Stop with Ctrl-C.")
 
-    serve_pages(Workspace.open(workspace), settings, on_ready=greet, on_start=print_note)
+    serve_pages(Workspace.open(workspace), settings, on_ready=report_ready, on_start=print_note)
 
 
 def serve_pages(
@@ -100,10 +100,10 @@ def serve_pages(
     Args:
         workspace: Workspace to serve.
         settings: Settings of the server.
-        on_ready: Called when the server starts, with its state and a link by which the first admin signs in (None if a
-            user has a password).
-        on_start: Called with a sentence when the server starts, and before if another server of the workspace is waited
-            for.
+        on_ready: Function that is called when the server is ready, with its state and a link by which the first admin
+            can sign in (None if a user has a password).
+        on_start: Function that is called with a sentence about the start: that it waits for another server of the
+            workspace to stop, or that it starts.
 
     Raises:
         InputError: The port is in use, or another server of the workspace does not stop.
@@ -133,7 +133,7 @@ def serve_pages(
         lock.announce(settings.root)
         on_start(f"climassay starts at {settings.root}: this takes a few seconds.")
         with closing(AppState(workspace, settings)) as state:
-            state.jobs.take_over()
+            state.jobs.requeue_foreign_jobs()
             app = create_app(state)
             threading.Thread(target=_warm_up, args=(app,), daemon=True).start()
             on_ready(state, _first_admin_link(state))
@@ -141,9 +141,10 @@ def serve_pages(
 
 
 def _first_admin_link(state: "AppState") -> str | None:
-    """Return a link by which the first admin signs in, or None if an active user has a password.
+    """Return a link by which the first admin can sign in, or None if an active user has a password.
 
-    A workspace without users gets the admin ``admin``; no link is made for existing users of a public server.
+    If the workspace has no users, an admin named ``admin`` is added. If it has users, a link is only made for a server
+    that can be reached from this machine only.
     """
     accounts, settings = state.accounts, state.settings
     users = accounts.users()
@@ -156,21 +157,21 @@ def _first_admin_link(state: "AppState") -> str | None:
 
 
 def server_config(app: Any, settings: ServerSettings) -> Any:
-    """Return uvicorn's configuration, with limits on connections and headers, and a log without repeated messages."""
+    """Return uvicorn's configuration with limits on connections and headers, and limit repeated log messages."""
     import uvicorn
 
     from climassay.web.connections import (
         ACCEPT_BACKLOG,
         ConnectionLimits,
         RepeatedMessageFilter,
-        limited_protocol,
+        make_protocol_class,
         raise_open_file_limit,
     )
     from climassay.web.settings import Networks
 
     config = uvicorn.Config(
         app,
-        http=limited_protocol(ConnectionLimits.for_open_files(raise_open_file_limit()), Networks(settings.proxies)),
+        http=make_protocol_class(ConnectionLimits.for_open_files(raise_open_file_limit()), Networks(settings.proxies)),
         ws="none",
         log_level="warning",
         timeout_graceful_shutdown=3,
@@ -187,8 +188,8 @@ def server_config(app: Any, settings: ServerSettings) -> Any:
 
 
 def _warm_up(app: Any) -> None:
-    """Prepare routes, templates, library and encoder, so that the first requests need not wait for them."""
-    from climassay.web.checks.store import debate_choices
+    """Prepare routes, templates, collections and the encoder in advance, so that the first requests are fast."""
+    from climassay.web.checks.store import list_debate_choices
     from climassay.web.pages import environment
 
     for route in app.routes:  # FastAPI compiles them on the first match, which takes half a second
@@ -197,16 +198,20 @@ def _warm_up(app: Any) -> None:
         environment().get_template(name)
     stems("warming")
     with suppress(ClimassayError):  # Pages report what cannot be opened.
-        debate_choices(app.state.climassay)
+        list_debate_choices(app.state.climassay)
         app.state.climassay.encoder().encode(["warming"])
 
 
 def _open_socket(host: str, port: int) -> tuple[list[Any], int]:
-    """Open the listening socket, and return it with its port; raise InputError if the port is in use."""
+    """Open a listening socket and return it in a list, with its port (a free one if ``port`` is 0).
+
+    Raises:
+        InputError: The host is invalid, or the port cannot be used.
+    """
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is given because asyncio switches Nagle's delay off (40 ms an answer) on such sockets only.
+    # asyncio disables Nagle's algorithm (a delay of 40 ms per response) only for sockets with an explicit protocol.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -292,7 +297,7 @@ def add(
         display_name: Name shown to others.
     """
     with _open_accounts(workspace) as accounts:
-        root = _root_address(accounts, address)
+        root = _link_base_address(accounts, address)
         user = accounts.add(name.strip().lower(), role, display_name)
         link = f"{root}/enter/{accounts.make_link(user.name, 'invitation')}"
     _print_link(user.name, link, "This link lets them in once, to set a password", as_json)
@@ -313,7 +318,7 @@ def reset(
         name: Name of the user who forgot the password.
     """
     with _open_accounts(workspace) as accounts:
-        link = f"{_root_address(accounts, address)}/enter/{accounts.make_link(name, 'password')}"
+        link = f"{_link_base_address(accounts, address)}/enter/{accounts.make_link(name, 'password')}"
     _print_link(name, link, "This link lets them set a new password", as_json)
 
 
@@ -333,7 +338,7 @@ def remove(name: str, /, *, workspace: WorkspaceOption = None, as_json: JsonOpti
 def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), as_json: JsonOption = False) -> None:
     """List all users."""
     with _open_accounts(workspace) as accounts:
-        result = accounts.users()
+        accounts_list = accounts.users()
     rows = [
         (
             user.name,
@@ -342,14 +347,14 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
             "let in" if user.active else "shut out",
             "yes" if user.has_password else "no",
         )
-        for user in result
+        for user in accounts_list
     ]
     table = Table.of("Users", ("name", "shown as", "role", "state", "password"), rows, left=5)
-    emit(Shown([asdict(user) for user in result], (table,)), as_json, output)
+    emit(Shown([asdict(user) for user in accounts_list], (table,)), as_json, output)
 
 
-def _root_address(accounts: "AccountStore", address: str) -> str:
-    """Return the address that links begin with: ``address``, or the address last announced by a server."""
+def _link_base_address(accounts: "AccountStore", address: str) -> str:
+    """Return the address with which links begin: ``address``, or if empty, that of the workspace's latest server."""
     from climassay.records.database import read_server_address
 
     return ServerSettings(address=address or read_server_address(accounts.database) or "").root

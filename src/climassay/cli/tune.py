@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from climassay.api import tuning as api
 from climassay.cli.commands import add_command
-from climassay.cli.options import NON_NEGATIVE, PromptOptions, WorkspaceOptions, bounded, options_for, overrides
+from climassay.cli.options import NON_NEGATIVE, PromptOptions, WorkspaceOptions, bounded, given_values, options_for
 from climassay.errors import InputError
 from climassay.tuning.config import TuningConfig
 
@@ -31,34 +31,34 @@ class TuningOptions:
     model: Annotated[str, Parameter(alias="-m")] = "local:smollm2"
     """local:smollm2 or local:FOLDER_OR_HUB_ID."""
     preset: str | None = None
-    """Preset, see climassay tune presets; by default the one made for model and task."""
+    """Preset of settings, see climassay tune presets; by default the one for the model and the task."""
     device: str | None = None
     """Device: cpu, cuda, cuda:1 or mps."""
     seed: Annotated[int, NON_NEGATIVE] = 0
-    """Seed of initial values, order, dropout and splits."""
+    """Seed of initial weights, data order, dropout and splits."""
     search: bool = False
     """Try a grid of settings and keep the best; see --grid."""
     grid: tuple[str, ...] = ()
     """Values to search as SETTING=VALUES, e.g. rank=8,32; repeat; by default rank=8,32 learning_rate=3e-4,1e-3."""
     replace: bool = False
-    """Remove another adapter of this name."""
+    """Replace an existing adapter with this name."""
 
     def arguments(self) -> dict[str, Any]:
-        """Return keyword arguments for :func:`climassay.pretrain` and :func:`climassay.finetune`.
+        """Return the options as keyword arguments for :func:`climassay.pretrain` and :func:`climassay.finetune`.
 
         Raises:
-            InputError: ``--grid`` comes without ``--search``, or is not written as SETTING=VALUES.
+            InputError: ``--grid`` was given without ``--search``, or is not of the form SETTING=VALUES.
         """
         from climassay.tuning import DEFAULT_GRID
 
         if self.grid and not self.search:
             raise InputError("A --grid is for a search: add --search.")
-        grid = dict(_parse_axis(axis) for axis in self.grid) or DEFAULT_GRID
+        grid = dict(_parse_grid_axis(axis) for axis in self.grid) or DEFAULT_GRID
         return {
             "name": self.output,
             "model": self.model,
             "preset": self.preset,
-            "settings": overrides(self, TuningConfig),
+            "settings": given_values(self, TuningConfig),
             "seed": self.seed,
             "grid": grid if self.search else None,
             "device": self.device,
@@ -66,19 +66,23 @@ class TuningOptions:
         }
 
 
-_AXES = ("rank", "alpha", "epochs", "learning_rate", "lr", "dropout", "weight_decay", "warmup", "schedule",
+_GRID_SETTINGS = ("rank", "alpha", "epochs", "learning_rate", "lr", "dropout", "weight_decay", "warmup", "schedule",
          "batch_size", "accumulation", "max_length")  # fmt: skip
 """Names of settings whose values can be searched."""
 _TYPE_NAMES: Mapping[type, str] = {int: "a whole number", float: "a number", str: "a word"}
 
 
-def _parse_axis(axis: str) -> tuple[str, tuple[Any, ...]]:
-    """Parse SETTING=VALUE,VALUE into the name of a setting and its values."""
+def _parse_grid_axis(axis: str) -> tuple[str, tuple[Any, ...]]:
+    """Parse ``SETTING=VALUE,VALUE`` into the name of a setting and its values.
+
+    Raises:
+        InputError: The setting cannot be searched, or a value has the wrong type.
+    """
     name, equals, values = axis.partition("=")
     name = name.strip().replace("-", "_")
-    if not equals or name not in _AXES:
+    if not equals or name not in _GRID_SETTINGS:
         raise InputError(
-            f"The grid {axis!r} is not understood: write SETTING=VALUE,VALUE with one of {', '.join(_AXES)}."
+            f"The grid {axis!r} is not understood: write SETTING=VALUE,VALUE with one of {', '.join(_GRID_SETTINGS)}."
         )
     setting = "learning_rate" if name == "lr" else name
     value_type = type(getattr(TuningConfig(), setting))
@@ -101,15 +105,15 @@ def pretrain(
     tuning: Annotated[TuningOptions, Parameter(name="*")],
     setup: Annotated[WorkspaceOptions, Parameter(name="*")] = WorkspaceOptions(),
 ) -> None:
-    """Continue pre-training on documents of collections from which no question was made.
+    """Continue pre-training on the documents of collections, except those from which questions were made.
 
     Args:
         collections: Collections to train on.
         validation: Collection to validate on; repeat.
-        validation_documents: Document of the collections, by id, title or file, to validate on; repeat.
+        validation_documents: Document to validate on (id, title or file) of the collections; repeat.
         source: Collection of the books from which the benchmark's questions were made; repeat.
-        questions: Question file, or primer: the documents that it names are not trained on; repeat.
-        validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (a leakage).
+        questions: Question file, or primer; documents that it names are left out of training; repeat.
+        validate_on: Documents to validate on: held-out, or source as in the ClimaQA paper (data leakage).
     """
     with setup.session() as session:
         result = api.pretrain(
@@ -142,10 +146,10 @@ def finetune(
 
     Args:
         questions: Questions of any kind (see climassay evaluate), or primer.
-        validation: Questions to validate on, or primer.
-        validation_share: Share of the questions to validate on, if no file is given.
+        validation: File of questions to validate on, or primer.
+        validation_share: Fraction of the questions to validate on, if --validation is not given.
         limit: Number of questions to use, drawn at random.
-        with_context: Put the source passage before each question.
+        with_context: Include the source passage of each question in its prompt.
     """
     with setup.session(options) as session:
         result = api.finetune(

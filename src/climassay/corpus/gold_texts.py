@@ -13,7 +13,7 @@ import numpy as np
 
 from climassay.corpus.documents import Hit, Passage
 from climassay.errors import InputError
-from climassay.io import format_names, parse_rows, read_bytes
+from climassay.io import find_column, format_names, parse_rows, read_bytes, require_column
 
 MIN_GOLD_SHARE = 0.8
 """Default minimum fraction of the gold text's words that hits must contain, in order, to count as a match."""
@@ -131,8 +131,8 @@ def _word_runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return (tuple(words[start : start + MIN_RUN]) for start in range(len(words) - MIN_RUN + 1))
 
 
-QUESTION_FIELDS = ("question", "Question", "query")
-PASSAGE_FIELDS = ("passage", "context", "Context", "text")
+QUESTION_FIELDS = ("question", "query")
+PASSAGE_FIELDS = ("passage", "context", "text")
 MIN_PASSAGE_WORDS = 5
 """Minimum number of words of a gold passage; shorter ones occur in too many passages to be identified."""
 
@@ -181,9 +181,9 @@ def read_gold_questions(
     """Read questions with gold passages, optionally with relevance grades and groups.
 
     Args:
-        path: JSONL, JSON array or CSV file with a header, optionally gzipped. Each row has a question (``question``,
-            ``Question`` or ``query``) and its gold passage (``passage``, ``context``, ``Context`` or ``text``), and may
-            have ``id`` and ``document``.
+        path: JSONL, JSON array or CSV file with a header, optionally gzipped. Each row has a question (``question`` or
+            ``query``) and its gold passage (``passage``, ``context`` or ``text``), and may have ``id`` and
+            ``document``.
         columns: Names of columns that differ from these, and of the columns with grades and groups.
 
     Returns:
@@ -201,12 +201,14 @@ def read_gold_questions(
     for number, row in enumerate(parse_rows(file, read_bytes(file)), start=1):
         for field in fields(columns):
             name = getattr(columns, field.name)
-            if name is not None and name not in row:
+            if name is not None and find_column(row, name) is None:
                 raise InputError(f"{file.name}, row {number} has no column {name!r}: it has {format_names(row)}.")
         question, passage = _find_value(row, question_names), _find_value(row, passage_names)
         relevance = 1.0
         if columns.relevance:
-            relevance = _parse_relevance(row[columns.relevance], f"{file.name}, row {number}")
+            relevance = _parse_relevance(
+                row[require_column(file.name, row, columns.relevance)], f"{file.name}, row {number}"
+            )
             if relevance == 0 or len(split_words(passage)) < MIN_PASSAGE_WORDS:
                 n_omitted_rows += 1
                 continue
@@ -243,4 +245,5 @@ def _parse_relevance(value: Any, location: str) -> float:
 
 
 def _find_value(row: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    return next((str(row[name]).strip() for name in names if row.get(name)), "")
+    columns = [column for name in names if (column := find_column(row, name)) is not None]
+    return next((str(row[column]).strip() for column in columns if row[column]), "")

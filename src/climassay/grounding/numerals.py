@@ -129,8 +129,8 @@ def read_numeral(match: re.Match[str], number_format: NumberFormat, *, has_unit:
         elif number_format.decimal_comma or digits.startswith("0,") or (has_unit and len(digits) - comma <= 3):
             separator_index = comma
         else:
-            first = numeral.index(",")
-            return Numeral(float(digits[:comma]), 0, match.start() + first)
+            comma_index = numeral.index(",")
+            return Numeral(float(digits[:comma]), 0, match.start() + comma_index)
     elif point >= 0:
         has_thousands = _GROUPED_BY_POINT.fullmatch(digits) and not digits.startswith("0")
         separator_index = -1 if digits.count(".") > 1 or (has_thousands and number_format.point_groups) else point

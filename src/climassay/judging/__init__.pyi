@@ -1,4 +1,4 @@
-from .anchor_labelling import Inserted as Inserted, insert_items as insert_items
+from .anchor_labelling import InsertionResult as InsertionResult, insert_items as insert_items
 from .benchmark import (
     JudgeBenchmark as JudgeBenchmark,
     JudgeResult as JudgeResult,

@@ -94,10 +94,11 @@ class _Search:
         elif self.label is None and self.low > self.high:
             # Judged higher than the label at high and lower than the one at low = high + 1, as far as these exist.
             # Both were compared with; the sort is stable, so that of two equally near the last one wins.
-            sides = sorted(
-                (side for side in (self.high, self.low) if side in self.steps), key=lambda side: side != middle
+            neighbours = sorted(
+                (neighbour for neighbour in (self.high, self.low) if neighbour in self.steps),
+                key=lambda neighbour: neighbour != middle,
             )
-            self.label = min(sides, key=lambda side: abs(self.steps[side].preference - 0.5))
+            self.label = min(neighbours, key=lambda neighbour: abs(self.steps[neighbour].preference - 0.5))
 
 
 def insert_indices(
@@ -145,9 +146,9 @@ def insert_indices(
     for label in labels:
         if not len(anchors.get(label, ())):
             raise InputError(f"The label {label!r} has no anchors; give it labelled items or take it off the scale.")
-    unknown = next((label for label in anchors if label not in labels), None)
-    if unknown is not None:
-        raise InputError(f"There are anchors for {unknown!r}, which is not on the scale ({', '.join(labels)}).")
+    unknown_label = next((label for label in anchors if label not in labels), None)
+    if unknown_label is not None:
+        raise InputError(f"There are anchors for {unknown_label!r}, which is not on the scale ({', '.join(labels)}).")
     if any(item < 0 for item in items):
         raise InputError("Items are indices starting at 0.")
     if samples < 1:
@@ -157,7 +158,7 @@ def insert_indices(
     if not 0 <= band < 0.5 or not tie_band >= 0:
         raise InputError(f"band must be at least 0 and below 0.5, and tie_band at least 0, got {band} and {tie_band}.")
 
-    def verdict(log_odds: NDArray[np.float64], preference: float) -> Verdict:
+    def determine_verdict(log_odds: NDArray[np.float64], preference: float) -> Verdict:
         if mode != "three-way":
             return (
                 "equal"
@@ -196,7 +197,7 @@ def insert_indices(
         for search, part in zip(pending, log_odds_parts, strict=True):
             # The logistic function by way of tanh, which does not overflow.
             preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
-            search.record_step(Step(labels[search.middle], preference, verdict(part, preference), len(part)))
+            search.record_step(Step(labels[search.middle], preference, determine_verdict(part, preference), len(part)))
     return tuple(
         Insertion(
             labels[search.label or 0],
@@ -208,7 +209,7 @@ def insert_indices(
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted(Result):
+class InsertionResult(Result):
     """New items with their labels."""
 
     items: tuple[Item, ...]
@@ -267,7 +268,7 @@ def insert_items(
     tie_band: float = TIE_BAND,
     seed: int = 0,
     on_progress: Progress | None = None,
-) -> Inserted:
+) -> InsertionResult:
     """Label each new item by comparing it with labelled anchors (the thesis's algorithm PPAIRS_INSERT, amended).
 
     Args:
@@ -288,27 +289,36 @@ def insert_items(
     if not items:
         raise InputError("There is nothing to insert: the table has no items.")
     anchor_texts = {item.text for item in anchors}
-    leaked = next((item.id for item in items if item.text in anchor_texts), None)
-    if leaked is not None:
-        raise InputError(f"The item {leaked!r} is one of the anchors, so its label is known: leave it out of either.")
-    by_label: dict[str, list[int]] = {level: [] for level in levels}
+    leaked_id = next((item.id for item in items if item.text in anchor_texts), None)
+    if leaked_id is not None:
+        raise InputError(
+            f"The item {leaked_id!r} is one of the anchors, so its label is known: leave it out of either."
+        )
+    anchors_by_label: dict[str, list[int]] = {level: [] for level in levels}
     for index, anchor in enumerate(anchors, start=len(items)):
         if anchor.label is None:
             raise InputError(f"The anchor {anchor.id!r} has no label: name the column with --label.")
-        by_label[levels[int(anchor.label)]].append(index)
+        anchors_by_label[levels[int(anchor.label)]].append(index)
     all_items = (*items, *anchors)
     preferences = Preferences(method, all_items, on_progress=on_progress)
     result = insert_indices(
-        preferences.ask, range(len(items)), levels, by_label, samples=samples, mode=mode, tie_band=tie_band, seed=seed
+        preferences.ask,
+        range(len(items)),
+        levels,
+        anchors_by_label,
+        samples=samples,
+        mode=mode,
+        tie_band=tie_band,
+        seed=seed,
     )
-    labelled = [
+    label_pairs = [
         (int(item.label), insertion.label)
         for item, insertion in zip(items, result, strict=True)
         if item.label is not None
     ]
     scores = None
-    if labelled:
-        answers = [list(levels).index(label) for _, label in labelled]
-        truth = [label for label, _ in labelled]
+    if label_pairs:
+        answers = [list(levels).index(label) for _, label in label_pairs]
+        truth = [label for label, _ in label_pairs]
         scores = evaluate(truth, np.eye(len(levels))[answers], tuple(levels), seed=seed)
-    return Inserted(tuple(items), result, preferences.n_pairs, preferences.failed, scores, tuple(levels))
+    return InsertionResult(tuple(items), result, preferences.n_pairs, preferences.failed, scores, tuple(levels))

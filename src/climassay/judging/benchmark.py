@@ -37,8 +37,8 @@ from climassay.judging.preferences import (
     Progress,
     Quality,
     QualityRequests,
-    both_ways,
     by_group,
+    with_mirrors,
     word_counts,
 )
 from climassay.judging.probe import log_length_differences, three_way
@@ -50,15 +50,15 @@ from climassay.judging.training import (
     PROBE_METHODS,
     Candidate,
     Fold,
-    Learned,
     MethodName,
-    Untrained,
-    candidate_of,
+    TrainedJudge,
+    UntrainedCandidate,
     check_method,
+    collect_pairs,
+    create_candidate,
     labels_of,
     make_folds,
     outcomes_of,
-    pairs_of_folds,
     pairs_within,
 )
 from climassay.learning.calibration import fit_tie_band
@@ -180,29 +180,31 @@ def score_judge(
     length_by_fold: list[JudgedPairs] = []
     constant_correct: list[FloatArray] = []
     rankings: list[tuple[IntArray, FloatArray]] = []
-    failed = 0
-    all_learned: list[Learned] = []
+    n_failed = 0
+    trained_judges: list[TrainedJudge] = []
     labels = labels_of(items)
     sort_group = partial(sort_items, method=sort, beam_size=beam_size, threshold=threshold, score=score)
     for fold in folds:
         try:
-            learned = candidate.learn(fold)
+            trained_judge = candidate.fit_fold(fold)
         except InputError as error:
             raise InputError(f"Fold {fold.number + 1} of {method}: {error}") from error
-        all_learned.append(learned)
-        judged = learned.judge(fold.test_pairs)
-        failed += int(judged.failed.sum())
+        trained_judges.append(trained_judge)
+        judgements = trained_judge.judge(fold.test_pairs)
+        n_failed += int(judgements.failed.sum())
         truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
         # A comparison that failed is not a prediction of equality.
-        predicted = np.where(judged.failed, NO_ANSWER, three_way(judged.log_odds, learned.tie_band))
-        judged_pairs.append(JudgedPairs(fold.test_pairs, truth, judged.log_odds, predicted))
+        predictions = np.where(judgements.failed, NO_ANSWER, three_way(judgements.log_odds, trained_judge.tie_band))
+        judged_pairs.append(JudgedPairs(fold.test_pairs, truth, judgements.log_odds, predictions))
         ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
         band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
         length_by_fold.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
         # Accuracy of the commonest answer on each test pair, over both its orders.
         n_ties, n_per_side = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
         constant_correct.append(np.where(truth == 0, float(n_ties > n_per_side), 0.0 if n_ties > n_per_side else 0.5))
-        rankings += [_rank_group(members, learned, sort_group) for members in by_group(groups, fold.test).values()]
+        rankings += [
+            _rank_group(members, trained_judge, sort_group) for members in by_group(groups, fold.test).values()
+        ]
         if on_fold is not None:
             on_fold(fold.number)
     judge_pairs, length_pairs = _concatenate(judged_pairs), _concatenate(length_by_fold)
@@ -234,9 +236,9 @@ def score_judge(
         n_pairs=len(judge_pairs.pairs),
         n_pairs_differing=int(is_differing.sum()),
         n_groups=len(set(groups)),
-        failed=failed,
-        layers=tuple(learned.layers for learned in all_learned),
-        regularisation=tuple(learned.regularisation for learned in all_learned),
+        failed=n_failed,
+        layers=tuple(trained_judge.layers for trained_judge in trained_judges),
+        regularisation=tuple(trained_judge.regularisation for trained_judge in trained_judges),
         learning_curve=_learning_curve(items, folds, candidate, units, labels, sizes),
         order=tuple(
             (items[index].id, rank)
@@ -280,7 +282,7 @@ def evaluate_judge(
         raise InputError("No two of the items can be compared: each is the only one of its group.")
     # The judge does not learn from the training pairs. The baselines do, which makes them as strong as they can be.
     fold = Fold(0, indices, pairs, indices, pairs)
-    candidate = Untrained(method, items, band=band, on_progress=on_progress)
+    candidate = UntrainedCandidate(method, items, band=band, on_progress=on_progress)
     return score_judge(items, [fold], candidate, method=method.name, quality=quality, seed=seed)
 
 
@@ -309,7 +311,7 @@ def _concatenate(parts: Sequence[JudgedPairs]) -> JudgedPairs:
 
 
 def _rank_group(
-    group: Sequence[int], learned: Learned, sort_group: Callable[..., Ranking]
+    group: Sequence[int], trained_judge: TrainedJudge, sort_group: Callable[..., Ranking]
 ) -> tuple[IntArray, FloatArray]:
     """Sort a group; return its item indices and their scores, both of shape [members].
 
@@ -321,7 +323,7 @@ def _rank_group(
     def ask(pairs: IntArray) -> FloatArray:
         item_pairs = members[pairs]
         is_reversed = item_pairs[:, 0] > item_pairs[:, 1]
-        log_odds = learned.judge(np.sort(item_pairs, axis=1)).log_odds
+        log_odds = trained_judge.judge(np.sort(item_pairs, axis=1)).log_odds
         return np.where(is_reversed, -log_odds, log_odds)
 
     # With one seed for all groups, a judge that says nothing would put every group into the same shuffled order, which
@@ -348,7 +350,7 @@ def _learning_curve(
     """
     points = []
     for size in sizes:
-        parts = []
+        judged_parts = []
         for fold in folds:
             if size > len(fold.train):
                 continue
@@ -361,15 +363,15 @@ def _learning_curve(
             if not outcomes_of(labels, pairs).any():
                 continue
             try:
-                judged = candidate.learn(fold, pairs).judge(fold.test_pairs)
+                judgements = candidate.fit_fold(fold, pairs).judge(fold.test_pairs)
             except InputError:  # so few items can be too few to choose the regularisation on
                 continue
             truth = labels[fold.test_pairs[:, 0]] - labels[fold.test_pairs[:, 1]]
-            parts.append(
-                JudgedPairs(fold.test_pairs, truth, judged.log_odds, np.sign(judged.log_odds).astype(np.int64))
+            judged_parts.append(
+                JudgedPairs(fold.test_pairs, truth, judgements.log_odds, np.sign(judgements.log_odds).astype(np.int64))
             )
-        if len(parts) == len(folds):
-            test = _concatenate(parts)
+        if len(judged_parts) == len(folds):
+            test = _concatenate(judged_parts)
             test = test.take(test.truth != 0)
             points.append(LearningPoint(size, units.share(correctness(test), test.pairs)))
     return tuple(points)
@@ -457,10 +459,10 @@ def benchmark_judges(
     settings = settings or BenchmarkSettings()
     for name in methods:
         check_method(name)
-    needing_weights = [name for name in methods if name in NEEDS_WEIGHTS]
-    if needing_weights:
+    methods_with_weights = [name for name in methods if name in NEEDS_WEIGHTS]
+    if methods_with_weights:
         try:
-            open_weights(model, f"The method {needing_weights[0]}")
+            open_weights(model, f"The method {methods_with_weights[0]}")
         except InputError as error:
             raise InputError(f"{error} Or ask it: --method pairs, direct or direct-expected.") from None
     parts = []
@@ -494,7 +496,7 @@ def benchmark_judges(
 
 
 def result_row(result: JudgeResult) -> dict[str, Any]:
-    """Return a result as a flat dictionary for JSON and records; :func:`judge_results_of` is the inverse."""
+    """Return a result as a flat dictionary for JSON and records; :func:`load_judge_results` is the inverse."""
     scores = asdict(result.scores)
     del scores["order"]
     for name in ("versus_longer", "versus_longer_nearly_equal"):
@@ -509,7 +511,7 @@ def result_row(result: JudgeResult) -> dict[str, Any]:
     }
 
 
-def judge_results_of(details: RunDetails) -> tuple[JudgeResult, ...]:
+def load_judge_results(details: RunDetails) -> tuple[JudgeResult, ...]:
     """Return the results of a recorded run of ``climassay judge benchmark``; rankings are not recorded."""
     from pydantic import TypeAdapter
 
@@ -537,7 +539,7 @@ class _TaskFolds:
     def requests(self, pointwise: bool) -> list[OptionRequest]:
         if pointwise:
             return self.questions.point(self.task.items)
-        return self.questions.contrast(self.task.items, both_ways(pairs_of_folds(self.folds)))
+        return self.questions.contrast(self.task.items, with_mirrors(collect_pairs(self.folds)))
 
 
 class _TokenCountingModel(RecordedModel):
@@ -576,7 +578,7 @@ class _BenchmarkRun:
                 continue
             requests = [part.requests(pointwise) for part in parts]
             all_requests = [request for part_requests in requests for request in part_requests]
-            harvester = self._harvester(parts[0])
+            harvester = self._create_harvester(parts[0])
             with self.progress.task(f"{unit} read by {self.model.name}", len(all_requests)) as bar:
                 harvester.harvest(all_requests, bar.advance)
             self.cost += harvester.cost
@@ -590,7 +592,7 @@ class _BenchmarkRun:
                     results[number, name] = self._score_on_answers(part, name)
         return [results[number, name] for number in range(len(parts)) for name in methods]
 
-    def _harvester(self, part: _TaskFolds) -> Harvester:
+    def _create_harvester(self, part: _TaskFolds) -> Harvester:
         weights = open_weights(self.model, "This method")
         layers = layers_of((*self.settings.probe.layers, *((LAST_LAYER,) if self.settings.as_published else ())))
         return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
@@ -599,33 +601,33 @@ class _BenchmarkRun:
         self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, share: float
     ) -> list[JudgeResult]:
         """Score methods on stored hidden states; ``share`` is the fraction of the joint cost that the quality bears."""
-        harvester = self._harvester(part)
+        harvester = self._create_harvester(part)
         table = StateTable(harvester, part.task.items)
         scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]
-        extra = harvester.cost
+        additional_cost = harvester.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
-        self.cost += replace(extra, tokens_two_pass=0, stored=0)
-        computed = extra.computed + round(share * joint_cost.computed)
+        self.cost += replace(additional_cost, tokens_two_pass=0, stored=0)
+        n_computed = additional_cost.computed + round(share * joint_cost.computed)
         cost = Cost(
-            extra.passes + round(share * joint_cost.passes),
-            extra.tokens_computed + round(share * joint_cost.tokens_computed),
-            extra.tokens_two_pass,
-            computed,
-            extra.computed + extra.stored - computed,
+            additional_cost.passes + round(share * joint_cost.passes),
+            additional_cost.tokens_computed + round(share * joint_cost.tokens_computed),
+            additional_cost.tokens_two_pass,
+            n_computed,
+            additional_cost.computed + additional_cost.stored - n_computed,
         )
         return [JudgeResult(part.task.quality, score, cost, part.task.skipped) for score in scores]
 
     def _score_on_answers(self, part: _TaskFolds, name: MethodName) -> JudgeResult:
         """Score a method that uses only the model's answers, not its hidden states."""
         model = _TokenCountingModel(self.model, self.records, self.run, self.use_cache)
-        before = self.model.work if isinstance(self.model, OpenWeights) else None
+        work_before = self.model.work if isinstance(self.model, OpenWeights) else None
         # A sort may compare pairs that the folds did not foresee: the number of requests is not known.
         with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
             scores = self._score(part, name, model, None, on_progress=bar.advance)
         tally = model.tally
         passes, tokens = tally.sent, tally.usage.prompt_tokens
-        if before is not None and isinstance(self.model, OpenWeights):
-            work = self.model.work - before
+        if work_before is not None and isinstance(self.model, OpenWeights):
+            work = self.model.work - work_before
             passes, tokens = work.passes, work.tokens
         cost = Cost(passes, tokens, model.prompt_tokens, tally.sent, tally.hits)
         self.cost += cost
@@ -649,7 +651,7 @@ class _BenchmarkRun:
         scores = score_judge(
             items,
             part.folds,
-            candidate_of(name, items, part.questions, model, table, settings.probe, on_progress),
+            create_candidate(name, items, part.questions, model, table, settings.probe, on_progress),
             method=name,
             quality=part.task.quality.name,
             sort=settings.sort,

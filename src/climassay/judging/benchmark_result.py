@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class BenchmarkedJudges(Result):
     """Agreement of judges with experts on unseen groups."""
 
-    done: "judging.JudgeBenchmark"
+    benchmark: "judging.JudgeBenchmark"
     tasks: "tuple[judging.JudgeTask, ...]"
     file: str
     evidence: "judging.TrainedProbe | None" = None
@@ -27,28 +27,33 @@ class BenchmarkedJudges(Result):
         """Return the tables of accuracies, correlations and costs."""
         from climassay.judging.report import judge_tables
 
-        return judge_tables(self.done.results)
+        return judge_tables(self.benchmark.results)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as a list, or a single result as a flat mapping."""
         from climassay.judging.benchmark import result_row
 
-        done, settings = self.done, self.done.settings
-        head = {
-            "run": done.run,
+        benchmark, settings = self.benchmark, self.benchmark.settings
+        run_facts = {
+            "run": benchmark.run,
             "file": self.file,
-            "model": done.model,
-            "fingerprint": done.fingerprint,
-            "dtype": done.dtype,
+            "model": benchmark.model,
+            "fingerprint": benchmark.fingerprint,
+            "dtype": benchmark.dtype,
             "seed": settings.seed,
             "train_items": settings.train_items,
             "folds": settings.folds,
         }
-        rows = [result_row(result) for result in done.results]
+        rows = [result_row(result) for result in benchmark.results]
         if len(rows) == 1:
-            return {**rows[0], **head}
-        spread = _spread(rows)
-        return {**head, **asdict(done.cost), "results": rows, **({"spread_over_wordings": spread} if spread else {})}
+            return {**rows[0], **run_facts}
+        ranges = _find_ranges(rows)
+        return {
+            **run_facts,
+            **asdict(benchmark.cost),
+            "results": rows,
+            **({"spread_over_wordings": ranges} if ranges else {}),
+        }
 
     def rank_rows(self) -> list[dict[str, Any]]:
         """Return a row for every item and judge, with the item's rank in its group."""
@@ -60,7 +65,7 @@ class BenchmarkedJudges(Result):
                 "item": item,
                 "rank": int(rank),
             }
-            for result in self.done.results
+            for result in self.benchmark.results
             for item, rank in result.scores.order
         ]
 
@@ -68,13 +73,13 @@ class BenchmarkedJudges(Result):
         """Yield notes on skipped rows and on the run."""
         for task in self.tasks:
             yield from (f"{task.quality.name}: {note}" for note in task.notes)
-        cost = self.done.cost
-        if not self.done.dtype:
+        cost = self.benchmark.cost
+        if not self.benchmark.dtype:
             cost_note = f"{cost.computed} asked, {cost.tokens_computed} prompt tokens"
-            yield f"Run {self.done.run}: {cost.stored} answers from the records, {cost_note}."
+            yield f"Run {self.benchmark.run}: {cost.stored} answers from the records, {cost_note}."
             return
         yield (
-            f"Run {self.done.run}: {cost.stored:,} requests from disk, {cost.computed:,} computed in "
+            f"Run {self.benchmark.run}: {cost.stored:,} requests from disk, {cost.computed:,} computed in "
             f"{cost.passes:,} passes; {cost.tokens_computed:,} tokens where plain passes take {cost.tokens_two_pass:,}."
         )
 
@@ -82,19 +87,23 @@ class BenchmarkedJudges(Result):
         """Return the report with figures and tables."""
         from climassay.judging.report import judge_report
 
-        return judge_report(self.done, list(self.tasks), Path(self.file).name, self.evidence)
+        return judge_report(self.benchmark, list(self.tasks), Path(self.file).name, self.evidence)
 
 
-def _spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _find_ranges(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the range of each score over the wordings of the prompts."""
     results = []
     for quality, method in dict.fromkeys((row["quality"], row["method"]) for row in rows):
-        ours = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]
-        if len(ours) < 2:
+        rows_of_method = [row for row in rows if (row["quality"], row["method"]) == (quality, method)]
+        if len(rows_of_method) < 2:
             continue
-        entry: dict[str, Any] = {"quality": quality, "method": method, "wordings": [row["wording"] for row in ours]}
+        entry: dict[str, Any] = {
+            "quality": quality,
+            "method": method,
+            "wordings": [row["wording"] for row in rows_of_method],
+        }
         for name in ("accuracy_differing", "accuracy_three_way", "spearman", "kendall"):
-            values = [row[name]["value"] for row in ours if row[name]["value"] is not None]
+            values = [row[name]["value"] for row in rows_of_method if row[name]["value"] is not None]
             if values:
                 entry[name] = {"mean": sum(values) / len(values), "lowest": min(values), "highest": max(values)}
         results.append(entry)

@@ -29,7 +29,7 @@ Ties = Literal["drop", "keep", "three-way"]
 
 REGULARISATIONS = tuple(float(10.0 ** (step / 2)) for step in range(-4, 8))
 
-_MIN_VARIANCE_SHARE = 1e-12
+_MIN_VARIANCE_FRACTION = 1e-12
 """Fraction of the largest variance below which a principal direction is dropped as rounding error."""
 _ROUGH_TOLERANCE = 1e-3
 """Gradient norm, relative to the norm at zero weights, at which a fit for cross-validation stops.
@@ -150,24 +150,28 @@ def reduce_rows(rows: FloatArray, standardise: bool, pairs: IntArray | None = No
     factor = np.ones(rows.shape[1])
     if standardise:
         deviation = rows.std(axis=0)
-        alive = deviation > 1e-9 * deviation.max(initial=0.0)
-        factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=alive)
-    scaled = rows * factor
-    pair_rows = scaled if pairs is None else scaled[pairs[:, 0]] - scaled[pairs[:, 1]]
-    size = float(np.sqrt(np.einsum("ij,ij->", pair_rows, pair_rows) / max(1, len(pair_rows))))
-    if not size > 0:
+        has_variance = deviation > 1e-9 * deviation.max(initial=0.0)
+        factor = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=has_variance)
+    scaled_rows = rows * factor
+    pair_rows = scaled_rows if pairs is None else scaled_rows[pairs[:, 0]] - scaled_rows[pairs[:, 1]]
+    pair_norm = float(np.sqrt(np.einsum("ij,ij->", pair_rows, pair_rows) / max(1, len(pair_rows))))
+    if not pair_norm > 0:
         raise InputError("All activations are the same, so nothing can be learned from them.")
-    factor /= size
-    scaled /= size
+    factor /= pair_norm
+    scaled_rows /= pair_norm
     has_few_rows = len(rows) < rows.shape[1]
-    squares, vectors = np.linalg.eigh(scaled @ scaled.T if has_few_rows else scaled.T @ scaled)
-    components = np.flatnonzero(squares > _MIN_VARIANCE_SHARE * squares[-1])[::-1]
+    squares, vectors = np.linalg.eigh(scaled_rows @ scaled_rows.T if has_few_rows else scaled_rows.T @ scaled_rows)
+    components = np.flatnonzero(squares > _MIN_VARIANCE_FRACTION * squares[-1])[::-1]
     squares, vectors = squares[components], vectors[:, components]
     density = 1.0 if pairs is None else 2 * len(pairs) / len(rows)
     if has_few_rows:
-        singular = np.sqrt(squares)
-        return Basis(vectors * singular, squares * density, lambda u: factor * (scaled.T @ (vectors @ (u / singular))))
-    return Basis(scaled @ vectors, squares * density, lambda u: factor * (vectors @ u))
+        singular_values = np.sqrt(squares)
+        return Basis(
+            vectors * singular_values,
+            squares * density,
+            lambda u: factor * (scaled_rows.T @ (vectors @ (u / singular_values))),
+        )
+    return Basis(scaled_rows @ vectors, squares * density, lambda u: factor * (vectors @ u))
 
 
 def _design_operator(comparisons: TrainingPairs, training: NDArray[np.bool_]) -> Any:
@@ -182,27 +186,27 @@ def _design_operator(comparisons: TrainingPairs, training: NDArray[np.bool_]) ->
         row_weights = values if pairs is None else pair_sums(values, pairs, len(rows))
         return np.asarray(row_weights @ rows, dtype=np.float64)
 
-    part = training.astype(np.float64)
+    training_weights = training.astype(np.float64)
     mean = slope = np.zeros(rows.shape[1])
     if not comparisons.pointwise:
-        mean = gather(part) / part.sum()
-    if length_ratios is not None and float(part @ length_ratios**2) > 0:
-        weighted = part * length_ratios
-        slope = (gather(weighted) - weighted.sum() * mean) / float(part @ length_ratios**2)
+        mean = gather(training_weights) / training_weights.sum()
+    if length_ratios is not None and float(training_weights @ length_ratios**2) > 0:
+        weighted_ratios = training_weights * length_ratios
+        slope = (gather(weighted_ratios) - weighted_ratios.sum() * mean) / float(training_weights @ length_ratios**2)
 
     def forward(weights: FloatArray) -> FloatArray:
-        out = rows @ weights
+        result = rows @ weights
         if pairs is not None:
-            out = out[pairs[:, 0]] - out[pairs[:, 1]]
-        out = out - float(mean @ weights)
+            result = result[pairs[:, 0]] - result[pairs[:, 1]]
+        result = result - float(mean @ weights)
         return np.asarray(
-            out if length_ratios is None else out - length_ratios * float(slope @ weights), dtype=np.float64
+            result if length_ratios is None else result - length_ratios * float(slope @ weights), dtype=np.float64
         )
 
     def adjoint(values: FloatArray) -> FloatArray:
-        out = gather(values) - float(values.sum()) * mean
+        result = gather(values) - float(values.sum()) * mean
         return np.asarray(
-            out if length_ratios is None else out - float(values @ length_ratios) * slope, dtype=np.float64
+            result if length_ratios is None else result - float(values @ length_ratios) * slope, dtype=np.float64
         )
 
     shape = (len(comparisons.pairs), rows.shape[1])
@@ -221,14 +225,14 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
         Fold of each item, shape [items], or -1 for items in no pair. There are five folds, or fewer if groups or items
         (two per fold) are too few. With too few items for two folds, all are in fold 0.
     """
-    _, group = np.unique(np.asarray(groups), return_inverse=True)
-    present = np.unique(pairs)
-    units = group if len(np.unique(group[present])) > 1 else np.arange(len(group))
-    members = len(np.unique(units[present]))
-    count = min(FOLDS, members if units is group else members // 2)
-    assigned = np.full(len(group), -1, dtype=np.int64)
-    assigned[present] = group_folds(units[present], count, seed=seed) if count > 1 else 0
-    return assigned
+    _, group_indices = np.unique(np.asarray(groups), return_inverse=True)
+    item_indices = np.unique(pairs)
+    units = group_indices if len(np.unique(group_indices[item_indices])) > 1 else np.arange(len(group_indices))
+    n_units = len(np.unique(units[item_indices]))
+    n_folds = min(FOLDS, n_units if units is group_indices else n_units // 2)
+    fold_of_item = np.full(len(group_indices), -1, dtype=np.int64)
+    fold_of_item[item_indices] = group_folds(units[item_indices], n_folds, seed=seed) if n_folds > 1 else 0
+    return fold_of_item
 
 
 def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
@@ -275,24 +279,24 @@ def solve(
         comparisons.answers,
         comparisons.weights(training),
     )
-    with_ties = comparisons.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
+    has_ties = comparisons.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
-    share = weight.sum() / len(weight)
+    mean_weight = weight.sum() / len(weight)
     weights, _, converged = minimise(
-        design, davidson_loss(outcomes, weight, with_ties), c, parameters=(0.0,) * with_ties, start=start,
-        curvature=share / 4 * comparisons.basis.curvature, parameter_curvature=weight.sum() / 4, tolerance=tolerance,
-        max_iterations=comparisons.max_iter,
+        design, davidson_loss(outcomes, weight, has_ties), c, parameters=(0.0,) * has_ties, start=start,
+        curvature=mean_weight / 4 * comparisons.basis.curvature, parameter_curvature=weight.sum() / 4,
+        tolerance=tolerance, max_iterations=comparisons.max_iter,
     )  # fmt: skip
     return weights, design @ weights, converged
 
 
 def mirror_rows(pairs: IntArray) -> IntArray:
     """Return, for each pair (i, j), the index of the pair (j, i), or -1 if there is none; shape [pairs]."""
-    count = int(pairs.max(initial=0)) + 1
-    forward, back = pairs[:, 0] * count + pairs[:, 1], pairs[:, 1] * count + pairs[:, 0]
-    order = np.argsort(forward, kind="stable")
-    at = np.minimum(np.searchsorted(forward[order], back), max(0, len(order) - 1))
-    return np.where(forward[order[at]] == back, order[at], -1).astype(np.int64)
+    n_items = int(pairs.max(initial=0)) + 1
+    keys, mirror_keys = pairs[:, 0] * n_items + pairs[:, 1], pairs[:, 1] * n_items + pairs[:, 0]
+    order = np.argsort(keys, kind="stable")
+    key_positions = np.minimum(np.searchsorted(keys[order], mirror_keys), max(0, len(order) - 1))
+    return np.where(keys[order[key_positions]] == mirror_keys, order[key_positions], -1).astype(np.int64)
 
 
 def average_orders(log_odds: FloatArray, pairs: IntArray) -> FloatArray:
@@ -344,32 +348,34 @@ def _fit_probe(
     log_odds = held_out(splits, fit_path, lambda path, rows: path[rows], len(pairs)).reshape(len(pairs), -1)
     rows = np.flatnonzero(np.isfinite(log_odds[:, 0]))
     outcomes = comparisons.outcomes[rows]
-    differ = outcomes != 0
-    if not differ.any():
-        rows, outcomes, differ = rows[:0], outcomes[:0], differ[:0]
+    is_differing = outcomes != 0
+    if not is_differing.any():
+        rows, outcomes, is_differing = rows[:0], outcomes[:0], is_differing[:0]
         if regularisation is None:
             raise InputError(
                 "Too few labelled items to choose the regularisation by cross-validation: label more items, or give it."
             )
-    path, best = None, 0
+    path, best_index = None, 0
     if len(rows):
-        margins = (log_odds[rows] * outcomes[:, None])[differ]
+        margins = (log_odds[rows] * outcomes[:, None])[is_differing]
         losses, accuracies = np.logaddexp(0, -margins).mean(axis=0), (margins > 0).mean(axis=0)
-        best = int(np.argmin(losses))
+        best_index = int(np.argmin(losses))
         path = RegularisationPath(
-            tuple(candidates), tuple(losses.tolist()), tuple(accuracies.tolist()), candidates[best]
+            tuple(candidates), tuple(losses.tolist()), tuple(accuracies.tolist()), candidates[best_index]
         )
-    weights, _, converged = solve(comparisons, all_pairs, candidates[best])
+    weights, _, converged = solve(comparisons, all_pairs, candidates[best_index])
     converged = converged and all(fits_converged)
     if not converged:
         message = f"The probe's fit did not converge in {comparisons.max_iter} iterations; allow more, or a smaller C."
         warnings.warn(message, RuntimeWarning, stacklevel=3)
-    n_independent = len(np.unique(pairs[rows[differ]]))
-    scale = fit_scale(log_odds[rows, best][differ], outcomes[differ], independent=n_independent)
-    evidence = HeldOut(rows, scale * log_odds[rows, best], outcomes)
+    n_independent = len(np.unique(pairs[rows[is_differing]]))
+    scale = fit_scale(log_odds[rows, best_index][is_differing], outcomes[is_differing], independent=n_independent)
+    evidence = HeldOut(rows, scale * log_odds[rows, best_index], outcomes)
     n_used = int(np.count_nonzero(comparisons.outcomes)) if comparisons.ties == "drop" else len(pairs)
     settings = {"method": method, "pairs": n_used, "ties": comparisons.ties, "converged": converged}
-    provenance = Provenance(items=len(np.unique(pairs)), regularisation=candidates[best], seed=seed, settings=settings)
+    provenance = Provenance(
+        items=len(np.unique(pairs)), regularisation=candidates[best_index], seed=seed, settings=settings
+    )
     probe = Probe(
         kind="point" if comparisons.pointwise else "pair",
         weights=comparisons.basis.expand(weights),
@@ -430,9 +436,9 @@ def fit_contrast(
     References:
         Maiya (2024), section 3; Davidson (1970), J. Am. Stat. Assoc. 65, 317-328; Platt (1999) for the scale.
     """
-    outcomes = _validated_outcomes(pairs, labels, groups)
+    outcomes = _validate_outcomes(pairs, labels, groups)
     rows, mean = _centre(states, pairs)
-    length_ratios, slope = _length_slope(rows, lengths, pairs)
+    length_ratios, slope = _fit_length_slope(rows, lengths, pairs)
     basis = reduce_rows(rows, standardise)
     comparisons = TrainingPairs(basis, pairs, outcomes, length_ratios, ties=ties, balanced=balanced, max_iter=max_iter)
     return _fit_probe("supervised", comparisons, mean, slope, groups, regularisation, seed)
@@ -461,16 +467,16 @@ def fit_pointwise(
     * the slope of ``lengths`` is fitted on differences within pairs.
     """
     values = np.asarray(labels, dtype=np.float64)
-    outcomes = _validated_outcomes(pairs, values, groups)
+    outcomes = _validate_outcomes(pairs, values, groups)
     if states.ndim != 2 or len(states) != len(values):
         raise InputError(f"{len(values)} labelled items need as many rows of states, got shape {states.shape}.")
-    present = np.unique(pairs)
-    check_finite(states[present])
-    mean = states[present].mean(axis=0, dtype=np.float64)
+    item_indices = np.unique(pairs)
+    check_finite(states[item_indices])
+    mean = states[item_indices].mean(axis=0, dtype=np.float64)
     # Items in no pair (no label, or held out for a test) stay at the mean and have no say in the scaling.
     rows = np.zeros(states.shape)
-    rows[present] = states[present] - mean
-    length_ratios, slope = _length_slope(rows, lengths, pairs, pointwise=True)
+    rows[item_indices] = states[item_indices] - mean
+    length_ratios, slope = _fit_length_slope(rows, lengths, pairs, pointwise=True)
     comparisons = TrainingPairs(
         reduce_rows(rows, standardise, pairs), pairs, outcomes, length_ratios, True, max_iter=max_iter
     )
@@ -498,28 +504,28 @@ def fit_principal(
     References:
         Burns et al. (2023), arXiv 2212.03827 (CRC); Maiya (2024), section 3.
     """
-    outcomes = _validated_outcomes(pairs, labels, groups)
+    outcomes = _validate_outcomes(pairs, labels, groups)
     rows, mean = _centre(states, pairs)
     mirror = mirror_rows(pairs)
     rows = np.where((mirror >= 0)[:, None], (rows - rows[mirror]) / 2, rows)
-    length_ratios, slope = _length_slope(rows, lengths, pairs)
+    length_ratios, slope = _fit_length_slope(rows, lengths, pairs)
     if length_ratios is not None and slope is not None:
         rows -= length_ratios[:, None] * slope
     basis = reduce_rows(rows, standardise)
-    projected = basis.coordinates[:, 0]
-    sign = 1.0 if float(projected @ outcomes) >= 0 else -1.0
-    differ, items = outcomes != 0, len(np.unique(pairs))
-    scale = fit_scale(sign * projected[differ], outcomes[differ], independent=items)
+    projections = basis.coordinates[:, 0]
+    sign = 1.0 if float(projections @ outcomes) >= 0 else -1.0
+    is_differing, items = outcomes != 0, len(np.unique(pairs))
+    scale = fit_scale(sign * projections[is_differing], outcomes[is_differing], independent=items)
     weights = sign * basis.expand(np.eye(1, basis.coordinates.shape[1])[0])
     settings = {"method": "principal", "pairs": len(pairs), "ties": "drop", "converged": True}
     source = Provenance(items=items, settings=settings)
-    band = fit_tie_band(sign * scale * projected, outcomes)
-    none = np.zeros(0, dtype=np.int64)
+    band = fit_tie_band(sign * scale * projections, outcomes)
+    no_rows = np.zeros(0, dtype=np.int64)
     probe = Probe("pair", weights, mean, scale, band, source, slope)
-    return ProbeFit(probe, None, HeldOut(none, np.zeros(0), none), pairs)
+    return ProbeFit(probe, None, HeldOut(no_rows, np.zeros(0), no_rows), pairs)
 
 
-def _validated_outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
+def _validate_outcomes(pairs: IntArray, labels: ArrayLike, groups: ArrayLike) -> IntArray:
     """Validate pairs, labels and groups, and return the outcome of each pair: 1, 0 (tie) or -1, shape [pairs]."""
     values = np.asarray(labels, dtype=np.float64)
     if values.ndim != 1 or np.asarray(groups).shape != values.shape:
@@ -546,13 +552,15 @@ def _centre(states: States, pairs: IntArray) -> tuple[FloatArray, FloatArray]:
     return rows - mean, mean
 
 
-def _length_slope(
+def _fit_length_slope(
     rows: FloatArray, lengths: ArrayLike | None, pairs: IntArray, *, pointwise: bool = False
 ) -> tuple[FloatArray | None, FloatArray | None]:
     """Return log length ratios [pairs] and each feature's regression slope on them [features]; None without lengths."""
     if lengths is None:
         return None, None
     length_ratios = log_length_differences(lengths, pairs)
-    total = float(length_ratios @ length_ratios)
+    sum_of_squares = float(length_ratios @ length_ratios)
     values = pair_sums(length_ratios, pairs, len(rows)) if pointwise else length_ratios
-    return length_ratios, np.asarray(values @ rows / total if total > 0 else np.zeros(rows.shape[1]), dtype=np.float64)
+    return length_ratios, np.asarray(
+        values @ rows / sum_of_squares if sum_of_squares > 0 else np.zeros(rows.shape[1]), dtype=np.float64
+    )

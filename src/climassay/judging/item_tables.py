@@ -22,7 +22,7 @@ from climassay.io import Row, parse_rows, read_bytes, require_column
 from climassay.judging.preferences import Item
 from climassay.reporting.tables import skipped_note
 
-_LISTED = "\0index"
+_TEXT_INDEX = "\0index"
 """Name of an added column for the index of a text in a cell that lists several; no file can have this name."""
 _TAG = re.compile(r"</?(?:p|br|div|span|b|i|em|strong|a|li|ul|ol|h[1-6]|blockquote)\b[^<>]*>", re.IGNORECASE)
 _SPACES = re.compile(r"\s+")
@@ -66,8 +66,8 @@ class ItemTable:
     def notes(self) -> tuple[str, ...]:
         """Notes on skipped rows and averaged ratings."""
         low, high = self.raters
-        averaged = f"Labels are means of {low if low == high else f'{low} to {high}'} ratings per item."
-        return (*skipped_note(self.skipped), *((averaged,) if high > 1 else ()))
+        averaging_note = f"Labels are means of {low if low == high else f'{low} to {high}'} ratings per item."
+        return (*skipped_note(self.skipped), *((averaging_note,) if high > 1 else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +114,10 @@ def published_columns(file: str | Path, label: str | None) -> ItemColumns | None
     """
     path = Path(file)
     names = set(next(iter(parse_rows(path, read_bytes(path))), {}))
-    for published in PUBLISHED_FORMATS.values():
-        columns = published.columns
+    for published_format in PUBLISHED_FORMATS.values():
+        columns = published_format.columns
         if {columns.text, columns.id, columns.context, columns.group} - {None} <= names:
-            return replace(columns, label=published.ratings.get(label or "", label))
+            return replace(columns, label=published_format.ratings.get(label or "", label))
     if {"decoded", "expert_annotations"} <= names:
         raise InputError(
             f"{file} is SummEval without its articles: pair it with CNN/DailyMail by the script of its authors "
@@ -189,7 +189,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
         if columns.group is not None and not group:  # else all such rows would be compared as one group
             skipped.append(f"row {number}: the column {columns.group!r} is empty")
             continue
-        item_id = "-".join(filter(None, (_cell_text(row, columns.id), row.get(_LISTED, ""))))
+        item_id = "-".join(filter(None, (_cell_text(row, columns.id), row.get(_TEXT_INDEX, ""))))
         # Numbers that start anew in every group are usual; the group makes them unique.
         key = f"{group}/{item_id}" if item_id and group else item_id or str(number)
         item = Item(key, text, contexts[raw_context], group)
@@ -202,18 +202,19 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
         ratings.setdefault(key, []).extend(labels)
     if not items:
         raise InputError(f"{path} holds no usable item{f': {skipped[0]}' if skipped else ''}.")
-    differing = next((key for key, labels in ratings.items() if columns.levels and len(set(labels)) > 1), None)
-    if differing is not None:
+    ambiguous_key = next((key for key, labels in ratings.items() if columns.levels and len(set(labels)) > 1), None)
+    if ambiguous_key is not None:
         raise InputError(
-            f"{path} has several labels of the item {differing!r}, and words have no mean: keep one, or use numbers."
+            f"{path} has several labels of the item {ambiguous_key!r}, and words have no mean: keep one, or use "
+            "numbers."
         )
-    labelled = tuple(
+    labelled_items = tuple(
         replace(item, label=sum(labels) / len(labels)) if (labels := ratings[key]) else item
         for key, item in items.items()
     )
     counts = [len(labels) for labels in ratings.values() if labels] or [1]
     names = tuple(level[0] for level in columns.levels)
-    return ItemTable(labelled, tuple(skipped), names, str(file), (min(counts), max(counts)))
+    return ItemTable(labelled_items, tuple(skipped), names, str(file), (min(counts), max(counts)))
 
 
 def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iterator[tuple[int, Row]]:
@@ -235,7 +236,7 @@ def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iter
                 counts = f"{len(texts)} texts and {len(lists[columns.label])} ratings"
                 raise InputError(f"{path}, row {number}, lists {counts}.")
         for index in range(len(texts)):
-            yield number, {**row, **{name: values[index] for name, values in lists.items()}, _LISTED: str(index)}
+            yield number, {**row, **{name: values[index] for name, values in lists.items()}, _TEXT_INDEX: str(index)}
 
 
 def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> ItemColumns:
@@ -267,8 +268,8 @@ def clean_text(text: str) -> str:
 def _cell_text(row: Mapping[str, Any], column: str | None) -> str:
     value = None if column is None else row.get(column)
     # Parquet files made with pandas have NaN where a text is missing.
-    missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return "" if missing else str(value)
+    is_missing = value is None or (isinstance(value, float) and math.isnan(value))
+    return "" if is_missing else str(value)
 
 
 def _rating_cells(row: Row, column: str | None) -> list[str]:
@@ -309,10 +310,10 @@ def _parse_label(cell: str, columns: ItemColumns, scales: dict[str, str]) -> flo
     """
     value, scale = parse_rating(cell)
     if columns.levels:
-        folded = cell.casefold()
+        casefolded_cell = cell.casefold()
         for matches in (
             lambda word: word == cell,
-            lambda word: word.casefold() == folded,
+            lambda word: word.casefold() == casefolded_cell,
             lambda word: value is not None and parse_rating(word) == (value, scale),  # 1.0 and 1 are one label
         ):
             matching_levels = [level for level, words in enumerate(columns.levels) if any(map(matches, words))]
@@ -343,11 +344,11 @@ def parse_rating(text: str) -> tuple[float | None, str]:
     Example:
         ``"4/5"`` gives (4.0, "/5"), ``"80 %"`` gives (80.0, "%"), ``"4,5"`` gives (4.5, "").
     """
-    plain = unicodedata.normalize("NFKC", text).replace("\u2212", "-").strip()
-    match = _RATING.fullmatch(plain)
+    normalised_text = unicodedata.normalize("NFKC", text).replace("\u2212", "-").strip()
+    match = _RATING.fullmatch(normalised_text)
     if match is None or _THOUSANDS.fullmatch(match["number"]):
         try:
-            return float(plain), ""  # inf and nan
+            return float(normalised_text), ""  # inf and nan
         except ValueError:
             return None, ""
     scale = re.sub(r"\s+|of", lambda part: "/" if part[0].lower() == "of" else "", match["scale"] or "", flags=re.I)

@@ -29,7 +29,7 @@ from climassay.judging.preferences import (
     Method,
     Progress,
     QualityRequests,
-    both_ways,
+    with_mirrors,
     word_counts,
 )
 from climassay.judging.probe import Probe, States, log_length_differences
@@ -118,7 +118,7 @@ class PairwisePrompt:
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """Compare pairs; see :class:`climassay.judging.Method`."""
-        ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
+        ordered_pairs = pairs if self.orders == 1 else with_mirrors(pairs)
         answers = _option_scores(self.model, self.questions.pairs(items, ordered_pairs), on_progress)
         return average_both_orders(*margins(answers), self.orders)
 
@@ -218,8 +218,8 @@ class Harvester:
         """
         result, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
         states = result.states[:, :, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
-        odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
-        return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, odds), failed)
+        log_odds = np.asarray(result.logprobs[:, 0] - result.logprobs[:, 1], dtype=np.float64)
+        return Contrasts((states[:, 0] - states[:, 1]).reshape(len(pairs), -1), np.where(failed, 0.0, log_odds), failed)
 
     def points(
         self, items: Sequence[Item], *, layers: Sequence[int] | None = None, on_progress: Progress | None = None
@@ -258,7 +258,7 @@ class StateTable:
         self._harvester = harvester
         self._items = items
         self._on_progress = on_progress
-        self._index_of = {item.id: index for index, item in enumerate(items)}
+        self._index_by_id = {item.id: index for index, item in enumerate(items)}
         self._rows: dict[tuple[int, int], int] = {}
         self._contrasts: Contrasts | None = None
         self._points: tuple[States, NDArray[np.bool_]] | None = None
@@ -272,14 +272,16 @@ class StateTable:
         on_progress: Progress | None = None,
     ) -> Contrasts:
         """See :meth:`Harvester.contrasts`; missing pairs are computed in one call."""
-        keys = [(self._index_of[items[i].id], self._index_of[items[j].id]) for i, j in pairs.tolist()]
-        missing = [key for key in dict.fromkeys(keys) if key not in self._rows]
+        keys = [(self._index_by_id[items[i].id], self._index_by_id[items[j].id]) for i, j in pairs.tolist()]
+        missing_keys = [key for key in dict.fromkeys(keys) if key not in self._rows]
         contrasts = self._contrasts
-        if missing or contrasts is None:
-            missing_pairs = np.array(missing, dtype=np.int64).reshape(-1, 2)
-            added = self._harvester.contrasts(self._items, missing_pairs, on_progress=on_progress or self._on_progress)
-            self._rows.update((key, len(self._rows)) for key in missing)
-            self._contrasts = contrasts = added if contrasts is None else _concatenate(contrasts, added)
+        if missing_keys or contrasts is None:
+            missing_pairs = np.array(missing_keys, dtype=np.int64).reshape(-1, 2)
+            new_contrasts = self._harvester.contrasts(
+                self._items, missing_pairs, on_progress=on_progress or self._on_progress
+            )
+            self._rows.update((key, len(self._rows)) for key in missing_keys)
+            self._contrasts = contrasts = new_contrasts if contrasts is None else _concatenate(contrasts, new_contrasts)
         rows = [self._rows[key] for key in keys]
         return Contrasts(self._select(contrasts.states, rows, layers), contrasts.margins[rows], contrasts.failed[rows])
 
@@ -290,14 +292,14 @@ class StateTable:
         if self._points is None:
             self._points = self._harvester.points(self._items, on_progress=on_progress or self._on_progress)
         states, failed = self._points
-        rows = [self._index_of[item.id] for item in items]
+        rows = [self._index_by_id[item.id] for item in items]
         return self._select(states, rows, layers), failed[rows]
 
     def _select(self, states: States, rows: Sequence[int], layers: Sequence[int] | None) -> States:
         """Select rows and layers of states; return shape [rows, layers * width]."""
         width, columns = states.shape[1] // len(self.layers), _layer_positions(self.layers, layers)
-        by_layer = states.reshape(len(states), len(self.layers), width)
-        return by_layer[np.ix_(rows, columns)].reshape(len(rows), len(columns) * width)
+        states_by_layer = states.reshape(len(states), len(self.layers), width)
+        return states_by_layer[np.ix_(rows, columns)].reshape(len(rows), len(columns) * width)
 
 
 def _concatenate(first: Contrasts, second: Contrasts) -> Contrasts:
@@ -328,7 +330,7 @@ class ZeroShotContrast:
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """Compare pairs; see :class:`climassay.judging.Method`."""
-        ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
+        ordered_pairs = pairs if self.orders == 1 else with_mirrors(pairs)
         result = self.states.contrasts(items, ordered_pairs, layers=self.states.layers[:1], on_progress=on_progress)
         return average_both_orders(result.margins, result.failed, self.orders)
 
@@ -352,7 +354,7 @@ class ContrastProbe:
 
     def compare(self, items: Sequence[Item], pairs: IntArray, *, on_progress: Progress | None = None) -> Judgements:
         """Compare pairs; see :class:`climassay.judging.Method`."""
-        ordered_pairs = pairs if self.orders == 1 else both_ways(pairs)
+        ordered_pairs = pairs if self.orders == 1 else with_mirrors(pairs)
         result = self.states.contrasts(items, ordered_pairs, layers=self.layers, on_progress=on_progress)
         lengths = log_length_differences(np.array(word_counts(items)), ordered_pairs)
         return average_both_orders(_probe_log_odds(self.probe, result.states, lengths), result.failed, self.orders)
@@ -428,8 +430,8 @@ def layer_choices(model: object, layers: Sequence[Sequence[int]]) -> tuple[tuple
     """
     if layers or not isinstance(model, OpenWeights):
         return tuple(map(tuple, layers)) or ((-1,),)
-    inner = {round(model.layers * share) for share in (8 / 15, 2 / 3, 4 / 5)} - {0, model.layers}
-    return (*((layer,) for layer in sorted(inner)), (-1,))
+    inner_layers = {round(model.layers * fraction) for fraction in (8 / 15, 2 / 3, 4 / 5)} - {0, model.layers}
+    return (*((layer,) for layer in sorted(inner_layers)), (-1,))
 
 
 def layers_of(sets: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -504,11 +506,11 @@ class Units:
     def of(cls, groups: Sequence[str], *, resamples: int = RESAMPLES, seed: int = 0) -> "Units":
         """Form units from the group of each item, and draw their bootstrap resamples."""
         names = sorted(set(groups))
-        number_of = {name: number for number, name in enumerate(names)}
-        of_item = np.array([number_of[name] for name in groups]) if len(names) > 1 else np.arange(len(groups))
-        n_units = int(of_item.max()) + 1
+        unit_by_name = {name: number for number, name in enumerate(names)}
+        unit_of_item = np.array([unit_by_name[name] for name in groups]) if len(names) > 1 else np.arange(len(groups))
+        n_units = int(unit_of_item.max()) + 1
         draws = np.random.default_rng(seed).multinomial(n_units, np.full(n_units, 1 / n_units), size=resamples)
-        return cls(of_item, draws.astype(np.float64))
+        return cls(unit_of_item, draws.astype(np.float64))
 
     def pair_weights(self, pairs: IntArray) -> FloatArray:
         """Return the weight of each pair in each resample, shape [resamples, pairs]."""
@@ -528,8 +530,8 @@ class Units:
         figure = self.mean(values, pairs)
         if figure.value not in (0.0, 1.0):
             return figure
-        units = len(np.unique(self.of_item[pairs]))
-        interval = wilson_interval(figure.value * units, units)
+        n_units = len(np.unique(self.of_item[pairs]))
+        interval = wilson_interval(figure.value * n_units, n_units)
         return replace(figure, low=interval.low, high=interval.high)
 
     def difference(self, first: FloatArray, second: FloatArray, pairs: IntArray) -> "PairedFigure":
@@ -539,15 +541,15 @@ class Units:
         too. (A bootstrap over five units finds differences significant three times too often.) Otherwise they come from
         the bootstrap.
         """
-        gaps = second - first
-        figure, samples = self._mean(gaps, self.pair_weights(pairs))
+        differences = second - first
+        figure, samples = self._mean(differences, self.pair_weights(pairs))
         if not figure.n:
             return PairedFigure(figure, None)
         first_unit, second_unit = self.of_item[pairs].T
         if (first_unit == second_unit).all():
             sizes = np.bincount(first_unit)
             has_pairs = sizes > 0
-            means = np.bincount(first_unit, gaps)[has_pairs] / sizes[has_pairs]
+            means = np.bincount(first_unit, differences)[has_pairs] / sizes[has_pairs]
             [test] = paired_differences([(0 * means, means)], weights=[sizes[has_pairs]])
             return PairedFigure(JudgeScore(figure.value, *test.difference.interval, figure.n), test.p_value)
         tail = min(np.mean(samples <= 0), np.mean(samples >= 0))
@@ -586,8 +588,8 @@ class PairedFigure:
         figure = self.difference
         if figure.value is None or figure.low is None or figure.high is None or self.p_value is None:
             return _NONE, _NONE, _NONE
-        ends = f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}"
-        return f"{100 * figure.value:+.1f}", ends, shown_p_value(self.p_value)
+        interval = f"{100 * figure.low:+.1f} to {100 * figure.high:+.1f}"
+        return f"{100 * figure.value:+.1f}", interval, shown_p_value(self.p_value)
 
 
 def correctness(test: JudgedPairs) -> FloatArray:
@@ -600,12 +602,12 @@ def pair_calibration(test: JudgedPairs) -> Calibration | None:
 
     Each pair counts in both orders, so that the base rate is 0.5 and the curve symmetric.
     """
-    differing = test.take(test.truth != 0)
-    if not len(differing.truth):
+    differing_pairs = test.take(test.truth != 0)
+    if not len(differing_pairs.truth):
         return None
-    odds = np.concatenate([differing.log_odds, -differing.log_odds])
-    outcomes = np.concatenate([differing.truth > 0, differing.truth < 0]).astype(np.float64)
-    return calibration(0.5 + 0.5 * np.tanh(odds / 2), outcomes)
+    log_odds = np.concatenate([differing_pairs.log_odds, -differing_pairs.log_odds])
+    outcomes = np.concatenate([differing_pairs.truth > 0, differing_pairs.truth < 0]).astype(np.float64)
+    return calibration(0.5 + 0.5 * np.tanh(log_odds / 2), outcomes)
 
 
 def correlations(
@@ -625,29 +627,34 @@ def correlations(
         Correlations by the names ``spearman`` and ``kendall``; ``n`` is the number of lists, or of items if all form
         one group.
     """
-    ranked = [(members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1]
-    is_grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in ranked)
+    varied_rankings = [
+        (members, scores) for members, scores in rankings if np.ptp(labels[members]) > 0 and len(members) > 1
+    ]
+    is_grouped = all(len(set(units.of_item[members].tolist())) == 1 for members, _ in varied_rankings)
     result = {}
     for name, measure in (("spearman", spearman_of_resamples), ("kendall", kendall_of_resamples)):
         values_by_list = [
-            measure(scores, labels[members], np.arange(len(members))[None])[0] for members, scores in ranked
+            measure(scores, labels[members], np.arange(len(members))[None])[0] for members, scores in varied_rankings
         ]
         # A ranking with equal scores throughout has no correlation: 0, as for an undecided judge.
         values = np.nan_to_num(np.array(values_by_list))
         if is_grouped:
-            result[name] = units.group_mean(values, np.array([units.of_item[members[0]] for members, _ in ranked], int))
+            result[name] = units.group_mean(
+                values, np.array([units.of_item[members[0]] for members, _ in varied_rankings], int)
+            )
             continue
         # Mean over the folds' lists, with items resampled within each of them.
         generator = np.random.default_rng(0)
         draws = [
-            [generator.integers(0, len(members), len(members)) for members, _ in ranked] for _ in range(LIST_RESAMPLES)
+            [generator.integers(0, len(members), len(members)) for members, _ in varied_rankings]
+            for _ in range(LIST_RESAMPLES)
         ]
         results = []
-        for (members, scores), samples_of_list in zip(ranked, zip(*draws, strict=True), strict=True):
+        for (members, scores), samples_of_list in zip(varied_rankings, zip(*draws, strict=True), strict=True):
             samples, truth = np.array(samples_of_list), labels[members]
             has_differences = np.ptp(truth[samples], axis=1) > 0
             results.append(np.where(has_differences, np.nan_to_num(measure(scores, truth, samples)), np.nan))
-        resampled = np.array(results)
-        means = np.nanmean(resampled[:, ~np.isnan(resampled).all(axis=0)], axis=0)
-        result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in ranked))
+        resampled_correlations = np.array(results)
+        means = np.nanmean(resampled_correlations[:, ~np.isnan(resampled_correlations).all(axis=0)], axis=0)
+        result[name] = Units.figure(float(values.mean()), means, sum(len(members) for members, _ in varied_rankings))
     return result

@@ -36,7 +36,7 @@ _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedRun:
     """Merged list, with the log-likelihood of the path that produced it."""
 
     order: tuple[int, ...]
@@ -59,16 +59,16 @@ def gains(log_odds: NDArray[np.float64], threshold: float) -> tuple[NDArray[np.f
         Two arrays of shape [pairs], in nats.
     """
     magnitude = np.abs(log_odds)
-    small = np.exp(-magnitude)
-    likely = -np.log1p(small)
-    unlikely = likely - magnitude
-    left = np.where(log_odds >= 0, likely, unlikely)
-    right = np.where(log_odds >= 0, unlikely, likely)
+    odds_ratio = np.exp(-magnitude)
+    likely_gain = -np.log1p(odds_ratio)
+    unlikely_gain = likely_gain - magnitude
+    left = np.where(log_odds >= 0, likely_gain, unlikely_gain)
+    right = np.where(log_odds >= 0, unlikely_gain, likely_gain)
     if threshold <= 0:
         return left, right
-    confident = magnitude * small / (1 + small) - likely <= threshold
-    left[confident & (log_odds < 0)] = -np.inf
-    right[confident & (log_odds >= 0)] = -np.inf
+    is_confident = magnitude * odds_ratio / (1 + odds_ratio) - likely_gain <= threshold
+    left[is_confident & (log_odds < 0)] = -np.inf
+    right[is_confident & (log_odds >= 0)] = -np.inf
     return left, right
 
 
@@ -84,15 +84,15 @@ class _Level:
 
 
 def _pad_merges(merges: Sequence[tuple[Run, Run]]) -> _Level:
-    def padded(runs: Sequence[Run]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def pad_runs(runs: Sequence[Run]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         lengths = np.array([len(run) for run in runs], dtype=np.int64)
         table = np.zeros((len(runs), int(lengths.max(initial=0))), dtype=np.int64)
         for row, run in zip(table, runs, strict=True):
             row[: len(run)] = run
         return table, lengths
 
-    left, lengths_left = padded([first for first, _ in merges])
-    right, lengths_right = padded([second for _, second in merges])
+    left, lengths_left = pad_runs([first for first, _ in merges])
+    right, lengths_right = pad_runs([second for _, second in merges])
     return _Level(left, right, lengths_left, lengths_right)
 
 
@@ -100,12 +100,12 @@ def interleave(left: Run, right: Run, from_left: Sequence[bool]) -> tuple[int, .
     """Merge two lists step by step (True takes the next left item, False the next right one), then append the rest."""
     i = sum(from_left)
     j = len(from_left) - i
-    of_left, of_right = iter(left), iter(right)
-    steps = [next(of_left) if step else next(of_right) for step in from_left]
+    left_items, right_items = iter(left), iter(right)
+    steps = [next(left_items) if step else next(right_items) for step in from_left]
     return (*steps, *left[i:], *right[j:])
 
 
-def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
+def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[MergedRun]:
     """Merge pairs of lists, each best first, by taking the preferred item, or the left one if there is none.
 
     All merges advance together; each call of ``look_up`` contains one comparison for every unfinished merge.
@@ -116,14 +116,14 @@ def merge_greedy(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Mer
     steps: list[list[bool]] = [[] for _ in merges]
     while (rows := np.flatnonzero((i < level.lengths_left) & (j < level.lengths_right))).size:
         log_odds = look_up(np.stack([level.left[rows, i[rows]], level.right[rows, j[rows]]], axis=1))
-        go_left = log_odds >= 0
+        prefers_left = log_odds >= 0
         totals[rows] -= np.log1p(np.exp(-np.abs(log_odds)))
-        i[rows] += go_left
-        j[rows] += ~go_left
-        for row, step in zip(rows.tolist(), go_left.tolist(), strict=True):
+        i[rows] += prefers_left
+        j[rows] += ~prefers_left
+        for row, step in zip(rows.tolist(), prefers_left.tolist(), strict=True):
             steps[row].append(step)
     return [
-        Merged(interleave(*runs, from_left), float(total), len(from_left))
+        MergedRun(interleave(*runs, from_left), float(total), len(from_left))
         for runs, from_left, total in zip(merges, steps, totals, strict=True)
     ]
 
@@ -135,7 +135,7 @@ def merge_exact(
     threshold: float = 0.0,
     score: Score = "mean",
     prune: bool = True,
-) -> list[Merged]:
+) -> list[MergedRun]:
     """Merge pairs of lists into their most likely interleavings.
 
     A cell (i, j) is the state after i left and j right items. Only cells that some path reaches are looked up. With a
@@ -162,62 +162,62 @@ def merge_exact(
     """
     level = _pad_merges(merges)
     max_comparisons = np.maximum(level.lengths_left + level.lengths_right - 1, 1)
-    to_beat = np.full(len(merges), -np.inf)
+    min_scores = np.full(len(merges), -np.inf)
     if prune:
         for row, greedy in enumerate(merge_greedy(merges, look_up)):
-            to_beat[row] = greedy.log_likelihood
+            min_scores[row] = greedy.log_likelihood
             if score == "mean":
-                to_beat[row] /= max(greedy.comparisons, 1)
+                min_scores[row] /= max(greedy.comparisons, 1)
     merge_indices = np.arange(len(merges))
     width = level.left.shape[1] + 1
     columns = np.arange(width)
-    inside = columns < level.lengths_left[:, None]
+    is_inside = columns < level.lengths_left[:, None]
     first_right = columns + level.lengths_right[:, None]  # the diagonal on which a column exhausts the right list
-    shortest = int(np.minimum(level.lengths_left, level.lengths_right).min(initial=0))
-    best = np.full(len(merges), -np.inf)
+    min_length = int(np.minimum(level.lengths_left, level.lengths_right).min(initial=0))
+    best_values = np.full(len(merges), -np.inf)
     ends = np.zeros((len(merges), 2), dtype=np.int64)  # the cell (i, comparisons made) where the best path ends
     totals = np.zeros(len(merges))
     sums = np.full((len(merges), width), -np.inf)  # best log-likelihood of cell (i, diagonal - i)
     sums[:, 0] = 0.0
-    floor = _min_log_likelihood(to_beat, max_comparisons, score)
+    min_sums = _min_log_likelihood(min_scores, max_comparisons, score)
     takes_left: list[NDArray[np.bool_]] = []  # for each diagonal from 1: whether the best way in takes a left item
     for diagonal in range(int(max_comparisons.max(initial=0))):
-        rows, n_left = np.nonzero((sums >= floor) & inside & (diagonal < first_right))
+        rows, n_left = np.nonzero((sums >= min_sums) & is_inside & (diagonal < first_right))
         if not rows.size:
             break
         pairs = np.empty((rows.size, 2), dtype=np.int64)
         pairs[:, 0], pairs[:, 1] = level.left[rows, n_left], level.right[rows, diagonal - n_left]
         gain_left, gain_right = gains(look_up(pairs), threshold)
-        here = sums[rows, n_left]
+        values_before = sums[rows, n_left]
         sums, by_right = np.full((2, len(merges), width), -np.inf)
-        sums[rows, n_left + 1] = here + gain_left
-        by_right[rows, n_left] = here + gain_right
+        sums[rows, n_left + 1] = values_before + gain_left
+        by_right[rows, n_left] = values_before + gain_right
         takes_left.append(sums >= by_right)
         np.maximum(sums, by_right, out=sums)
         n_made = diagonal + 1
-        if n_made < shortest:
+        if n_made < min_length:
             continue
         # A path ends on the cell that exhausts the left list, or on the one that exhausts the right list.
         for column in (level.lengths_left, np.minimum(n_made - level.lengths_right, level.lengths_left)):
             result = np.where(column >= 0, sums[merge_indices, np.maximum(column, 0)], -np.inf)
             value = result / n_made if score == "mean" else result
-            better = value > best
-            best[better], totals[better] = value[better], result[better]
-            ends[better, 0], ends[better, 1] = column[better], n_made
+            is_better = value > best_values
+            best_values[is_better], totals[is_better] = value[is_better], result[is_better]
+            ends[is_better, 0], ends[is_better, 1] = column[is_better], n_made
         if prune:
-            floor = _min_log_likelihood(np.maximum(best, to_beat), max_comparisons, score)
-    merged = []
-    for row, (runs, (i, count)) in enumerate(zip(merges, ends.tolist(), strict=True)):
+            min_sums = _min_log_likelihood(np.maximum(best_values, min_scores), max_comparisons, score)
+    merged_runs = []
+    for row, (runs, (i, n_comparisons)) in enumerate(zip(merges, ends.tolist(), strict=True)):
         # The best path, followed back from its end.
         path: list[bool] = []
-        for diagonal in range(count, 0, -1):
+        for diagonal in range(n_comparisons, 0, -1):
             path.append(bool(takes_left[diagonal - 1][row, i]))
             i -= path[-1]
-        merged.append(Merged(interleave(*runs, path[::-1]), float(totals[row]), count))
-    return merged
+        merged_runs.append(MergedRun(interleave(*runs, path[::-1]), float(totals[row]), n_comparisons))
+    return merged_runs
 
 
-def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[Merged]:
+def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[MergedRun]:
     """Merge pairs of lists into the interleavings most likely given *all* comparisons between their items.
 
     The likelihood of a path includes only the comparisons on the path. Paths are therefore scored on different
@@ -229,34 +229,34 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     """
     pairs = [np.stack(np.meshgrid(*runs, indexing="ij"), axis=-1).reshape(-1, 2).astype(np.int64) for runs in merges]
     log_odds = look_up(np.concatenate(pairs)) if pairs else np.empty(0)
-    merged, start = [], 0
+    merged_runs, start = [], 0
     for (left, right), merge_pairs in zip(merges, pairs, strict=True):
         table = log_odds[start : start + len(merge_pairs)].reshape(len(left), len(right))
         start += len(merge_pairs)
         # behind[i, j]: log-odds of left[i] against the right items from j on, its gain if j of them come first.
-        behind = np.zeros((len(left), len(right) + 1))
-        behind[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
-        best = np.zeros_like(behind)
-        for i, gain in enumerate(behind):
-            best[i] = gain + (np.maximum.accumulate(best[i - 1]) if i else 0.0)
+        gains_of_positions = np.zeros((len(left), len(right) + 1))
+        gains_of_positions[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
+        best_gains = np.zeros_like(gains_of_positions)
+        for i, gain in enumerate(gains_of_positions):
+            best_gains[i] = gain + (np.maximum.accumulate(best_gains[i - 1]) if i else 0.0)
         steps: list[bool] = []
-        before, j = len(right), len(right)
+        previous_j, j = len(right), len(right)
         for i in range(len(left) - 1, -1, -1):
-            j = int(np.argmax(best[i, : before + 1]))
-            steps += [False] * (before - j) + [True]
-            before = j
-        steps += [False] * before
-        likelihood = float(gains(table.ravel(), 0.0)[1].sum() + (best[-1].max() if len(left) else 0.0))
-        merged.append(Merged(interleave(left, right, steps[::-1]), likelihood, len(merge_pairs)))
-    return merged
+            j = int(np.argmax(best_gains[i, : previous_j + 1]))
+            steps += [False] * (previous_j - j) + [True]
+            previous_j = j
+        steps += [False] * previous_j
+        likelihood = float(gains(table.ravel(), 0.0)[1].sum() + (best_gains[-1].max() if len(left) else 0.0))
+        merged_runs.append(MergedRun(interleave(left, right, steps[::-1]), likelihood, len(merge_pairs)))
+    return merged_runs
 
 
 def _min_log_likelihood(
-    to_beat: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score
+    min_scores: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score
 ) -> NDArray[np.float64]:
     """Return the lowest log-likelihood with which a path can still reach a score, finite, shape [merges, 1]."""
-    total = to_beat * max_comparisons if score == "mean" else to_beat
-    return np.maximum(total - _TOLERANCE * max_comparisons, -np.finfo(np.float64).max)[:, None]
+    min_totals = min_scores * max_comparisons if score == "mean" else min_scores
+    return np.maximum(min_totals - _TOLERANCE * max_comparisons, -np.finfo(np.float64).max)[:, None]
 
 
 class _PartialMerge(NamedTuple):
@@ -297,7 +297,7 @@ def merge_beam(
     threshold: float = 0.6,
     score: Literal["mean", "sum"] = "mean",
     deep_copies: bool = False,
-) -> list[Merged]:
+) -> list[MergedRun]:
     """Merge pairs of lists by beam search, the published algorithm of PairS.
 
     This is the reference against which the exact merge is tested and timed. At every step, the best partial merges of
@@ -327,12 +327,12 @@ def merge_beam(
         cell_gains = [{cell: next(answers) for cell in merge_cells} for merge_cells in cells]
         for index, (left, right) in enumerate(merges):
             candidates = deepcopy(beams[index]) if deep_copies else beams[index]
-            extended = [
-                extension
+            extensions = [
+                candidate_extension
                 for candidate in candidates
-                for extension in _extend(candidate, left, right, cell_gains[index])
+                for candidate_extension in _extend(candidate, left, right, cell_gains[index])
             ]
             # Python's sort is stable: equally good candidates keep their order, left before right.
-            extended.sort(key=lambda candidate: candidate.value(score), reverse=True)
-            beams[index] = extended[:beam_size]
-    return [Merged(beam[0].order, beam[0].log_likelihood, beam[0].comparisons) for beam in beams]
+            extensions.sort(key=lambda candidate: candidate.value(score), reverse=True)
+            beams[index] = extensions[:beam_size]
+    return [MergedRun(beam[0].order, beam[0].log_likelihood, beam[0].comparisons) for beam in beams]

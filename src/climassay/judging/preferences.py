@@ -146,20 +146,22 @@ class Comparisons:
 
     def _request(self, keys: list[int]) -> None:
         """Request all keys that are not cached, in one batch and in order of first appearance, and cache them."""
-        new = list(dict.fromkeys(key for key in keys if key not in self._log_odds))
-        if not new:
+        new_keys = list(dict.fromkeys(key for key in keys if key not in self._log_odds))
+        if not new_keys:
             return
         self.batches += 1
-        answers = np.asarray(self._ask(self._pairs(new)), dtype=np.float64)
-        if answers.shape != (len(new),):
-            raise InputError(f"{len(new)} comparisons need as many log-odds, got an array of shape {answers.shape}.")
-        if np.isnan(answers).any():
+        log_odds = np.asarray(self._ask(self._pairs(new_keys)), dtype=np.float64)
+        if log_odds.shape != (len(new_keys),):
             raise InputError(
-                f"{np.isnan(answers).sum()} of {len(new)} comparisons gave no number; "
+                f"{len(new_keys)} comparisons need as many log-odds, got an array of shape {log_odds.shape}."
+            )
+        if np.isnan(log_odds).any():
+            raise InputError(
+                f"{np.isnan(log_odds).sum()} of {len(new_keys)} comparisons gave no number; "
                 "use a method that answers every pair or leave the items out."
             )
-        answers = np.minimum(np.maximum(answers, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)
-        self._log_odds.update(zip(new, answers.tolist(), strict=True))
+        log_odds = np.minimum(np.maximum(log_odds, -LARGEST_LOG_ODDS), LARGEST_LOG_ODDS)
+        self._log_odds.update(zip(new_keys, log_odds.tolist(), strict=True))
 
 
 class Preferences(Comparisons):
@@ -192,11 +194,11 @@ class Preferences(Comparisons):
 
     def matrix(self) -> FloatArray:
         """Compare all pairs; return probabilities [items, items] that item i has more of the quality than item j."""
-        above = np.stack(np.triu_indices(self.n, k=1), axis=1)
-        probabilities = self.judge(above).probabilities
+        upper_pairs = np.stack(np.triu_indices(self.n, k=1), axis=1)
+        probabilities = self.judge(upper_pairs).probabilities
         matrix = np.full((self.n, self.n), 0.5)
-        matrix[above[:, 0], above[:, 1]] = probabilities
-        matrix[above[:, 1], above[:, 0]] = 1 - probabilities
+        matrix[upper_pairs[:, 0], upper_pairs[:, 1]] = probabilities
+        matrix[upper_pairs[:, 1], upper_pairs[:, 0]] = 1 - probabilities
         return matrix
 
     def _compare(self, pairs: IntArray) -> FloatArray:
@@ -392,8 +394,8 @@ class QualityRequests:
         self, method: str, items: Sequence[Item], options: tuple[str, ...]
     ) -> list[OptionRequest]:
         prompt, values = self.prompt(method), self.quality.values()
-        rendered = [prompt.render(first=item, context=item.context, **values) for item in items]
-        return [OptionRequest(chat.messages, options, chat.assistant_prefix) for chat in rendered]
+        rendered_prompts = [prompt.render(first=item, context=item.context, **values) for item in items]
+        return [OptionRequest(chat.messages, options, chat.assistant_prefix) for chat in rendered_prompts]
 
     def _pair_requests(
         self, method: str, items: Sequence[Item], pairs: IntArray, options: tuple[str, ...]
@@ -405,11 +407,11 @@ class QualityRequests:
                     f"The items {first.id!r} and {second.id!r} have different source texts, so they cannot be compared "
                     "for this quality: name the column that says which items belong together with --group."
                 )
-            rendered = prompt.render(first=first, second=second, context=first.context, **values)
-            requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
+            rendered_prompt = prompt.render(first=first, second=second, context=first.context, **values)
+            requests.append(OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix))
         return requests
 
 
-def both_ways(pairs: IntArray) -> IntArray:
+def with_mirrors(pairs: IntArray) -> IntArray:
     """Return unordered pairs [pairs, 2] followed by the same pairs in reverse order, shape [2 * pairs, 2]."""
     return np.concatenate([pairs, pairs[:, ::-1]])

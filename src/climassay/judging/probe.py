@@ -95,13 +95,13 @@ class Probe(SavedModel):
         blocks = [
             states[start : start + 4096].astype(np.float64) @ self.weights for start in range(0, len(states), 4096)
         ]
-        raw = (np.concatenate(blocks) if blocks else np.zeros(0)) - self.mean @ self.weights
+        raw_log_odds = (np.concatenate(blocks) if blocks else np.zeros(0)) - self.mean @ self.weights
         if self.length_slope is not None:
             if log_lengths is None:
                 raise InputError("This probe was fitted with length regressed out, so it needs the text lengths too.")
-            raw -= np.asarray(log_lengths, dtype=np.float64) * float(self.length_slope @ self.weights)
-        check_finite(raw)
-        return np.asarray(self.scale * raw)
+            raw_log_odds -= np.asarray(log_lengths, dtype=np.float64) * float(self.length_slope @ self.weights)
+        check_finite(raw_log_odds)
+        return np.asarray(self.scale * raw_log_odds)
 
     def predict_proba(self, states: States, log_lengths: ArrayLike | None = None) -> FloatArray:
         """Return the probability that i has more of the quality than j (or than the training mean), shape [rows]."""
@@ -128,8 +128,10 @@ class Probe(SavedModel):
         source = self.provenance
         source.check(self.FORMAT.thing, model=model)
         if source.layers and tuple(layers) != source.layers:
-            listed = [", ".join(map(str, values)) for values in (source.layers, layers)]
-            raise InputError(f"This probe reads layers {listed[0]} and not {listed[1]}; harvest the probe's layers.")
+            layer_lists = [", ".join(map(str, values)) for values in (source.layers, layers)]
+            raise InputError(
+                f"This probe reads layers {layer_lists[0]} and not {layer_lists[1]}; harvest the probe's layers."
+            )
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and metadata to save; see :meth:`SavedModel.contents`."""

@@ -89,20 +89,20 @@ def score_as_published(
     }
     if table is not None:
         methods["zero-shot"] = ZeroShotContrast(table, orders=1)
-    judged: Judgements | Contrasts
+    judgements: Judgements | Contrasts
     if name == "ppairs" and table is not None:
-        judged = table.contrasts(items, pairs, layers=LAST_LAYER)
+        judgements = table.contrasts(items, pairs, layers=LAST_LAYER)
     elif name in methods:
-        judged = methods[name].compare(items, pairs)
+        judgements = methods[name].compare(items, pairs)
     else:
         return None
-    return score_comparisons(items, pairs, judged, beam_size=beam_size, threshold=threshold, seed=seed)
+    return score_comparisons(items, pairs, judgements, beam_size=beam_size, threshold=threshold, seed=seed)
 
 
 def score_comparisons(
     items: Sequence[Item],
     pairs: IntArray,
-    judged: Judgements | Contrasts,
+    judgements: Judgements | Contrasts,
     *,
     beam_size: int | None = 1000,
     threshold: float = 0.6,
@@ -113,7 +113,7 @@ def score_comparisons(
     Args:
         items: Labelled items.
         pairs: Unordered pairs within groups, shape [pairs, 2].
-        judged: Judgements of the pairs in this order, or the contrasts on which a probe is trained to judge them.
+        judgements: Judgements of the pairs in this order, or the contrasts on which a probe is trained to judge them.
         beam_size: Maximum number of partial merges, see :func:`score_as_published`.
         threshold: Entropy threshold of merges, see :func:`score_as_published`.
         seed: Seed of the sample, see :func:`score_as_published`.
@@ -121,29 +121,29 @@ def score_comparisons(
     Raises:
         InputError: No pair has an answer.
     """
-    is_answered = ~judged.failed
+    is_answered = ~judgements.failed
     if not is_answered.any():
         raise InputError("The model answered none of the comparisons.")
-    answered = pairs[is_answered]
-    ordered = np.concatenate([answered, answered[:, ::-1]])
+    answered_pairs = pairs[is_answered]
+    ordered_pairs = np.concatenate([answered_pairs, answered_pairs[:, ::-1]])
     labels = labels_of(items)
-    outcomes = outcomes_of(labels, ordered)
-    permutation = np.random.default_rng([seed, 3]).permutation(len(ordered))
-    train, test = np.sort(permutation[: len(ordered) // 2]), np.sort(permutation[len(ordered) // 2 :])
-    if isinstance(judged, Contrasts):
-        states = judged.states[is_answered]
+    outcomes = outcomes_of(labels, ordered_pairs)
+    permutation = np.random.default_rng([seed, 3]).permutation(len(ordered_pairs))
+    train, test = np.sort(permutation[: len(ordered_pairs) // 2]), np.sort(permutation[len(ordered_pairs) // 2 :])
+    if isinstance(judgements, Contrasts):
+        states = judgements.states[is_answered]
         rows = np.concatenate([states, -states])
         classes = classify_comparisons(rows[train], outcomes[train], rows[test])
         log_odds = _CERTAIN * classes.astype(np.float64)
     else:
-        log_odds = np.concatenate([judged.log_odds[is_answered], -judged.log_odds[is_answered]])[test]
+        log_odds = np.concatenate([judgements.log_odds[is_answered], -judgements.log_odds[is_answered]])[test]
     units = Units.of([item.group for item in items], seed=seed)
     is_greater = outcomes[test] > 0
     return PublishedScores(
-        units.share(np.asarray((log_odds > 0) == is_greater, dtype=np.float64), ordered[test]),
+        units.share(np.asarray((log_odds > 0) == is_greater, dtype=np.float64), ordered_pairs[test]),
         float(1 - is_greater.mean()),
-        _rank_correlation(items, ordered[test], log_odds, labels, units, beam_size, threshold),
-        int(judged.failed.sum()),
+        _rank_correlation(items, ordered_pairs[test], log_odds, labels, units, beam_size, threshold),
+        int(judgements.failed.sum()),
     )
 
 
@@ -186,19 +186,19 @@ def score_transfer(
     Raises:
         InputError: The model answered no comparison of the source or of the target.
     """
-    states, outcomes, answered = [], [], []
+    states, outcomes, pairs_by_part = [], [], []
     for items in (source, target):
         pairs = pairs_within([item.group for item in items], np.arange(len(items)), None, np.random.default_rng(seed))
         contrasts = harvester.contrasts(items, pairs, layers=LAST_LAYER)
         if contrasts.failed.all():
             raise InputError("The model answered none of the comparisons.")
         answered_pairs = pairs[~contrasts.failed]
-        answered.append(np.concatenate([answered_pairs, answered_pairs[:, ::-1]]))
+        pairs_by_part.append(np.concatenate([answered_pairs, answered_pairs[:, ::-1]]))
         states.append(np.concatenate([contrasts.states[~contrasts.failed], -contrasts.states[~contrasts.failed]]))
-        outcomes.append(outcomes_of(labels_of(items), answered[-1]))
-    predicted = classify_comparisons(states[0], outcomes[0], states[1])
+        outcomes.append(outcomes_of(labels_of(items), pairs_by_part[-1]))
+    predictions = classify_comparisons(states[0], outcomes[0], states[1])
     units = Units.of([item.group for item in target], seed=seed)
-    return units.share(np.asarray((predicted > 0) == (outcomes[1] > 0), dtype=np.float64), answered[1])
+    return units.share(np.asarray((predictions > 0) == (outcomes[1] > 0), dtype=np.float64), pairs_by_part[1])
 
 
 def _rank_correlation(
@@ -221,8 +221,8 @@ def _rank_correlation(
     for (first, second), value in zip(pairs.tolist(), log_odds.tolist(), strict=True):
         correlations[first, second], correlations[second, first] = value, -value
     values, group_units = [], []
-    compared = sorted({index for pair in correlations for index in pair})
-    for group in by_group([item.group for item in items], compared).values():
+    compared_items = sorted({index for pair in correlations for index in pair})
+    for group in by_group([item.group for item in items], compared_items).values():
         members = np.array(group)
         if np.ptp(labels[members]) == 0:
             continue

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from climassay.errors import InputError
 from climassay.judging.judges import PointwiseProbe
-from climassay.judging.merging import Merged, Run, Score, merge_all_pairs, merge_beam, merge_exact, merge_greedy
+from climassay.judging.merging import MergedRun, Run, Score, merge_all_pairs, merge_beam, merge_exact, merge_greedy
 from climassay.judging.preferences import (
     CERTAIN,
     Ask,
@@ -127,7 +127,7 @@ def sort_groups(
         raise InputError(f"The threshold is an entropy in nats, which cannot be {threshold}; 0 follows every outcome.")
     comparisons = Comparisons(ask, max((max(group, default=-1) for group in groups), default=-1) + 1)
 
-    def merge(merges: list[tuple[Run, Run]]) -> list[Merged]:
+    def merge(merges: list[tuple[Run, Run]]) -> list[MergedRun]:
         if method in ("greedy", "fitted"):
             return merge_greedy(merges, comparisons.look_up)
         if method == "all-pairs":
@@ -137,24 +137,28 @@ def sort_groups(
         # Of 200 noisy items pruning spares about 40% of the pairs at threshold 0 and 2% at 0.6, for twice the batches.
         return merge_exact(merges, comparisons.look_up, threshold=threshold, score=score, prune=threshold <= 0)
 
-    starts: list[Run] = []
+    shuffled_groups: list[Run] = []
     for number, group in enumerate(groups):
         generator = np.random.default_rng(None if seed is None else seed if number == 0 else [seed, number])
         positions = range(len(group)) if seed is None else generator.permutation(len(group)).tolist()
-        starts.append(tuple(group[position] for position in positions))
+        shuffled_groups.append(tuple(group[position] for position in positions))
     if method == "strengths":
         comparisons.look_up(
-            np.array([pair for start in starts for pair in combinations(start, 2)], dtype=np.int64).reshape(-1, 2)
+            np.array(
+                [pair for shuffled_group in shuffled_groups for pair in combinations(shuffled_group, 2)], dtype=np.int64
+            ).reshape(-1, 2)
         )
-        levels = [[start] for start in starts]
+        levels = [[shuffled_group] for shuffled_group in shuffled_groups]
     else:
-        levels = [halve(start) for start in starts]
+        levels = [halve(shuffled_group) for shuffled_group in shuffled_groups]
     while any(len(runs) > 1 for runs in levels):
-        unmerged = [number for number, runs in enumerate(levels) if len(runs) > 1]
-        pending = {number: list(zip(levels[number][::2], levels[number][1::2], strict=True)) for number in unmerged}
-        merged = iter(merge([pair for pairs in pending.values() for pair in pairs]))
+        unmerged_indices = [number for number, runs in enumerate(levels) if len(runs) > 1]
+        pending = {
+            number: list(zip(levels[number][::2], levels[number][1::2], strict=True)) for number in unmerged_indices
+        }
+        merged_runs = iter(merge([pair for pairs in pending.values() for pair in pairs]))
         for number, pairs in pending.items():
-            levels[number] = [next(merged).order for _ in pairs]
+            levels[number] = [next(merged_runs).order for _ in pairs]
     compared_pairs, log_odds = comparisons.compared_pairs()
     rankings = []
     for group, (order,) in zip(groups, levels, strict=True):
@@ -166,7 +170,7 @@ def sort_groups(
                 [[position_of[i], position_of[j]] for i, j in compared_pairs[is_of_group].tolist()], dtype=np.int64
             ).reshape(-1, 2)
             strengths = dict(
-                zip(group, fitted_strengths(len(group), group_pairs, log_odds[is_of_group]).tolist(), strict=True)
+                zip(group, fit_strengths(len(group), group_pairs, log_odds[is_of_group]).tolist(), strict=True)
             )
             order = sorted(order, key=strengths.__getitem__, reverse=True)
         values = None if strengths is None else tuple(strengths.values())
@@ -174,7 +178,7 @@ def sort_groups(
     return rankings
 
 
-def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+def fit_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Fit one strength per item by least squares, so that differences of strengths approximate log-odds of pairs.
 
     A merge uses each comparison only once. Fitting strengths to all comparisons averages their noise and uses the size
@@ -197,25 +201,25 @@ def fitted_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.floa
 
     if n == 0:
         return np.zeros(0)
-    count = len(pairs)
-    rows = np.repeat(np.arange(count), 2)
-    signs = np.tile([1.0, -1.0], count)
-    design = csr_matrix((signs, (rows, pairs.ravel())), shape=(count, n))
-    normal = (design.T @ design + RIDGE * identity(n)).tocsc()
-    return np.asarray(spsolve(normal, design.T @ log_odds), dtype=np.float64).reshape(n)
+    n_pairs = len(pairs)
+    rows = np.repeat(np.arange(n_pairs), 2)
+    signs = np.tile([1.0, -1.0], n_pairs)
+    design = csr_matrix((signs, (rows, pairs.ravel())), shape=(n_pairs, n))
+    normal_matrix = (design.T @ design + RIDGE * identity(n)).tocsc()
+    return np.asarray(spsolve(normal_matrix, design.T @ log_odds), dtype=np.float64).reshape(n)
 
 
 def halve(items: Run) -> list[Run]:
     """Split items into 2^k runs of 0 or 1 items, so that run lengths at each level differ by at most 1."""
     n = len(items)
-    count = 1
-    while count < n:
-        count *= 2
-    return [items[n * part // count : n * (part + 1) // count] for part in range(count)]
+    n_runs = 1
+    while n_runs < n:
+        n_runs *= 2
+    return [items[n * part // n_runs : n * (part + 1) // n_runs] for part in range(n_runs)]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedItem:
     """An item with its rank."""
 
     group: str
@@ -238,7 +242,7 @@ CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the orde
 class ItemRanking(Result):
     """Items in order, best first, group by group."""
 
-    ranked: tuple[Ranked, ...]
+    ranked: tuple[RankedItem, ...]
     comparisons: int
     """Number of unordered pairs compared."""
     possible: int
@@ -315,30 +319,30 @@ def ranking_table(
         words: Maximum number of words of a text, which is truncated after them; None keeps all.
         note: Sentences to print below the table, after the explanation of the strength.
     """
-    grouped = len({row["group"] for row in rows}) > 1
-    labelled = any(row["label"] is not None for row in rows)
+    has_groups = len({row["group"] for row in rows}) > 1
+    has_labels = any(row["label"] is not None for row in rows)
     cells = [
         (
-            *((row["group"],) if grouped else ()),
+            *((row["group"],) if has_groups else ()),
             str(row["rank"]),
             str(row["item"]),
-            shortened(row["text"], words),
-            *(("-" if row["label"] is None else f"{row['label']:g}",) if labelled else ()),
+            truncate_words(row["text"], words),
+            *(("-" if row["label"] is None else f"{row['label']:g}",) if has_labels else ()),
             f"{round(row['strength'], 2) + 0.0:+.2f}",
         )
         for row in rows
     ]
     return Table.of(
         f"Ranking by {quality}" if quality else "Ranking",
-        [*(["group"] if grouped else []), "rank", "item", "text", *(["label"] if labelled else []), "strength"],
+        [*(["group"] if has_groups else []), "rank", "item", "text", *(["label"] if has_labels else []), "strength"],
         cells,
-        left=4 if grouped else 3,
-        grouped=int(grouped),
+        left=4 if has_groups else 3,
+        grouped=int(has_groups),
         note=f"strength: log-odds, mean 0 in a group. {note}".strip(),
     )
 
 
-def shortened(text: str, words: int | None) -> str:
+def truncate_words(text: str, words: int | None) -> str:
     """Truncate a text after a number of words and append an ellipsis; None keeps the whole text."""
     parts = text.split()
     return text if words is None or len(parts) <= words else " ".join(parts[:words]) + " ..."
@@ -372,42 +376,42 @@ def rank_items(
         _ScoreMethod(*method.scores(items, on_progress=on_progress)) if isinstance(method, PointwiseProbe) else method
     )
     preferences = Preferences(judge, items, on_progress=on_progress)
-    compared: list[IntArray] = []
+    compared_batches: list[IntArray] = []
 
     def ask(pairs: IntArray) -> FloatArray:
-        compared.append(pairs)
+        compared_batches.append(pairs)
         return preferences.ask(pairs)
 
     rankings = sort_groups(list(groups.values()), ask, method=sort, seed=seed)
     if not isinstance(method, PointwiseProbe):
         # A sort of a few items may never make the comparison that contradicts it.
-        small = (ranking.order for ranking in rankings if len(ranking.order) <= MAX_CHECKED_ITEMS)
-        compared_pairs = {frozenset(pair) for batch in compared for pair in batch.tolist()}
-        two_apart = (pair for order in small for pair in zip(order, order[2:], strict=False))
-        unchecked = [pair for pair in two_apart if frozenset(pair) not in compared_pairs]
-        if unchecked:
-            ask(np.array(unchecked, dtype=np.int64))
-    pairs = np.concatenate(compared) if compared else np.zeros((0, 2), dtype=np.int64)
+        small_orders = (ranking.order for ranking in rankings if len(ranking.order) <= MAX_CHECKED_ITEMS)
+        compared_pairs = {frozenset(pair) for batch in compared_batches for pair in batch.tolist()}
+        distant_pairs = (pair for order in small_orders for pair in zip(order, order[2:], strict=False))
+        unchecked_pairs = [pair for pair in distant_pairs if frozenset(pair) not in compared_pairs]
+        if unchecked_pairs:
+            ask(np.array(unchecked_pairs, dtype=np.int64))
+    pairs = np.concatenate(compared_batches) if compared_batches else np.zeros((0, 2), dtype=np.int64)
     # Groups are not compared with each other, so that one fit is a fit of each of them, with mean 0.
     log_odds = preferences.ask(pairs) if len(pairs) else np.zeros(0)
-    strengths = fitted_strengths(len(items), pairs, log_odds)
-    rows: list[Ranked] = []
+    strengths = fit_strengths(len(items), pairs, log_odds)
+    rows: list[RankedItem] = []
     for name, ranking in zip(groups, rankings, strict=True):
         for rank, index in enumerate(ranking.order, start=1):
             strength = float(strengths[index])
             is_tied = (
                 rank > 1 and ranking.strengths is not None and math.isclose(strength, rows[-1].strength, abs_tol=1e-9)
             )
-            rows.append(Ranked(name, rows[-1].rank if is_tied else rank, items[index], strength))
-    possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
-    certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
-    undetermined = tuple(items[index].id for index in cyclic_items(len(items), pairs, log_odds))
+            rows.append(RankedItem(name, rows[-1].rank if is_tied else rank, items[index], strength))
+    n_possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
+    is_certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
+    undetermined = tuple(items[index].id for index in find_cyclic_items(len(items), pairs, log_odds))
     return ItemRanking(
-        tuple(rows), preferences.n_pairs, possible, preferences.failed, certain=certain, undetermined=undetermined
+        tuple(rows), preferences.n_pairs, n_possible, preferences.failed, certain=is_certain, undetermined=undetermined
     )
 
 
-def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> list[int]:
+def find_cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]) -> list[int]:
     """Return the ascending indices of items in cycles of preferences, such as A over B, B over C and C over A.
 
     Args:
@@ -418,8 +422,8 @@ def cyclic_items(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64]
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
 
-    better = np.where((log_odds > 0)[:, None], pairs, pairs[:, ::-1])[log_odds != 0]
-    graph = csr_matrix((np.ones(len(better)), (better[:, 0], better[:, 1])), shape=(n, n))
+    preference_pairs = np.where((log_odds > 0)[:, None], pairs, pairs[:, ::-1])[log_odds != 0]
+    graph = csr_matrix((np.ones(len(preference_pairs)), (preference_pairs[:, 0], preference_pairs[:, 1])), shape=(n, n))
     _, components = connected_components(graph, directed=True, connection="strong")
     sizes = np.bincount(components, minlength=1)
     return np.flatnonzero(sizes[components] > 1).tolist()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from climassay.judging.benchmark import JudgeBenchmark, JudgeResult, JudgeTask
-from climassay.judging.ranking import shortened
+from climassay.judging.ranking import truncate_words
 from climassay.judging.training import TrainedProbe, picture_blocks
 from climassay.learning.evaluation import reliability_plot
 from climassay.reporting import (
@@ -31,11 +31,13 @@ Rows = Sequence[Mapping[str, Any]]
 def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     """Return tables of accuracy compared with the baselines, of rank correlation, and of cost."""
 
-    def table(title: str, headings: Sequence[str], cells: Callable[[JudgeResult], Sequence[str]], note: str) -> Table:
+    def create_table(
+        title: str, headings: Sequence[str], cells: Callable[[JudgeResult], Sequence[str]], note: str
+    ) -> Table:
         rows = [(quality_name(result), result.scores.method, *cells(result)) for result in results]
         return Table.of(title, ["quality", "method", *headings], rows, left=2, grouped=1, note=note)
 
-    def accuracy(result: JudgeResult) -> tuple[str, ...]:
+    def accuracy_cells(result: JudgeResult) -> tuple[str, ...]:
         accuracy_estimate, longer = result.scores.agreement.accuracy_differing, result.scores.baselines["longer"]
         gain = result.scores.versus_longer.gain
         baseline = longer.accuracy_differing.share
@@ -48,7 +50,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
             str(result.scores.failed),
         )
 
-    def other_accuracies(result: JudgeResult) -> tuple[str, ...]:
+    def other_accuracy_cells(result: JudgeResult) -> tuple[str, ...]:
         agreement, baselines = result.scores.agreement, result.scores.baselines
         three_way, nearly_equal = agreement.accuracy_three_way, agreement.accuracy_nearly_equal_length
         constant, longer = (baselines[name].accuracy_three_way.share for name in ("constant", "longer"))
@@ -64,7 +66,7 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
             *gain,
         )
 
-    def correlation(result: JudgeResult) -> tuple[str, ...]:
+    def correlation_cells(result: JudgeResult) -> tuple[str, ...]:
         agreement, longer = result.scores.agreement, result.scores.baselines["longer"]
         cells: list[str] = [str(agreement.spearman.n)]
         for correlation_estimate, baseline in (
@@ -78,65 +80,65 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
             ]
         return tuple(cells)
 
-    def cost(result: JudgeResult) -> tuple[str, ...]:
-        own_cost = result.cost
-        ratio = f"{own_cost.tokens_two_pass / own_cost.tokens_computed:.1f}" if own_cost.tokens_computed else _NONE
+    def cost_cells(result: JudgeResult) -> tuple[str, ...]:
+        cost = result.cost
+        ratio = f"{cost.tokens_two_pass / cost.tokens_computed:.1f}" if cost.tokens_computed else _NONE
         counts = (
-            own_cost.computed,
-            own_cost.stored,
-            own_cost.passes,
-            own_cost.tokens_computed,
-            own_cost.tokens_two_pass,
+            cost.computed,
+            cost.stored,
+            cost.passes,
+            cost.tokens_computed,
+            cost.tokens_two_pass,
         )
         return *(f"{count:,}" for count in counts), ratio
 
-    def as_published(result: JudgeResult) -> tuple[str, ...]:
+    def published_cells(result: JudgeResult) -> tuple[str, ...]:
         scores = result.scores.as_published
         if scores is None:
             return (_NONE,) * 7
         counts = str(scores.accuracy.n), scores.accuracy.share, scores.accuracy.interval, percent(scores.constant)
         return *counts, str(scores.spearman.n), _format_number(scores.spearman.value), scores.spearman.range
 
-    leaky = table(
+    leaky_table = create_table(
         "Leaky, only to compare with the thesis",
         ["n", "right (%)", "95% interval", "const.", "groups", "Spearman", "95% interval"],
-        as_published,
+        published_cells,
         "Ordered pairs are split at random: mirror images and other pairs of the same items are in training, so these "
         "figures are upper bounds, and random labels would look learnable, too. Ties count as not greater, as the "
         "constant answers. ppairs: last layer. Spearman: beam search over the test pairs.",
     )
     return [
-        table(
+        create_table(
             "Agreement with the experts on pairs of unseen items (%)",
             ["n", "right", "95% interval", "longer", "gain", "95% interval", "p", "failed"],
-            accuracy,
+            accuracy_cells,
             "right: of the n pairs with different labels, undecided and failed ones half; a constant answer is right "
             "on half of them. longer: 'the longer text is better' on the same pairs; gain: points above it, with the "
             "p-value of a paired bootstrap. Intervals: bootstrap over groups (over items where there is one group).",
         ),
-        table(
+        create_table(
             "Three ways, and where length cannot help (%)",
             ["n", "right", "95% interval", "const.", "longer", "equal\nlength", "right", "gain", "95% interval"],
-            other_accuracies,
+            other_accuracy_cells,
             "First: greater, equal or less over all n pairs, beside the best constant and length. Then: pairs that "
             "differ in quality and whose lengths are within 10%; gain: points above 'the longer text is better'.",
         ),
-        table(
+        create_table(
             "Rank correlation with the experts within groups",
             ["groups", "Spearman", "95% interval", "longer", "Kendall", "95% interval", "longer"],
-            correlation,
+            correlation_cells,
             "Means over groups in which labels differ, after sorting by the method's preferences. longer: ranking by "
             "length. Where all items form one group, the folds' lists are ranked and the number is that of items.",
         ),
-        table(
+        create_table(
             "What the comparisons took",
             ["computed", "stored", "passes", "tokens", "plain tokens", "ratio"],
-            cost,
+            cost_cells,
             "computed, stored: requests computed now and served from disk. plain tokens: what a loop of whole passes "
             "computes, two for each ordered pair, one for each prompt of the others. Methods that read the same "
             "activations share one cost.",
         ),
-        *([leaky] if any(result.scores.as_published is not None for result in results) else []),
+        *([leaky_table] if any(result.scores.as_published is not None for result in results) else []),
     ]
 
 
@@ -144,13 +146,13 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
     """Return a table of new items with their labels and search paths.
 
     Args:
-        rows: Rows of :meth:`climassay.judging.Inserted.labels`.
+        rows: Rows of :meth:`climassay.judging.InsertionResult.labels`.
         words: Maximum number of words of a text, which is truncated after them; None keeps all.
     """
     cells = [
         (
             str(row["item"]),
-            shortened(row["text"], words),
+            truncate_words(row["text"], words),
             row["label"],
             ", ".join(f"{step['label']} {step['preference']:.2f}" for step in row["path"]),
             str(row["comparisons"]),
@@ -209,8 +211,8 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
 
 
 def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
-    with_curve = [result for result in results if result.scores.learning_curve]
-    if not with_curve:
+    results_with_curve = [result for result in results if result.scores.learning_curve]
+    if not results_with_curve:
         return None
     series = [
         Series(
@@ -221,13 +223,13 @@ def _learning_plot(quality: str, results: list[JudgeResult]) -> Block | None:
                 if (figure := point.accuracy_differing).value is not None
             ),
         )
-        for result in with_curve
+        for result in results_with_curve
     ]
     x = Axis.at("labelled items", [point.x for line in series for point in line.points])
-    longer = with_curve[0].scores.baselines["longer"].accuracy_differing.value
-    if longer is not None:
-        ends = (Point(x.ticks[0], longer), Point(x.ticks[-1], longer))
-        series.append(Series("longer text", ends, reference=True))
+    longer_accuracy = results_with_curve[0].scores.baselines["longer"].accuracy_differing.value
+    if longer_accuracy is not None:
+        end_points = (Point(x.ticks[0], longer_accuracy), Point(x.ticks[-1], longer_accuracy))
+        series.append(Series("longer text", end_points, reference=True))
     values = [v for line in series for p in line.points for v in (p.y, p.low, p.high) if v is not None]
     y = Axis.over("accuracy on pairs that differ", values, percent=True)
     return LinePlot(f"Learning curve, {quality}", tuple(series), x, y)
@@ -272,18 +274,18 @@ def judge_report(
 def _ranking_section(results: Sequence[JudgeResult], tasks: Sequence[JudgeTask]) -> Section:
     """Return a section with the rankings of the first groups by the most accurate method for the first quality."""
     quality_results = [result for result in results if result.quality == tasks[0].quality]
-    best = max(quality_results, key=lambda result: result.scores.agreement.accuracy_differing.value or 0.0)
+    best_result = max(quality_results, key=lambda result: result.scores.agreement.accuracy_differing.value or 0.0)
     items = {item.id: item for item in tasks[0].items}
     groups = list(dict.fromkeys(item.group for item in tasks[0].items))[:SHOWN_GROUPS]
-    order = {name: number for number, name in enumerate(groups)}
-    ranks = [(items[name], rank) for name, rank in best.scores.order if items[name].group in order]
-    ranks.sort(key=lambda entry: (order[entry[0].group], entry[1]))
+    group_order = {name: number for number, name in enumerate(groups)}
+    ranks = [(items[name], rank) for name, rank in best_result.scores.order if items[name].group in group_order]
+    ranks.sort(key=lambda entry: (group_order[entry[0].group], entry[1]))
     rows = [
-        (item.group or "-", f"{rank:g}", item.id, shortened(item.text, 40), f"{item.label:g}")
+        (item.group or "-", f"{rank:g}", item.id, truncate_words(item.text, 40), f"{item.label:g}")
         for item, rank in ranks[:100]
     ]
     table = Table.of(
-        f"Ranking by {tasks[0].quality.name} ({best.scores.method})",
+        f"Ranking by {tasks[0].quality.name} ({best_result.scores.method})",
         ["group", "rank", "item", "text", "label"],
         rows,
         left=4,

@@ -49,8 +49,8 @@ from climassay.judging.preferences import (
     Progress,
     Quality,
     QualityRequests,
-    both_ways,
     by_group,
+    with_mirrors,
     word_counts,
 )
 from climassay.judging.probe import Probe, States, log_length_differences, three_way
@@ -164,11 +164,11 @@ def make_folds(
             "Every item is the only one of its group, so no two can be compared: name another column with --group, or "
             "none."
         )
-    empty = next((fold for fold in results if not len(fold.train_pairs)), None)
-    if empty is not None:
+    empty_fold = next((fold for fold in results if not len(fold.train_pairs)), None)
+    if empty_fold is not None:
         raise InputError(
-            f"No two of the {len(empty.train)} training items of fold {empty.number + 1} belong to one group: allow "
-            "more with --train-items, or fewer folds."
+            f"No two of the {len(empty_fold.train)} training items of fold {empty_fold.number + 1} belong to one "
+            "group: allow more with --train-items, or fewer folds."
         )
     return tuple(results)
 
@@ -192,7 +192,7 @@ def pairs_within(
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class TrainedJudge:
     """Judge that was trained on the training items of a fold."""
 
     judge: Callable[[IntArray], Judgements]
@@ -208,11 +208,11 @@ class Candidate(Protocol):
     def prepare(self, folds: Sequence[Fold]) -> None:
         """Compute all comparisons of the folds in one call."""
 
-    def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
+    def fit_fold(self, fold: Fold, train_pairs: IntArray | None = None) -> TrainedJudge:
         """Train the method on ``train_pairs`` [pairs, 2], by default all training pairs of the fold."""
 
 
-class Untrained:
+class UntrainedCandidate:
     """Candidate without trained weights, such as PairS. Only its tie band is fitted, unless it is set."""
 
     def __init__(
@@ -224,16 +224,16 @@ class Untrained:
 
     def prepare(self, folds: Sequence[Fold]) -> None:
         """Compute all comparisons of the folds; see :class:`Candidate`."""
-        self._judge(pairs_of_folds(folds))
+        self._judge(collect_pairs(folds))
 
-    def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
+    def fit_fold(self, fold: Fold, train_pairs: IntArray | None = None) -> TrainedJudge:
         """Fit the tie band on the training pairs; see :class:`Candidate`."""
         if self._band is not None:
-            return Learned(self._judge, self._band)
+            return TrainedJudge(self._judge, self._band)
         pairs = fold.train_pairs if train_pairs is None else train_pairs
         judgements = self._judge(pairs)
         is_answered = ~judgements.failed
-        return Learned(
+        return TrainedJudge(
             self._judge, fit_tie_band(judgements.log_odds[is_answered], outcomes_of(self._labels, pairs[is_answered]))
         )
 
@@ -252,15 +252,15 @@ class ProbeCandidate:
         if self._method.startswith("pointwise"):
             self._states.points(self._items[:1], layers=self._settings.layers[0])
         else:
-            self._states.contrasts(self._items, both_ways(pairs_of_folds(folds)), layers=self._settings.layers[0])
+            self._states.contrasts(self._items, with_mirrors(collect_pairs(folds)), layers=self._settings.layers[0])
 
-    def learn(self, fold: Fold, train_pairs: IntArray | None = None) -> Learned:
+    def fit_fold(self, fold: Fold, train_pairs: IntArray | None = None) -> TrainedJudge:
         """Train a probe on the training pairs; see :class:`Candidate`."""
         probe = self.fit(fold.train_pairs if train_pairs is None else train_pairs).probe
         layers = probe.provenance.layers
         kind: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
         judge: Method = kind(self._states, probe, layers=layers)
-        return Learned(
+        return TrainedJudge(
             lambda pairs: judge.compare(self._items, pairs), probe.tie_band, layers, probe.provenance.regularisation
         )
 
@@ -273,16 +273,16 @@ class ProbeCandidate:
         return min((self._fit(train_pairs, layers) for layers in self._settings.layers), key=loss)
 
     def _fit(self, train_pairs: IntArray, layers: tuple[int, ...]) -> ProbeFit:
-        pointwise = self._method.startswith("pointwise")
-        pairs = train_pairs if pointwise else both_ways(train_pairs)
-        if pointwise:
+        is_pointwise = self._method.startswith("pointwise")
+        pairs = train_pairs if is_pointwise else with_mirrors(train_pairs)
+        if is_pointwise:
             states, items_failed = self._states.points(self._items, layers=layers)
             failed = np.asarray(items_failed[pairs].any(axis=1), dtype=bool)
         else:
             contrasts = self._states.contrasts(self._items, pairs, layers=layers)
             states, failed = contrasts.states[~contrasts.failed], contrasts.failed
         if failed.all():
-            unit = "pairs" if pointwise else "comparisons"
+            unit = "pairs" if is_pointwise else "comparisons"
             raise InputError(
                 f"The model gave no activations for any of the {len(failed)} training {unit}: the texts may be longer "
                 "than it takes (shorten their contexts with --context-words)."
@@ -290,7 +290,7 @@ class ProbeCandidate:
         pairs = pairs[~failed]
         data: dict[str, Any] = {"groups": self._groups, "lengths": self._lengths}
         options: dict[str, Any] = {"regularisation": self._settings.regularisation, "seed": self._settings.seed}
-        if pointwise:
+        if is_pointwise:
             fit = fit_pointwise(states, self._labels, pairs=pairs, **data, **options)
         elif self._method == "principal":
             fit = fit_principal(states, pairs, self._labels, **data)
@@ -300,7 +300,7 @@ class ProbeCandidate:
         return replace(fit, probe=probe, n_failed=int(failed.sum()))
 
 
-def candidate_of(
+def create_candidate(
     name: MethodName,
     items: Sequence[Item],
     questions: QualityRequests,
@@ -325,13 +325,13 @@ def candidate_of(
     """
     check_method(name)
     if name not in PROBE_METHODS:
-        return Untrained(JUDGES.find(name)(model, questions, table), items, on_progress=on_progress)
+        return UntrainedCandidate(JUDGES.find(name)(model, questions, table), items, on_progress=on_progress)
     if table is None:
         raise InputError(f"The method {name} reads hidden states: use a local: model, not {model.name}.")
     return ProbeCandidate(name, table, items, settings)
 
 
-def pairs_of_folds(folds: Sequence[Fold]) -> IntArray:
+def collect_pairs(folds: Sequence[Fold]) -> IntArray:
     """Return the distinct unordered pairs that the folds train or test on, shape [pairs, 2]."""
     return np.unique(np.concatenate([pairs for fold in folds for pairs in (fold.train_pairs, fold.test_pairs)]), axis=0)
 
@@ -400,7 +400,7 @@ class TrainedProbe(Result):
         return {
             "run": self.run,
             "probe": self.output,
-            "quality": quality_of(source).name,
+            "quality": load_quality(source).name,
             "accuracy_held_out": asdict(self.accuracy),
             "longer": asdict(self.longer),
             "versus_longer": {**asdict(versus.difference), "p_value": versus.p_value},
@@ -471,9 +471,11 @@ def train_probe(
 
     if method not in PROBE_METHODS:
         raise InputError(f"No probe is trained for the method {method!r}: there are {', '.join(PROBE_METHODS)}.")
-    unlabelled = sum(item.label is None for item in items)
-    if unlabelled:
-        raise InputError(f"{unlabelled} of {len(items)} items have no label to train on: name the column with --label.")
+    n_unlabelled = sum(item.label is None for item in items)
+    if n_unlabelled:
+        raise InputError(
+            f"{n_unlabelled} of {len(items)} items have no label to train on: name the column with --label."
+        )
     settings = settings or ProbeSettings((harvester.layers,))
     missing_layer = next((layer for layer in layers_of(settings.layers) if layer not in harvester.layers), None)
     if missing_layer is not None:
@@ -493,7 +495,7 @@ def train_probe(
     fit = ProbeCandidate(method, state_table, items, settings).fit(pairs)
     layers, picture_pairs, evidence = fit.probe.provenance.layers, fit.pairs, fit.held_out
     if method.startswith("pointwise"):
-        states, picture_pairs = state_table.points(items, layers=layers)[0].astype(np.float64), both_ways(fit.pairs)
+        states, picture_pairs = state_table.points(items, layers=layers)[0].astype(np.float64), with_mirrors(fit.pairs)
         differences = states[picture_pairs[:, 0]] - states[picture_pairs[:, 1]]
     else:
         contrasts = state_table.contrasts(items, fit.pairs, layers=layers).states
@@ -506,7 +508,7 @@ def train_probe(
     test = JudgedPairs(fit.pairs[evidence.rows[is_ascending]], truth, log_odds, three_way(log_odds, fit.probe.tie_band))
     test = test.take(test.truth != 0)
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
-    longer = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
+    longer_test = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
     units = Units.of(groups, seed=seed)
     analysis = PCA(min(COMPONENTS, *differences.shape), svd_solver="randomized", random_state=seed)
     coordinates = np.asarray(analysis.fit_transform(differences), dtype=np.float64)
@@ -526,8 +528,8 @@ def train_probe(
         replace(fit.probe, provenance=source),
         fit.path,
         units.share(correctness(test), test.pairs),
-        units.share(correctness(longer), test.pairs),
-        units.difference(correctness(longer), correctness(test), test.pairs),
+        units.share(correctness(longer_test), test.pairs),
+        units.difference(correctness(longer_test), correctness(test), test.pairs),
         pair_calibration(test),
         Picture(coordinates, directions, tuple(float(share) for share in analysis.explained_variance_ratio_)),
         harvester.cost,
@@ -538,7 +540,7 @@ def train_probe(
     )
 
 
-def quality_of(provenance: Provenance) -> Quality:
+def load_quality(provenance: Provenance) -> Quality:
     """Return the quality that a probe was trained for.
 
     Raises:
@@ -630,17 +632,17 @@ def path_plot(trained: TrainedProbe) -> LinePlot:
     decades = [c for c in trained.path.values if abs(np.log10(c) - round(np.log10(c))) < 1e-6] or trained.path.values
     limits = (min(trained.path.values), max(trained.path.values))
     x = Axis("regularisation C, larger is looser", limits[0] / 1.5, limits[1] * 1.5, tuple(decades), logarithmic=True)
-    visible_points, chance = tuple(Point(p.x, min(p.y, 3.0)) for p in points), float(np.log(2))
-    y = Axis.over("held-out log-loss (nats)", [0.0, chance, *(point.y for point in visible_points)])
-    coin = Series("a coin", (Point(limits[0], chance), Point(limits[1], chance)), reference=True)
+    visible_points, chance_loss = tuple(Point(p.x, min(p.y, 3.0)) for p in points), float(np.log(2))
+    y = Axis.over("held-out log-loss (nats)", [0.0, chance_loss, *(point.y for point in visible_points)])
+    coin_series = Series("a coin", (Point(limits[0], chance_loss), Point(limits[1], chance_loss)), reference=True)
     note = f"Chosen: C = {trained.path.chosen:.4g}."
-    return LinePlot("Choice of the regularisation", (Series("probe", visible_points), coin), x, y, note=note)
+    return LinePlot("Choice of the regularisation", (Series("probe", visible_points), coin_series), x, y, note=note)
 
 
 def training_report(trained: TrainedProbe, items_from: str) -> Report:
     """Return a report on a trained probe and its held-out scores; ``items_from`` is the name of the data."""
     source = trained.probe.provenance
-    quality = quality_of(source)
+    quality = load_quality(source)
     blocks: list[Block] = [evidence_table(trained)]
     if trained.calibration is not None:
         blocks.append(reliability_plot("Reliability on held-out pairs", (("probe", trained.calibration),)))

@@ -11,8 +11,9 @@ def bibtex_entry(key: str, texts: Mapping[str, str], addresses: Mapping[str, str
 
     Args:
         key: Key of the entry; characters that BibTeX does not allow in keys are replaced.
-        texts: Fields that are escaped for LaTeX; ``author`` is an organisation, whose words are not parts of a name.
-        addresses: Fields with web addresses, in which only braces, backslashes and spaces are escaped.
+        texts: Values by field, which are escaped for LaTeX. An ``author`` is treated as an organisation, whose name is
+            not split into first and last name.
+        addresses: Web addresses by field, in which only braces, backslashes and spaces are escaped.
     """
     values = {name: escape_latex(text) for name, text in texts.items()}
     if "author" in values:

@@ -10,31 +10,31 @@ from climassay.reporting.tables import Column, Table, counted
 
 T = TypeVar("T")
 
-_N_TURNS = 8
-"""Number of parts in which the points of each cloud are drawn, alternating with other clouds."""
+_N_DRAWING_PASSES = 8
+"""Number of passes in which clouds are drawn; each pass draws a part of the points of every cloud."""
 _CHARACTER_WIDTH, _LINE_HEIGHT = 5.8, 14.0
-"""Width of a label's character and height of its line, in units of the drawing."""
+"""Average width of a character and height of a line of a label, in SVG units."""
 _MIN_PART_WIDTH = 0.4
-"""Minimum width of a part of a stacked bar, in per cent: about two pixels in a wide window."""
+"""Minimum width of a part of a stacked bar in per cent of the bar, about two pixels in a wide window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """Estimate with its interval."""
+    """Estimate with its interval in a dot plot."""
 
     label: str
     group: str
-    """Group, which decides the colour."""
+    """Name of the group, which determines the colour."""
     value: float
     low: float
     high: float
     reference: float | None = None
-    """Value of the constant baseline, drawn as a tick."""
+    """Value of a constant baseline, which is drawn as a tick; None for no baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Linear or logarithmic axis."""
+    """Linear or logarithmic axis of a plot."""
 
     label: str
     low: float
@@ -46,7 +46,7 @@ class Axis:
 
     @classmethod
     def over(cls, label: str, values: Sequence[float], *, percent: bool = False, max_ticks: int = 6) -> "Axis":
-        """Return a linear axis with round ticks that covers the values; nearly equal values are in its middle."""
+        """Return a linear axis with round ticks that covers the values; it is centred on them if they are all equal."""
         low, high = (min(values), max(values)) if values else (0.0, 1.0)
         if high - low < 1e-9 * max(1.0, abs(low), abs(high)):
             low, high = low - 0.5, high + 0.5
@@ -54,24 +54,24 @@ class Axis:
         min_step = (high - low) / (max_ticks - 1)
         power = 10.0 ** math.floor(math.log10(min_step))
         step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= min_step * (1 - 1e-9))
-        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        ticks = tuple(round(index * step, 12) for index in range(first, last + 1))
+        first_index, last_index = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        ticks = tuple(round(index * step, 12) for index in range(first_index, last_index + 1))
         return cls(label, ticks[0], ticks[-1], ticks, percent)
 
     @classmethod
     def shares(cls, label: str, *, percent: bool = True) -> "Axis":
-        """Return an axis from 0 to 1, by default formatted as 0% to 100%."""
+        """Return an axis for proportions from 0 to 1, by default formatted as 0% to 100%."""
         return cls(label, 0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=percent)
 
     @classmethod
     def at(cls, label: str, ticks: Sequence[float]) -> "Axis":
-        """Return a logarithmic axis with these positive ticks."""
+        """Return a logarithmic axis with ticks at these positive values."""
         sorted_ticks = tuple(sorted(set(ticks)))
         margin = 1.15 if sorted_ticks[0] < sorted_ticks[-1] else 2.0
         return cls(label, sorted_ticks[0] / margin, sorted_ticks[-1] * margin, sorted_ticks, logarithmic=True)
 
     def share(self, value: float) -> float:
-        """Return a value's position on the axis: 0 at the low end, 1 at the high end."""
+        """Return the relative position of a value on the axis: 0 at the low end, 1 at the high end."""
         if self.logarithmic:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
@@ -83,20 +83,20 @@ class Axis:
 
     @property
     def caption(self) -> str:
-        """Label, with a remark if the axis is logarithmic or omits 0."""
+        """Label of the axis, with a remark if the axis is logarithmic or does not contain 0."""
         if self.logarithmic:
             return f"{self.label} (logarithmic)"
         if self.omits_zero:
-            end = (
+            limit = (
                 f"starts at {self.format_value(self.ticks[0])}"
                 if self.low > 0
                 else f"ends at {self.format_value(self.ticks[-1])}"
             )
-            return f"{self.label} (scale {end}, not at 0)"
+            return f"{self.label} (scale {limit}, not at 0)"
         return self.label
 
     def format_exactly(self, value: float) -> str:
-        """Format a value of the data: percentage with one decimal, or three significant digits."""
+        """Format a data value as a percentage with one decimal, or with three significant digits."""
         text = f"{100 * value:.1f}%" if self.percent else f"{value:.3g}"
         return text.replace("-", "\N{MINUS SIGN}")
 
@@ -121,37 +121,37 @@ class DotPlot:
     scale: Axis | None = None
     """Axis of the values; by default from 0% to 100%."""
     has_shared_rows: bool = False
-    """Draw dots with the same label in one row, with a legend of their groups."""
+    """Whether dots with the same label share a row; a legend then names the groups."""
     order: tuple[str, ...] = ()
-    """Order of the groups, which fixes their colours even if some have no dots; other groups follow in order of first
-    occurrence. If not empty, a legend names the groups."""
+    """Names of groups in the order of their colours, including groups without dots, so that colours are the same in
+    several plots. Other groups follow. If not empty, a legend names the groups."""
     decimals: int = 2
-    """Number of decimals of values that are not percentages."""
+    """Number of decimals shown for values that are not percentages."""
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Names of the groups that have dots, in order."""
-        present = dict.fromkeys(dot.group for dot in self.dots)
-        return tuple(dict.fromkeys((*(name for name in self.order if name in present), *present)))
+        """Names of the groups that have dots, in the order of their colours."""
+        group_names = dict.fromkeys(dot.group for dot in self.dots)
+        return tuple(dict.fromkeys((*(name for name in self.order if name in group_names), *group_names)))
 
     @property
     def colours(self) -> dict[str, int]:
-        """Index of each group's colour."""
+        """Index of the colour by group."""
         return {name: index for index, name in enumerate(dict.fromkeys((*self.order, *self.groups)))}
 
     @property
     def has_legend(self) -> bool:
-        """Whether a legend names the groups."""
+        """Whether the plot has a legend of the groups."""
         return self.has_shared_rows or bool(self.order)
 
     @property
     def value_axis(self) -> Axis:
-        """Axis of the values."""
+        """Axis of the values, by default from 0% to 100%."""
         return self.scale or Axis.shares(self.axis)
 
     @property
     def rows(self) -> tuple[tuple[str, tuple[Dot, ...]], ...]:
-        """Labels from top to bottom, each with its dots."""
+        """Label and dots of each row, from top to bottom."""
         if not self.has_shared_rows:
             return tuple((dot.label, (dot,)) for dot in self.dots)
         labels = dict.fromkeys(dot.label for dot in self.dots)
@@ -159,11 +159,11 @@ class DotPlot:
 
     @property
     def row_height(self) -> int:
-        """Height of a row in units of the drawing; the dots of a shared row are drawn below each other."""
+        """Height of a row in SVG units; dots that share a row are drawn below each other."""
         return max(26, 18 * len(self.groups) + 8) if self.has_shared_rows else 26
 
     def shift(self, dot: Dot) -> float:
-        """Return the vertical offset of a dot from the middle of its row, in units of the drawing."""
+        """Return the vertical offset of a dot from the middle of its row, in SVG units."""
         return 18 * (self.groups.index(dot.group) - (len(self.groups) - 1) / 2) if self.has_shared_rows else 0.0
 
     def format_value(self, value: float) -> str:
@@ -178,7 +178,7 @@ class DotPlot:
 
     @property
     def label_width(self) -> int:
-        """Width of the longest label in units of the drawing, about 6.6 per character."""
+        """Approximate width of the longest label in SVG units."""
         return 24 + round(6.6 * max((len(dot.label) for dot in self.dots), default=0))
 
 
@@ -202,12 +202,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points joined by a line."""
+    """Named series of points that are connected by a line."""
 
     name: str
     points: tuple[Point, ...]
     reference: bool = False
-    """Draw a dashed line without points, for a baseline or a diagonal."""
+    """Whether the series is a baseline or a diagonal, which is drawn as a dashed line without points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +220,11 @@ class LinePlot:
     y: Axis
     note: str = ""
     square: bool = False
-    """Draw the plot nearly as high as wide, for axes with the same range."""
+    """Whether the plot is nearly as high as wide, for axes with the same range."""
 
     @property
     def description(self) -> str:
-        """Text alternative of the figure; the values are in the table."""
+        """Text alternative of the figure, without the values, which are in the table."""
         names = [series.name for series in self.series if not series.reference]
         return (
             f"{self.y.caption} against {self.x.caption}. Lines: {', '.join(names)}. The values stand in a table below."
@@ -232,7 +232,7 @@ class LinePlot:
 
     @property
     def table(self) -> Table:
-        """Table of all points, including those of references."""
+        """Table of the points of all series, including references."""
         rows = [
             (
                 series.name,
@@ -253,7 +253,7 @@ class LinePlot:
         )
 
     def interval(self, point: Point) -> str:
-        """Format a point's interval in brackets; empty if the point has none."""
+        """Format the interval of a point in brackets; return an empty text if the point has none."""
         if point.low is None or point.high is None:
             return ""
         return f"[{self.y.format_exactly(point.low).rstrip('%')}, {self.y.format_exactly(point.high).rstrip('%')}]"
@@ -265,24 +265,24 @@ class LinePlot:
 
     @property
     def styles(self) -> dict[str, int]:
-        """Index of each series' colour, or of a reference's dash pattern."""
+        """Index by series: of the colour, or of the dash pattern of a reference."""
         groups = ([series.name for series in self.series if series.reference is flag] for flag in (False, True))
         return {name: index for names in groups for index, name in enumerate(names)}
 
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Points of one kind in a scatter plot."""
+    """Named group of points in a scatter plot."""
 
     name: str
     points: tuple[tuple[float, float], ...]
     position: float | None = None
-    """Position on a scale from 0 to 1, which decides the colour of small points; None for grey."""
+    """Position on a colour scale from 0 to 1, for small points; None for grey."""
 
 
 @dataclass(frozen=True, slots=True)
 class PointLabel:
-    """Text at a point of a scatter plot."""
+    """Text to be shown at a position in a scatter plot."""
 
     x: float
     y: float
@@ -291,7 +291,7 @@ class PointLabel:
 
 @dataclass(frozen=True, slots=True)
 class ScatterPlot:
-    """Scatter plot of clouds that differ in colour and, unless points are small, in shape."""
+    """Scatter plot of clouds of points, which differ in colour and, unless points are small, in shape."""
 
     title: str
     clouds: tuple[Cloud, ...]
@@ -299,11 +299,11 @@ class ScatterPlot:
     y: Axis
     note: str = ""
     small: bool = False
-    """Draw small round points, about ten bytes each, coloured by the clouds' positions; for thousands of points."""
+    """Whether points are small and coloured by the positions of their clouds, for plots of thousands of points."""
     wide: bool = False
-    """Draw a larger plot, for many points."""
+    """Whether the plot is larger, for many points."""
     labels: tuple[PointLabel, ...] = ()
-    """Labels, the most important first; a label that would cover an earlier one is omitted."""
+    """Labels, most important first; a label that would overlap an earlier one is left out."""
 
     @property
     def height(self) -> int:
@@ -312,13 +312,20 @@ class ScatterPlot:
 
     @property
     def has_large_points(self) -> bool:
-        """Whether there are few enough small points to draw them twice as large."""
+        """Whether small points are drawn twice as large, because there are few."""
         return sum(len(cloud.points) for cloud in self.clouds) <= 2000
 
     def point_paths(self, width: float) -> list[tuple[Cloud, str]]:
-        """Return SVG paths of zero-length lines, whose round caps are the points, in a frame of this width.
+        """Return SVG paths that draw the points as zero-length lines with round caps.
 
-        The paths alternate between clouds, so that no cloud covers all others.
+        The points of each cloud are divided among several paths, which alternate with those of other clouds, so that no
+        cloud covers all others.
+
+        Args:
+            width: Width of the frame in SVG units.
+
+        Returns:
+            Pairs of a cloud and a path, in drawing order.
         """
 
         def path(points: Sequence[tuple[float, float]]) -> str:
@@ -326,29 +333,34 @@ class ScatterPlot:
                 f"M{width * self.x.share(x):.1f} {self.height * (1 - self.y.share(y)):.1f}h0" for x, y in points
             )
 
-        turns = ((cloud, cloud.points[turn::_N_TURNS]) for turn in range(_N_TURNS) for cloud in self.clouds)
-        return [(cloud, path(points)) for cloud, points in turns if points]
+        passes = (
+            (cloud, cloud.points[pass_index::_N_DRAWING_PASSES])
+            for pass_index in range(_N_DRAWING_PASSES)
+            for cloud in self.clouds
+        )
+        return [(cloud, path(points)) for cloud, points in passes if points]
 
     def placed_labels(self, width: float) -> list[PointLabel]:
-        """Return the labels that fit in a frame of this width, with their coordinates in the frame."""
-        placed: list[tuple[PointLabel, float]] = []
+        """Return the labels that fit into a frame ``width`` SVG units wide, with their coordinates in SVG units."""
+        placed_labels: list[tuple[PointLabel, float]] = []
         for label in self.labels:
-            half = _CHARACTER_WIDTH * len(label.text) / 2
-            x = min(max(width * self.x.share(label.x), half), width - half)
+            half_width = _CHARACTER_WIDTH * len(label.text) / 2
+            x = min(max(width * self.x.share(label.x), half_width), width - half_width)
             y = self.height * (1 - self.y.share(label.y))
             for shifted_y in (y, y - _LINE_HEIGHT, y + _LINE_HEIGHT):
                 is_free = all(
-                    abs(shifted_y - other.y) >= _LINE_HEIGHT or abs(x - other.x) >= half + other_half
-                    for other, other_half in placed
+                    abs(shifted_y - other_label.y) >= _LINE_HEIGHT
+                    or abs(x - other_label.x) >= half_width + other_half_width
+                    for other_label, other_half_width in placed_labels
                 )
-                if is_free and 2 * half <= width and _LINE_HEIGHT <= shifted_y <= self.height:
-                    placed.append((PointLabel(round(x, 1), round(shifted_y, 1), label.text), half))
+                if is_free and 2 * half_width <= width and _LINE_HEIGHT <= shifted_y <= self.height:
+                    placed_labels.append((PointLabel(round(x, 1), round(shifted_y, 1), label.text), half_width))
                     break
-        return [label for label, _ in placed]
+        return [label for label, _ in placed_labels]
 
     @property
     def description(self) -> str:
-        """Text alternative of the figure: the mean of each cloud, and the labels."""
+        """Text alternative of the figure, with the mean of each cloud and the labels."""
         parts = []
         for cloud in self.clouds:
             mean = ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True))
@@ -367,13 +379,13 @@ class HeatMap:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
-    """Counts with shape [rows, columns]."""
+    """Counts, shape [rows, columns]."""
     row_axis: str
     column_axis: str
     note: str = ""
 
     def shade(self, row: int, column: int) -> int:
-        """Return a cell's percentage of its row, which decides its colour."""
+        """Return the percentage of its row's counts that a cell has, which determines its colour."""
         return round(100 * self.counts[row][column] / (sum(self.counts[row]) or 1))
 
     def is_agreement(self, row: int, column: int) -> bool:
@@ -398,18 +410,18 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """Category of a stacked bar plot."""
+    """Category in a plot of stacked bars."""
 
     name: str
     position: float | None = None
-    """Position on a scale from 0 to 1, which decides the colour; None for grey."""
+    """Position on a colour scale from 0 to 1; None for grey."""
     hatched: bool = False
-    """Hatch the parts, to distinguish two grey categories."""
+    """Whether the parts are hatched, to distinguish two grey categories."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackedBar:
-    """Bar with the number of cases in each category."""
+    """Stacked bar that shows how cases are distributed over categories."""
 
     label: str
     counts: tuple[int, ...]
@@ -417,31 +429,31 @@ class StackedBar:
 
     @property
     def total(self) -> int:
-        """Number of cases."""
+        """Number of cases in all categories."""
         return sum(self.counts)
 
     def share(self, category: int) -> float:
-        """Return the share of the cases in a category; 0 if there are no cases."""
+        """Return the proportion of cases in a category, given by its index; 0 if there are no cases."""
         return self.counts[category] / self.total if self.total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class BarPart:
-    """Drawn part of a stacked bar."""
+    """Part of a stacked bar as it is drawn."""
 
     category: Category
     count: int
     share: float
-    """Share of the bar's cases."""
+    """Proportion of the bar's cases that are in the category."""
     start: float
-    """Start in per cent of the bar's length."""
+    """Left end in per cent of the bar's length."""
     width: float
-    """Width in per cent of the bar's length, large enough to be visible."""
+    """Width in per cent of the bar's length; parts that would be too narrow to see are widened."""
 
 
 @dataclass(frozen=True, slots=True)
 class StackedBars:
-    """Plot of distributions as bars of the same length."""
+    """Plot of distributions over categories as stacked bars of equal length."""
 
     title: str
     categories: tuple[Category, ...]
@@ -449,7 +461,7 @@ class StackedBars:
     note: str = ""
 
     def description(self, bar: StackedBar) -> str:
-        """Return the text alternative of a bar: its counts and shares."""
+        """Return the text alternative of a bar, with its counts and percentages."""
         parts = [
             f"{category.name} {count} ({100 * bar.share(index):.0f}%)"
             for index, (category, count) in enumerate(zip(self.categories, bar.counts, strict=True))
@@ -459,7 +471,7 @@ class StackedBars:
 
     @property
     def table(self) -> Table:
-        """Table of the counts and shares."""
+        """Table of counts and percentages, with a row per bar."""
         headings = ["", "n", *(category.name for _, category in self.used_categories)]
         rows = [
             (
@@ -472,7 +484,7 @@ class StackedBars:
         return Table.of(self.title, headings, rows)
 
     def parts(self, bar: StackedBar) -> tuple[BarPart, ...]:
-        """Return the parts of a bar from left to right, with a minimum width."""
+        """Return the parts of a bar from left to right; parts of empty categories are left out."""
         indices = [index for index, _ in self.used_categories if bar.counts[index]]
         widths = [max(_MIN_PART_WIDTH, 100 * bar.share(index)) for index in indices]
         scale = 100 / (sum(widths) or 1)
@@ -484,7 +496,7 @@ class StackedBars:
 
     @property
     def used_categories(self) -> tuple[tuple[int, Category], ...]:
-        """Categories that have cases in some bar, with their indices."""
+        """Index and category of each category that has cases in any bar."""
         return tuple(
             (index, category)
             for index, category in enumerate(self.categories)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of a multiple-choice question."""
+    """Option of a multiple-choice question."""
 
     letter: str
     text: str
@@ -28,7 +28,7 @@ class Option:
 
 
 Tone = Literal["right", "middle", "wrong", "outside"]
-"""Colour of a text part: correct, partly correct, wrong, or not assessed."""
+"""Verdict that determines the colour of a text part; ``outside`` is not assessed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,41 +45,41 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ColouredText:
-    """Part of a text with the colour of its verdict."""
+    """Part of a text with a colour that shows its verdict."""
 
     text: str
     tone: Tone | None = None
-    """Tone of the part's verdict; None without a verdict."""
+    """Colour of the verdict; None if the part has no verdict."""
     note: str = ""
-    """Tooltip of the part."""
+    """Tooltip."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """Answer to a question, as one row of a table."""
+    """Answer to a question, shown as a row of a table."""
 
     group: str
     """Name of the model."""
     label: str
     """Name of the setting."""
     text: str
-    """Answer, or the error message of a failed request."""
+    """Text of the answer, or the error message of a failed request."""
     scores: tuple[str, ...]
-    """Formatted scores, one for each of :attr:`AnsweredQuestion.metrics`."""
+    """Formatted score for each of :attr:`AnsweredQuestion.metrics`."""
     wrong: bool
     failed: bool = False
     remarks: tuple[str, ...] = ()
     """Short remarks, for example violated constraints or the model's confidence."""
     sources: tuple[int, ...] = ()
-    """Indices into :attr:`AnswerTables.sources` of the texts in the prompt."""
+    """Texts in the prompt, as indices into :attr:`AnswerTables.sources`."""
     parts: tuple[ColouredText, ...] = ()
-    """Coloured parts whose texts join to ``text``; empty if the answer is not coloured."""
+    """Coloured parts, whose concatenated texts are ``text``; empty if the answer is not coloured."""
     findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnsweredQuestion:
-    """Question with its reference and its answers."""
+    """Question with its reference answer and the models' answers."""
 
     id: str
     kind: str
@@ -93,7 +93,7 @@ class AnsweredQuestion:
     answers: tuple[AnswerRow, ...]
     options: tuple[Option, ...] = ()
     source: int | None = None
-    """Index into :attr:`AnswerTables.sources` of the text that the question was generated from."""
+    """Text from which the question was generated, as an index into :attr:`AnswerTables.sources`; None if unknown."""
 
     @property
     def wrong(self) -> int:
@@ -103,7 +103,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """Text that a prompt or a question was made from; stored once for all its uses."""
+    """Text from which questions or prompts were made; a report contains it once."""
 
     label: str
     text: str
@@ -123,11 +123,11 @@ class AnswerTables:
     collection_word: str = "benchmark"
     """Label of the filter by :attr:`AnsweredQuestion.collection`."""
     wrong_word: str = "wrong"
-    """Word for rows marked wrong in "2 of 3 wrong"."""
+    """Adjective for wrong answers, as in "2 of 3 wrong"."""
     some_wrong: str = "some answer wrong"
-    """Label of the filter for questions that have a row marked wrong."""
+    """Label of the filter for questions with at least one wrong answer."""
     total: int = 0
-    """Number of all questions if ``questions`` holds only the first ones; else 0."""
+    """Total number of questions if ``questions`` contains only the first of them; otherwise 0."""
 
     def choices(self, field: str) -> tuple[str, ...]:
         """Return the distinct values of ``kind``, ``level`` or ``collection`` in order of first occurrence."""
@@ -137,7 +137,7 @@ class AnswerTables:
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """Paragraph of text, with a command to type below it."""
+    """Paragraph of text, optionally followed by a command that the reader can run."""
 
     text: str
     command: str = ""
@@ -145,20 +145,20 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with their values, for example a run's configuration."""
+    """List of names and values, for example the configuration of a run."""
 
     items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCard:
-    """Question with its answer in cited sentences and the numbered sources."""
+    """Question with an answer whose sentences cite numbered sources."""
 
     question: str
     sentences: tuple[tuple[str, tuple[int, ...], bool], ...]
-    """Text of each sentence, the numbers of its sources, and whether it is in-house knowledge."""
+    """Text of each sentence, numbers of its sources, and whether it is the model's own knowledge."""
     sources: tuple[tuple[int, str, str], ...]
-    """Number, citation and passage text of each source."""
+    """Number, citation and text of each source."""
     note: str = ""
 
 
@@ -168,15 +168,15 @@ class Case:
 
     heading: str
     facts: tuple[tuple[str, str], ...]
-    """Names with values, also shown in the list of links."""
+    """Pairs of name and value, which are also shown in the list of links."""
     text: str = ""
     href: str = ""
-    """Link to more details, relative to the report; empty for no link."""
+    """Address of a page with more details, relative to the report; empty for no link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """List of links to cases, followed by the cases."""
+    """Cases, preceded by a list of links to them."""
 
     title: str
     cases: tuple[Case, ...]
@@ -190,7 +190,7 @@ Block = (
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Heading with the blocks below it."""
+    """Section of a report, with a heading and blocks."""
 
     heading: str
     blocks: tuple[Block, ...]
@@ -198,38 +198,41 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Report of several sections."""
+    """Report that consists of sections and can be written as one self-contained HTML page."""
 
     title: str
     lead: str
     """Summary in one or two sentences."""
     sections: tuple[Section, ...]
     facts: tuple[tuple[str, str], ...] = field(default=())
-    """Versions, fingerprints and run ids, in small print at the end."""
+    """Pairs of name and value in small print at the end, such as versions, fingerprints and run ids."""
 
     def has(self, kind: str) -> bool:
-        """Return whether a section has a block of the class with this name."""
+        """Return whether any section contains a block of a class, which is given by its name."""
         return any(type(block).__name__ == kind for section in self.sections for block in section.blocks)
 
     def to_html(self) -> str:
-        """Return the HTML page."""
+        """Return the report as a self-contained HTML page."""
         return render_page("report.html.j2", report=self, kind=lambda block: type(block).__name__)
 
     def write(self, path: Path) -> Path:
-        """Write the HTML page to a file atomically and return the path."""
+        """Write the report as a self-contained HTML page, atomically, and return the path."""
         write_file(path, self.to_html())
         return path
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Render a template of this package, with every value escaped."""
+    """Render a template of ``climassay.reporting`` with escaped values."""
     return str(_environment().get_template(template).render(version=__version__, **values))
 
 
 def render_block(block: Block, section: str, number: int) -> Any:
-    """Render one block for a page of another application, which must include :func:`block_style`.
+    """Render a block as a part of another page, which must include the CSS of :func:`block_style`.
 
-    Ids in the HTML start with the section's id and the block's number in the section.
+    Args:
+        block: Block to render.
+        section: Prefix of the HTML ids in the block.
+        number: Number that follows the prefix; the two together must be unique on the page.
 
     Returns:
         Escaped ``markupsafe.Markup`` without any inline style or script.
@@ -238,7 +241,7 @@ def render_block(block: Block, section: str, number: int) -> Any:
 
 
 def render_answer(row: AnswerRow) -> Any:
-    """Render the text and findings of one answer as escaped ``markupsafe.Markup``."""
+    """Render the text and findings of an answer as escaped ``markupsafe.Markup``."""
     return _environment().get_template("answers.html.j2").module.said(row)
 
 
@@ -246,7 +249,7 @@ _NAME_END = re.compile(r"(?<=[/:])(?=\w)")
 
 
 def breakable(text: str) -> "Markup":
-    """Return a text as escaped HTML in which lines may break after the slashes and colons of long names."""
+    """Return a text as escaped HTML that allows line breaks after slashes and colons, as in long names."""
     from markupsafe import Markup, escape
 
     return Markup("<wbr>").join(map(escape, _NAME_END.split(text)))
@@ -254,10 +257,10 @@ def breakable(text: str) -> "Markup":
 
 @cache
 def block_style() -> str:
-    """Return the CSS of all blocks, for pages of another application.
+    """Return the CSS of all blocks, for pages that contain blocks from :func:`render_block`.
 
-    All rules are nested in ``.blocks``. Text and background use the application's colours ``--ink``, ``--soft``,
-    ``--card``, ``--line`` and ``--mark``.
+    All rules are nested in the class ``.blocks``. They use the page's colours ``--ink``, ``--soft``, ``--card``,
+    ``--line`` and ``--mark``.
     """
     rules = "".join(_render(name) for name in ("blocks.css.j2", "answers.css.j2"))
     return f"{_render('colours.css.j2')}.blocks {{\n{rules}}}\n"
@@ -265,7 +268,7 @@ def block_style() -> str:
 
 @cache
 def block_script() -> str:
-    """Return the JavaScript of the filter above answers; the page works without it."""
+    """Return the JavaScript that filters the questions of :class:`AnswerTables`; pages also work without it."""
     return _render("answers.js")
 
 
@@ -294,36 +297,53 @@ FIGURES = (DotPlot, LinePlot, ScatterPlot, HeatMap, StackedBars)
 
 def as_svg(figure: Figure) -> str:
     """Render a figure as an SVG document with title, legend and style."""
-    return render_page("figure.svg.j2", figure=figure, kind=type(figure).__name__, shades=_shades(figure))
+    return render_page("figure.svg.j2", figure=figure, kind=type(figure).__name__, shades=_fill_colours(figure))
 
 
-def _shades(figure: Figure) -> dict[str, str]:
-    """Return the fill colour by name of category or cloud, since most SVG viewers do not support CSS ``color-mix``."""
+def _fill_colours(figure: Figure) -> dict[str, str]:
+    """Return the fill colour by name of category or cloud.
+
+    Colours are computed here because most SVG viewers do not support the CSS function ``color-mix``.
+    """
     if isinstance(figure, ScatterPlot):
-        return {cloud.name: _colour(cloud.position, _DEEP) for cloud in figure.clouds} if figure.small else {}
+        return (
+            {cloud.name: _interpolate_colour(cloud.position, _DEEP_COLOURS) for cloud in figure.clouds}
+            if figure.small
+            else {}
+        )
     categories = [category for _, category in figure.used_categories] if isinstance(figure, StackedBars) else []
     return {
-        category.name: "url(#hatching)" if category.hatched else _colour(category.position, _PALE)
+        category.name: "url(#hatching)" if category.hatched else _interpolate_colour(category.position, _PALE_COLOURS)
         for category in categories
     }
 
 
-_OUTSIDE = "#c3ccd4"
-_PALE = ((227, 139, 116), (240, 223, 166), (127, 186, 210))
+_GREY = "#c3ccd4"
+_PALE_COLOURS = ((227, 139, 116), (240, 223, 166), (127, 186, 210))
 """RGB values of ``--wrong``, ``--middle`` and ``--right`` in the style sheet of reports."""
-_DEEP = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
-"""RGB values of small points, ``--least``, ``--mid`` and ``--most`` in the style sheet: pale points are invisible, and
-colour-blind readers must be able to tell five levels apart."""
+_DEEP_COLOURS = ((178, 24, 43), (220, 168, 0), (18, 63, 158))
+"""RGB values of ``--least``, ``--mid`` and ``--most`` in the style sheet of reports, for small points.
+
+Small points in pale colours would be invisible. Colour-blind readers must be able to distinguish five levels.
+"""
 
 
-def _colour(position: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
-    """Interpolate between three RGB colours at 0, 0.5 and 1 and return ``#rrggbb``; grey if position is None."""
+def _interpolate_colour(position: float | None, colours: tuple[tuple[int, int, int], ...]) -> str:
+    """Interpolate between three RGB colours, which are at the positions 0, 0.5 and 1.
+
+    Args:
+        position: Position from 0 to 1; None for grey.
+        colours: The three colours.
+
+    Returns:
+        Colour as ``#rrggbb``.
+    """
     if position is None:
-        return _OUTSIDE
+        return _GREY
     first, middle, last = colours
-    low, high, share = (first, middle, 2 * position) if position <= 0.5 else (middle, last, 2 * position - 1)
-    mixed = (round(a + (b - a) * share) for a, b in zip(low, high, strict=True))
-    return "#" + "".join(f"{value:02x}" for value in mixed)
+    low, high, weight = (first, middle, 2 * position) if position <= 0.5 else (middle, last, 2 * position - 1)
+    values = (round(a + (b - a) * weight) for a, b in zip(low, high, strict=True))
+    return "#" + "".join(f"{value:02x}" for value in values)
 
 
 def report_data(report: Report) -> dict[str, Any]:
@@ -333,17 +353,17 @@ def report_data(report: Report) -> dict[str, Any]:
 
 
 def report_from_data(data: Any) -> Report:
-    """Return the report that :func:`report_data` serialised.
+    """Return the report from the data that :func:`report_data` returned.
 
     Raises:
-        InputError: The data do not describe a report.
+        InputError: The data are not those of a report.
     """
     try:
         return _report_adapter().validate_python(data)
     except ValidationError as error:
-        fault = error.errors()[0]
-        location = ".".join(map(str, fault["loc"]))
-        raise InputError(f"The stored report is damaged ({location}: {fault['msg']}).") from None
+        first_error = error.errors()[0]
+        location = ".".join(map(str, first_error["loc"]))
+        raise InputError(f"The stored report is damaged ({location}: {first_error['msg']}).") from None
 
 
 @cache

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_](?:[^\W_]|[\u0300-\u036f])*")
-"""Number with its decimals, or word that begins with a letter; hyphens separate words."""
+"""Regular expression for a number with its decimals, or a word that begins with a letter; hyphens separate words."""
 
 _STOP_WORD_LIST = """
 a about an and any are as at be been but by can could did do does for from had has have how if in into is it its
@@ -19,13 +19,13 @@ may might more most much no nor not of on or our should so some such than that t
 this those to very was we were what when where which while who whose why will with would you your
 """
 STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
-"""Function words, which are never marked; the index of a collection ignores most of them as well."""
+"""Function words, which are never marked; the full-text index of a collection ignores most of them, too."""
 
 MAX_JOINED_GAP = 1
-"""Maximum number of spaces or hyphens between two marked words that are merged into one mark."""
+"""Maximum number of spaces or hyphens between two matching words for them to be marked as one piece."""
 
 Piece = tuple[str, bool]
-"""Part of a text, and whether it is marked."""
+"""Part of a text, and whether it is marked (highlighted)."""
 
 
 def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
@@ -45,22 +45,22 @@ def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
     """
     phrases = (words,) if isinstance(words, str) else words
     searched_stems = {stem for phrase in phrases for stem in stems(phrase)}
-    return tuple(_pieces(text, _spans(text, searched_stems)))
+    return tuple(_split_at_spans(text, _find_spans(text, searched_stems)))
 
 
 def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
-    """Split a text into marked and unmarked pieces by character spans (start, end), which may overlap."""
+    """Split a text into marked and unmarked pieces; ``spans`` are the (start, end) of marked parts and may overlap."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
             merged.append((start, end))
-    return tuple(_pieces(text, merged))
+    return tuple(_split_at_spans(text, merged))
 
 
 def letters(text: str) -> tuple[str, tuple[int, ...]]:
-    r"""Return the normalised letters and digits of a text, and the index in the text of each.
+    r"""Return the normalised letters and digits of a text, and the position of each in the text.
 
     Letters are lower case, without accents and with ligatures expanded. Texts that differ only in hyphenation, spacing,
     ligatures or symbols therefore have the same letters.
@@ -72,8 +72,10 @@ def letters(text: str) -> tuple[str, tuple[int, ...]]:
     alphanumerics: list[str] = []
     indices: list[int] = []
     for index, character in enumerate(text):
-        folded = character.lower() if character.isascii() else unicodedata.normalize("NFKD", character).casefold()
-        for letter in folded:
+        folded_character = (
+            character.lower() if character.isascii() else unicodedata.normalize("NFKD", character).casefold()
+        )
+        for letter in folded_character:
             if letter.isalnum():
                 alphanumerics.append(letter)
                 indices.append(index)
@@ -82,12 +84,12 @@ def letters(text: str) -> tuple[str, tuple[int, ...]]:
 
 @lru_cache(maxsize=4096)
 def stems(text: str) -> tuple[str, ...]:
-    """Return the stems of the words and the numbers of a text in order, without stop words."""
-    words = (_folded(match.group()) for match in _WORD.finditer(text))
+    """Return the stems of a text's words, and its numbers, in order and without stop words."""
+    words = (_fold(match.group()) for match in _WORD.finditer(text))
     return tuple(_stem(word) for word in words if word not in STOP_WORDS)
 
 
-def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
+def _split_at_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
     last_end = 0
     for start, end in spans:
         if start > last_end:
@@ -98,11 +100,11 @@ def _pieces(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Piece]:
         yield text[last_end:], False
 
 
-def _spans(text: str, searched_stems: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each matching word; words separated by one space or hyphen are one span."""
+def _find_spans(text: str, searched_stems: Collection[str]) -> Iterator[tuple[int, int]]:
+    """Yield the spans (start, end) of words whose stem is searched; adjacent matching words form one span."""
     start = end = 0
     for match in _WORD.finditer(text) if searched_stems else ():
-        word = _folded(match.group())
+        word = _fold(match.group())
         if word in STOP_WORDS or _stem(word) not in searched_stems:
             continue
         gap = text[end : match.start()]
@@ -116,12 +118,12 @@ def _spans(text: str, searched_stems: Collection[str]) -> Iterator[tuple[int, in
         yield start, end
 
 
-def _folded(word: str) -> str:
-    """Fold a word as the index does: lower case, no accents, superscript and subscript digits as digits (CO₂: co2)."""
-    lowered = word.lower()
-    if lowered.isascii():
-        return lowered
-    decomposed = unicodedata.normalize("NFKD", lowered)
+def _fold(word: str) -> str:
+    """Return a word in lower case, without accents, with plain digits for superscripts and subscripts (CO₂: co2)."""
+    lower_case = word.lower()
+    if lower_case.isascii():
+        return lower_case
+    decomposed = unicodedata.normalize("NFKD", lower_case)
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 

@@ -43,26 +43,25 @@ from climassay.settings import load_toml
 from climassay.statistics import Estimate, Interval, ResampledEstimate
 
 NOT_COMPARABLE = "\N{DAGGER}"
-"""Sign after a score that cannot be compared with the published ones."""
+"""Sign after one of our scores that cannot be compared with the published scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaperRow:
-    """Scores of one system in a table of a paper."""
+    """Row of a paper's table, with the scores of one system."""
 
     system: str
     scores: Mapping[str, float | Estimate | ResampledEstimate]
-    """Scores by column, in the unit of the paper; estimates of our own runs have an interval and n."""
+    """Scores by column, in the paper's unit: numbers if published, estimates with interval and n if ours."""
     group: str = ""
     """Name of the group of rows, for example a panel or a model; empty if the table has no groups."""
     n: int | None = None
-    """Number of items behind all scores of the row; None if the paper does not print it, or estimates have their own
-    n."""
+    """Number of items on which all scores of the row are based; None if it is unknown or the estimates contain it."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaperTable:
-    """A table of a paper: its published rows and ours."""
+    """Table of a paper with the published rows and ours."""
 
     paper: str
     number: str
@@ -73,17 +72,17 @@ class PaperTable:
     published: tuple[PaperRow, ...]
     ours: tuple[PaperRow, ...] = ()
     differences: tuple[str, ...] = ()
-    """Sentences on how our rows were made differently from the published ones, and why."""
+    """Sentences that say how the method behind our rows differs from the paper's, and why."""
     not_comparable: Mapping[str, str] = field(default_factory=dict)
-    """Reasons why our scores of a column cannot be compared with the published ones, by column."""
+    """Reason by column, for columns in which our scores cannot be compared with the published ones."""
     decimals: int | Mapping[str, int] = 2
-    """Number of decimals of published scores, for all columns or by column."""
+    """Number of decimals with which scores are shown, for all columns or by column."""
     published_n: Mapping[str, int] = field(default_factory=dict)
-    """Number of items of the published scores by column, for the columns of which the paper prints it."""
+    """Number of items on which published scores are based, by column, if the paper states it."""
 
     @property
     def name(self) -> str:
-        """Name of the paper and number of the table."""
+        """Name of the paper, with the number of the table."""
         return f"{self.paper}, Table {self.number}"
 
     def format_score(self, column: str, value: float) -> str:
@@ -92,16 +91,16 @@ class PaperTable:
         return f"{value:.{decimals}f}".replace("-", "\N{MINUS SIGN}")
 
     def table(self) -> Table:
-        """Return the table of text cells: group by group, published rows first, ours in bold with n and intervals."""
+        """Return a table of text cells; in each group, the published rows come before ours, which are bold."""
         groups = list(dict.fromkeys(row.group for row in (*self.published, *self.ours)))
         is_grouped = groups != [""]
         cells: list[tuple[str, ...]] = []
-        strong: list[int] = []
+        bold_rows: list[int] = []
         for group in groups:
             for is_ours, rows in ((False, self.published), (True, self.ours)):
                 for row in rows:
                     if row.group == group:
-                        strong += [len(cells)] if is_ours else []
+                        bold_rows += [len(cells)] if is_ours else []
                         cells.append(self._cells(row, is_ours, is_grouped))
         notes = [f"Published: {self.source}.", *self.differences]
         for reason in dict.fromkeys(self.not_comparable.values()):
@@ -116,7 +115,7 @@ class PaperTable:
             cells,
             note=" ".join(notes),
             left=2 + is_grouped,
-            strong=strong,
+            strong=bold_rows,
             grouped=int(is_grouped),
         )
 
@@ -174,7 +173,7 @@ class PaperTable:
         return self.published_n.get(column) if row.n is None and origin == "published" else row.n
 
     def figure(self, column: str, *, title: str = "", percent: bool = False) -> DotPlot:
-        """Return a dot plot of one column, published systems and ours in different colours."""
+        """Return a dot plot of the scores in a column, with published and our systems in different colours."""
         dots = []
         for origin, rows in (("published", self.published), ("ours", self.ours)):
             for row in rows:
@@ -183,22 +182,25 @@ class PaperTable:
                     interval = score.interval if isinstance(score, Estimate | ResampledEstimate) else None
                     low, high = interval or (value, value)
                     dots.append(Dot(row.system, origin, value, low, high))
-        ends = [end for dot in dots for end in (dot.low, dot.high)]
-        axis = Axis.over(column, (0.0, *ends), percent=percent)
+        limits = [limit for dot in dots for limit in (dot.low, dot.high)]
+        axis = Axis.over(column, (0.0, *limits), percent=percent)
         return DotPlot(title or f"{self.name}: {column}", tuple(dots), column, "Bars: 95% interval of ours.", axis)
 
 
 def scaled(estimate: Estimate, factor: float = 100.0) -> Estimate:
-    """Return an estimate in another unit, by default a share in per cent."""
+    """Return an estimate with value and interval multiplied by a factor, by default from proportion to per cent."""
     low, high = estimate.interval
     return replace(estimate, value=factor * estimate.value, interval=Interval(factor * low, factor * high))
 
 
 def load_paper_tables(file: Path) -> dict[str, PaperTable]:
-    """Read the published tables of a paper from a TOML file as in the module's example, and return them by number.
+    """Read the published tables of a paper from a TOML file in the format of the module's example.
+
+    Returns:
+        Tables by number.
 
     Raises:
-        InputError: The file is no TOML, or a row has another number of scores than its table has columns.
+        InputError: The file is not valid TOML, or the number of scores in a row differs from the number of columns.
     """
     data = load_toml(file)
     tables = {}
@@ -224,10 +226,10 @@ def load_paper_tables(file: Path) -> dict[str, PaperTable]:
 
 
 def choose_tables(tables: Mapping[str, PaperTable], numbers: Sequence[str]) -> dict[str, PaperTable]:
-    """Return the tables of these numbers, or all tables if no number is given.
+    """Return the tables with these numbers, or all tables if no number is given.
 
     Raises:
-        InputError: The paper has no table of a number, or no recipe for it.
+        InputError: There is no table with a number.
     """
     for number in numbers:
         if number not in tables:
@@ -237,30 +239,30 @@ def choose_tables(tables: Mapping[str, PaperTable], numbers: Sequence[str]) -> d
 
 @dataclass(frozen=True, slots=True)
 class Reproduction(Result):
-    """Tables of a paper with published rows and ours."""
+    """Result of reproducing tables of a paper, with published rows and ours."""
 
     paper_tables: tuple[PaperTable, ...]
     runs: tuple[str, ...]
-    """Ids of the runs in the records that hold our answers."""
+    """Ids of the recorded runs with our answers."""
     remarks: tuple[str, ...] = ()
-    """Sentences on the whole reproduction, for example on skipped rows."""
+    """Sentences about the reproduction as a whole, for example about skipped rows."""
     figures: tuple[DotPlot, ...] = ()
     """Figures of the paper with our systems added, for the HTML report."""
     more_tables: tuple[Table, ...] = ()
-    """Tables that the paper does not have, for example distributions that it draws."""
+    """Additional tables, for example of distributions that the paper shows as a figure."""
     facts: tuple[tuple[str, str], ...] = ()
-    """Pairs of name and value that a repetition needs, such as a model's fingerprint and number format."""
+    """Pairs of name and value that are needed to repeat the run, such as a model's fingerprint and number format."""
 
     def tables(self) -> tuple[Table, ...]:
-        """Return all tables as text cells."""
+        """Return all tables with text cells."""
         return (*(paper_table.table() for paper_table in self.paper_tables), *self.more_tables)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a record per score, published and ours."""
+        """Return a record for each score, published or ours."""
         return [record for paper_table in self.paper_tables for record in paper_table.records()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all scores with the sources and differences of the tables as JSON-serialisable values."""
+        """Return all scores, and each table's source and differences in method, as JSON-serialisable values."""
         tables = [
             {
                 "number": paper_table.number,
@@ -272,7 +274,7 @@ class Reproduction(Result):
             for paper_table in self.paper_tables
         ]
         scores = self.rows()
-        more = [
+        further_tables = [
             {"title": table.title, "columns": [column.label for column in table.columns], "rows": table.rows}
             for table in self.more_tables
         ]
@@ -281,13 +283,13 @@ class Reproduction(Result):
             "remarks": self.remarks,
             "tables": tables,
             "scores": scores,
-            "more_tables": more,
+            "more_tables": further_tables,
         }
         data["facts"] = dict(self.facts)
         return dict(as_json_data(data))
 
     def notes(self) -> Iterator[str]:
-        """Yield the remarks and the runs."""
+        """Yield the remarks, and a sentence with the ids of the runs."""
         yield from self.remarks
         if self.runs:
             yield f"{counted(len(self.runs), 'run')} in the records: {', '.join(self.runs)}."
@@ -300,9 +302,12 @@ class Reproduction(Result):
         return Report(f"{papers}: published and reproduced", " ".join(self.notes()), tuple(sections), self.facts)
 
     def write(self, folder: Path) -> tuple[Path, ...]:
-        """Write each table as Markdown, LaTeX and CSV, and all tables and figures as HTML and JSON; return the files.
+        """Write each table as Markdown, LaTeX and CSV, and all tables and figures as HTML and JSON.
 
-        The CSV files have a row per score, so that numbers stay numbers.
+        The CSV files have a row per score, so that every number has a column of its own.
+
+        Returns:
+            Paths of the written files.
 
         Raises:
             InputError: A file cannot be written.
@@ -320,26 +325,26 @@ class Reproduction(Result):
 
 @dataclass(frozen=True, slots=True)
 class PartEstimate:
-    """Estimated calls of one part of a reproduction; answers that the records have are not subtracted."""
+    """Estimated model calls of one part of a reproduction, including those whose answers are already in the records."""
 
     part: str
     calls: int
     prompt_tokens: int
     completion_tokens: int
-    """Maximum number of completion tokens."""
+    """Maximum number of completion tokens of all calls."""
     cost: float | None
     """Cost in US dollars; None if a price is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReproductionEstimate(Result):
-    """Estimated calls, tokens and cost of a reproduction, part by part."""
+    """Estimated calls, tokens and cost of a reproduction, by part."""
 
     parts: tuple[PartEstimate, ...]
     remarks: tuple[str, ...] = ()
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the estimate as a table with a row per part and the sums."""
+        """Return a table with the estimate of each part and the totals."""
         costs = [part.cost for part in self.parts]
         total = PartEstimate(
             "total",

@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 
 ROW_SUFFIXES = (".csv", ".xlsx", ".jsonl")
 _CONSOLE_WIDTH = 120
-"""Width in characters of a result in a Python console."""
+"""Width in characters of a result that a Python console shows."""
 _MAX_CONSOLE_ROWS = 40
-"""Maximum number of rows of a table in a Python console."""
+"""Maximum number of rows of a table that a Python console shows."""
 _MAX_CELL_LENGTH = 32_767
-"""Maximum number of characters in a cell of Excel."""
+"""Maximum number of characters in an Excel cell."""
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d+)?|\d{1,3}(,\d{3})+(\.\d+)?)")
 
 
 def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], default_suffix: str = ".jsonl") -> None:
-    """Write rows to a CSV file, a workbook or JSON lines; numbers stay numbers.
+    """Write rows to a CSV file, a workbook or JSON lines.
 
-    In CSV files and workbooks, a mapping is written as one column per key (``probabilities.high``), a list of floats as
-    one column per item, and any other list as its items joined by semicolons.
+    In CSV files and workbooks, a mapping becomes a column per key (``probabilities.high``), a list of floats a column
+    per entry, and any other list a cell with its entries joined by semicolons.
 
     Args:
-        path: File; its suffix decides the format.
+        path: Path of the file; its suffix determines the format.
         rows: Rows; the columns are the keys of all rows in order of first occurrence.
-        default_suffix: Format of a file whose suffix is not one of ``ROW_SUFFIXES``.
+        default_suffix: Suffix of the format to use if the file's suffix is not one of ``ROW_SUFFIXES``.
 
     Raises:
         InputError: The file cannot be written.
@@ -49,12 +49,12 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], default_suffix: st
     suffix = path.suffix.lower()
     match suffix if suffix in ROW_SUFFIXES else default_suffix:
         case ".csv":
-            flat = [_flat(row) for row in rows]
-            data = "".join(csv_lines(_columns(flat), flat))
+            flat_rows = [_flatten_row(row) for row in rows]
+            data = "".join(csv_lines(_columns(flat_rows), flat_rows))
         case ".xlsx":
-            flat, out = [_flat(row) for row in rows], io.BytesIO()
-            write_workbook(out, _columns(flat), flat)
-            data = out.getvalue()
+            flat_rows, buffer = [_flatten_row(row) for row in rows], io.BytesIO()
+            write_workbook(buffer, _columns(flat_rows), flat_rows)
+            data = buffer.getvalue()
         case _:
             lines = (json.dumps(dict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
             data = "".join(lines)
@@ -62,7 +62,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]], default_suffix: st
 
 
 def write_table(path: Path, table: Table) -> None:
-    """Write a table to a workbook or JSON lines, with numeric cells as numbers, or to CSV for any other suffix.
+    """Write a table to a workbook (.xlsx) or JSON lines (.jsonl) with numbers for numeric cells, or else as CSV.
 
     Raises:
         InputError: The file cannot be written.
@@ -82,58 +82,58 @@ def _parse_number(cell: str) -> str | int | float:
     return int(value) if "." not in text and abs(value) < 1e15 else value
 
 
-def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with nested mappings and lists of floats as columns of their own."""
-    flat: dict[str, Any] = {}
+def _flatten_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Flatten a row: each value of a nested mapping, and each float of a list, gets a column of its own."""
+    cells: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, Mapping):
-            flat.update({f"{name}.{key}": cell for key, cell in _flat(value).items()})
-        elif isinstance(value, list | tuple) and value and all(isinstance(item, float) for item in value):
-            flat.update({f"{name}.{number}": item for number, item in enumerate(value, start=1)})
+            cells.update({f"{name}.{key}": cell for key, cell in _flatten_row(value).items()})
+        elif isinstance(value, list | tuple) and value and all(isinstance(entry, float) for entry in value):
+            cells.update({f"{name}.{number}": entry for number, entry in enumerate(value, start=1)})
         else:
-            flat[name] = value
-    return flat
+            cells[name] = value
+    return cells
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _plain_cell(value: Any) -> Any:
+def _format_cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        is_flat = not any(isinstance(item, list | tuple | dict) for item in value)
+        is_flat = not any(isinstance(entry, list | tuple | dict) for entry in value)
         return "; ".join(map(str, value)) if is_flat else json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else value
 
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the heading line and the lines of a CSV file; no cell can run as a formula."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for line in itertools.chain([columns], ([row.get(name) for name in columns] for row in rows)):
-        writer.writerow([safe_cell(_plain_cell(cell)) for cell in line])
-        yield out.getvalue()
-        out.seek(0)
-        out.truncate()
+    """Yield the lines of a CSV file, headings first; cells that spreadsheets would run as formulas are escaped."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    for cells in itertools.chain([columns], ([row.get(name) for name in columns] for row in rows)):
+        writer.writerow([safe_cell(_format_cell(cell)) for cell in cells])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
 
 
 def write_workbook(file: IO[bytes], columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write headings and rows to an .xlsx workbook; no text becomes a formula, a number or a link."""
+    """Write headings and rows to an .xlsx workbook; text is never converted to a formula, number or link."""
     import xlsxwriter
 
     options = {"constant_memory": True, "strings_to_urls": False, "strings_to_formulas": False}
     with xlsxwriter.Workbook(file, options) as workbook:
         sheet = workbook.add_worksheet("rows")
-        lines = itertools.chain([columns], ([row.get(name) for name in columns] for row in rows))
-        for row_index, line in enumerate(lines):
-            for column_index, value in enumerate(map(_plain_cell, line)):
+        all_cells = itertools.chain([columns], ([row.get(name) for name in columns] for row in rows))
+        for row_index, cells in enumerate(all_cells):
+            for column_index, value in enumerate(map(_format_cell, cells)):
                 if isinstance(value, int | float) and math.isfinite(value):
                     sheet.write_number(row_index, column_index, value)
                 elif value is not None:
                     # A lone surrogate cannot be encoded.
                     text = str(value).encode("utf-8", "replace").decode()
-                    truncated = f"{text[: _MAX_CELL_LENGTH - 1]}…" if len(text) > _MAX_CELL_LENGTH else text
-                    sheet.write_string(row_index, column_index, truncated)
+                    cell_text = f"{text[: _MAX_CELL_LENGTH - 1]}…" if len(text) > _MAX_CELL_LENGTH else text
+                    sheet.write_string(row_index, column_index, cell_text)
 
 
 RESULT_SUFFIXES = (*ROW_SUFFIXES, ".json", ".md", ".html")
@@ -141,7 +141,10 @@ RESULT_SUFFIXES = (*ROW_SUFFIXES, ".json", ".md", ".html")
 
 
 class Result:
-    """Base class of results; a subclass overrides at least :meth:`tables`, from which the other methods derive."""
+    """Base class of results.
+
+    Subclasses must override :meth:`tables`; by default, the other methods use these tables.
+    """
 
     __slots__ = ()
 
@@ -149,17 +152,17 @@ class Result:
     """Whether the result is worthless if every call to a model failed."""
 
     def tables(self) -> Sequence[Table]:
-        """Return the tables; figures are given with n and interval."""
+        """Return the tables of the result, in which estimates have an interval and n."""
         return ()
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Replace the dataclass ``__repr__`` of subclasses, which could be megabytes long."""
+        """Give subclasses this class's ``__repr__``, as that of a dataclass could be megabytes long."""
         super().__init_subclass__(**more)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        """Return the lines and the tables, each table truncated to 40 rows."""
+        """Return the lines and tables as text; tables are truncated to 40 rows."""
         from climassay.terminal import TerminalConsole
 
         console = TerminalConsole(file=io.StringIO(), width=_CONSOLE_WIDTH, color_system=None)
@@ -176,15 +179,15 @@ class Result:
         return "\n".join(line.rstrip() for line in capture.get().splitlines()) or f"<{type(self).__name__}>"
 
     def terminal_tables(self, width: int) -> Sequence[Table]:  # noqa: ARG002
-        """Return the tables for a terminal that is ``width`` characters wide."""
+        """Return the tables to print in a terminal that is ``width`` characters wide; by default all tables."""
         return self.tables()
 
     def to_dict(self) -> Any:
-        """Return all data as JSON-serialisable values, as printed by ``--json``."""
+        """Return all data of the result as JSON-serialisable values, as ``--json`` prints them."""
         return as_json_data(self)
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
-        """Return the records for CSV files, workbooks and data frames; by default the rows of the first table."""
+        """Return records for CSV files, workbooks and data frames; by default the rows of the first table."""
         table = next(iter(self.tables()), None)
         if table is None:
             return []
@@ -196,11 +199,11 @@ class Result:
         return ()
 
     def notes(self) -> Iterable[str]:
-        """Return remarks on the result, for example on skipped rows."""
+        """Return remarks about the result, for example about skipped rows."""
         return ()
 
     def failure(self) -> ClimassayError | None:
-        """Return the error with which a command exits after printing the result; None if the job succeeded."""
+        """Return the error with which a command exits after it has printed the result; None for success."""
         return None
 
     def title(self) -> str:
@@ -236,8 +239,8 @@ class Result:
     def save(self, file: Path | str) -> Path:
         """Write the result to a file and return its path.
 
-        The suffix decides what is written: the rows (.csv, .xlsx, .jsonl), the tables (.md), the report (.html) or all
-        data (.json).
+        The suffix determines what is written: the rows (.csv, .xlsx, .jsonl), the tables (.md), the report (.html) or
+        all data (.json).
 
         Raises:
             InputError: The suffix is unknown, or the file cannot be written.
@@ -268,19 +271,19 @@ class Result:
 
 
 def unknown_suffix(path: Path) -> InputError:
-    """Return the error for a file whose suffix is not in ``RESULT_SUFFIXES``."""
+    """Return the error to raise for a file whose suffix is not one of ``RESULT_SUFFIXES``."""
     return InputError(f"{path} must end in {', '.join(RESULT_SUFFIXES[:-1])} or {RESULT_SUFFIXES[-1]}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown(Result):
-    """Result assembled from its parts, for data that are not themselves a :class:`Result`."""
+    """Result that is assembled from data, tables and sentences."""
 
     data: Any
-    """Data of :meth:`to_dict`, or a function that returns the data."""
+    """Data that :meth:`to_dict` returns, or a function that returns them."""
     result_tables: Sequence[Table] | Callable[[], Sequence[Table]] = ()
     records: Sequence[Mapping[str, Any]] | None = None
-    """Rows; by default those of the first table."""
+    """Records that :meth:`rows` returns; None for the rows of the first table."""
     printed_lines: "Sequence[str | Text]" = ()
     noted: Sequence[str] = ()
     reported: Callable[[], Report] | None = None
@@ -304,11 +307,11 @@ class Shown(Result):
         return self.printed_lines
 
     def notes(self) -> Iterable[str]:
-        """Return remarks on the result."""
+        """Return remarks about the result."""
         return self.noted
 
     def failure(self) -> ClimassayError | None:
-        """Return the error with which a command exits after printing the result."""
+        """Return the error with which a command exits after it has printed the result."""
         return self.failed
 
     def title(self) -> str:
@@ -323,13 +326,13 @@ class Shown(Result):
 def listing(
     title: str, records: Iterable[Mapping[str, Any]], columns: Mapping[str, str], *, left: int = 1, **options: Any
 ) -> Shown:
-    """Return records as a result: all fields as data and rows, some as columns of a table.
+    """Return a result that lists records: all fields as data and rows, and some of them as columns of a table.
 
     Args:
-        title: Heading of the table.
-        records: Records, each with its fields by name.
-        columns: Headings of the table by name of field.
-        left: Number of leading columns aligned left.
+        title: Title of the table.
+        records: Records, as mappings from field to value.
+        columns: Headings of the table's columns by field.
+        left: Number of leading columns that are aligned left.
         **options: Further fields of :class:`Shown`.
     """
     rows = [dict(record) for record in records]
@@ -339,15 +342,15 @@ def listing(
 
 
 def as_json_data(value: Any) -> Any:
-    """Return a record's fields as JSON-serialisable values."""
+    """Convert dataclasses and their fields to JSON-serialisable values."""
     return json.loads(json_text(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value))
 
 
 def json_text(data: Any) -> str:
-    """Serialise data to JSON, including dataclasses, paths and numpy numbers.
+    """Serialise data, which may contain dataclasses, paths and numpy numbers, to JSON.
 
     Raises:
-        ValueError: The data hold NaN or infinity.
+        ValueError: The data contain NaN or infinity.
     """
 
     def default(value: Any) -> Any:

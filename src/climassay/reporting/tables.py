@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 Align = Literal["left", "right"]
 Mark = Literal["best", "top"]
-"""``best``: best cell of its group of rows, in bold. ``top``: best cell of its column, underlined or with a sign."""
+"""Mark of a cell: ``best`` of its group of rows (bold), or ``top`` of its column (underlined or with a sign)."""
 TOP_SIGN = "\N{BLACK UP-POINTING TRIANGLE}"
-"""Sign after a ``top`` cell in formats without underlining."""
+"""Sign that follows ``top`` cells in formats that cannot underline."""
 
 
 def _validate_marks(marks: Any) -> Any:
@@ -32,15 +32,15 @@ Marks = Annotated[
     BeforeValidator(_validate_marks),
     PlainSerializer(lambda marks: [[row, column, sorted(names)] for (row, column), names in sorted(marks.items())]),
 ]
-"""Marks by the indices of row and column; in JSON a list of [row, column, marks]."""
+"""Marks by (row index, column index); serialised to JSON as a list of [row, column, marks]."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column with its heading and alignment."""
+    """Column of a table, with its heading and alignment."""
 
     heading: str
-    """Heading; only the terminal shows its line breaks."""
+    """Heading; its line breaks are only shown in terminals."""
     align: Align = "left"
 
     @property
@@ -51,7 +51,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Table of text cells."""
+    """Table of text cells that can be shown in terminals or converted to Markdown, CSV, LaTeX and HTML."""
 
     title: str
     columns: tuple[Column, ...]
@@ -59,9 +59,9 @@ class Table:
     note: str = ""
     """Explanation of the table in one or two sentences."""
     strong: frozenset[int] = field(default_factory=frozenset)
-    """Indices of rows in bold, for example totals."""
+    """Indices of rows that are shown in bold, for example totals."""
     grouped: int = 0
-    """Number of leading columns that name a group; the terminal shows them once, above the group's rows."""
+    """Number of leading columns that name a row's group. Terminals show them once, above the rows of the group."""
     marks: Marks = field(default_factory=dict)
     """Marks of highlighted cells."""
 
@@ -78,7 +78,7 @@ class Table:
         grouped: int = 0,
         marks: Mapping[tuple[int, int], frozenset[Mark]] | None = None,
     ) -> "Table":
-        """Return a table with the first ``left`` columns aligned left and the other columns aligned right."""
+        """Return a table from headings and rows; the first ``left`` columns are aligned left, the others right."""
         columns = tuple(Column(heading, "left" if index < left else "right") for index, heading in enumerate(headings))
         return cls(title, columns, tuple(tuple(row) for row in rows), note, frozenset(strong), grouped, marks or {})
 
@@ -87,11 +87,11 @@ class Table:
         return mark in self.marks.get((row, column), ())
 
     def explained(self, best: str, top: str) -> str:
-        """Return the note, preceded by an explanation of the marks in the table.
+        """Return the note, preceded by an explanation of the marks that the table contains.
 
         Args:
-            best: Name of the format of ``best`` cells, for example ``Bold``.
-            top: Name of the format of ``top`` cells.
+            best: How ``best`` cells are shown, for example ``Bold``.
+            top: How ``top`` cells are shown, for example ``Underlined``.
         """
         marks = frozenset().union(*self.marks.values())
         sentences = [f"{best}: best of its group."] * ("best" in marks) + [f"{top}: best of its column."] * (
@@ -102,8 +102,8 @@ class Table:
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> Iterator["RenderableType"]:
         """Yield the table in a layout that fits the console.
 
-        If the columns are too wide, headings are wrapped; if they still are, each row becomes a block with a line for
-        each cell.
+        If the columns are too wide, headings are wrapped. If they are still too wide, each row becomes a block with a
+        line per cell.
         """
         for wrap_headings in (False, True):
             widths = _column_widths(self, wrap_headings, options.max_width)
@@ -140,12 +140,12 @@ class Table:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun (singular, with a regular plural), for example ``1 claim`` or ``1,200 claims``."""
+    """Return a number followed by a noun with regular plural, for example ``1 claim`` or ``1,200 claims``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def skipped_note(skipped: Sequence[str], noun: str = "row") -> tuple[str, ...]:
-    """Return a sentence with the number of skipped rows and the first reason; () if no row was skipped."""
+    """Return a sentence with the number of skipped rows and the first reason, in a tuple; () if none was skipped."""
     if not skipped:
         return ()
     numbering = " Rows are counted without the line of column names." if skipped[0].startswith("row ") else ""
@@ -153,13 +153,13 @@ def skipped_note(skipped: Sequence[str], noun: str = "row") -> tuple[str, ...]:
 
 
 def percent(share: float) -> str:
-    """Format a share as percentage with one decimal, without the percent sign."""
+    """Format a proportion as a percentage with one decimal, without the percent sign."""
     return f"{100 * share:.1f}"
 
 
-def percent_interval(ends: tuple[float, float]) -> str:
-    """Format an interval of shares as percentages, for example ``52.0-69.4``."""
-    return "-".join(map(percent, ends))
+def percent_interval(interval: tuple[float, float]) -> str:
+    """Format an interval of a proportion as percentages, for example ``52.0-69.4``."""
+    return "-".join(map(percent, interval))
 
 
 def shown_p_value(value: float) -> str:
@@ -168,19 +168,19 @@ def shown_p_value(value: float) -> str:
 
 
 def split_columns(table: Table, n_leading: int, max_columns: int) -> list[Table]:
-    """Split a wide table by columns into several tables for narrow screens.
+    """Split a wide table into several tables with some of its columns each, for narrow screens.
 
     Args:
         table: Table to split.
-        n_leading: Number of leading columns, which every part repeats.
-        max_columns: Maximum number of further columns in a part, at least 1.
+        n_leading: Number of leading columns that are repeated in every part.
+        max_columns: Maximum number of other columns in a part, at least 1.
     """
-    further = range(n_leading, len(table.columns))
-    if len(further) <= max_columns:
+    further_indices = range(n_leading, len(table.columns))
+    if len(further_indices) <= max_columns:
         return [table]
     parts = []
-    for start in range(0, len(further), max_columns):
-        indices = [*range(n_leading), *further[start : start + max_columns]]
+    for start in range(0, len(further_indices), max_columns):
+        indices = [*range(n_leading), *further_indices[start : start + max_columns]]
         parts.append(
             replace(
                 table,
@@ -199,18 +199,18 @@ def split_columns(table: Table, n_leading: int, max_columns: int) -> list[Table]
 def as_markdown(table: Table) -> str:
     """Return a table as GitHub-flavoured Markdown, with title and note."""
 
-    def line(cells: Sequence[str]) -> str:
+    def format_row(cells: Sequence[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
-    rule = ["---:" if column.align == "right" else "---" for column in table.columns]
-    lines = [f"### {table.title}", "", line([column.label for column in table.columns]), line(rule)]
+    alignments = ["---:" if column.align == "right" else "---" for column in table.columns]
+    lines = [f"### {table.title}", "", format_row([column.label for column in table.columns]), format_row(alignments)]
     for row_index, row in enumerate(table.rows):
         cells = [
             (f"**{cell}**" if table.is_marked(row_index, column_index, "best") else cell)
             + TOP_SIGN * table.is_marked(row_index, column_index, "top")
             for column_index, cell in enumerate(row)
         ]
-        lines.append(line(cells))
+        lines.append(format_row(cells))
     note = table.explained("Bold", TOP_SIGN)
     if note:
         lines += ["", note]
@@ -218,17 +218,16 @@ def as_markdown(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """Return a table as CSV with a heading row, without the title.
+    """Return a table as CSV with a row of headings, without title and note.
 
-    Values, intervals and counts have numeric columns of their own, and additional columns ``best`` and ``top`` hold the
-    headings of the marked cells (:func:`headed_cells`). A cell that a spreadsheet would run as a formula is escaped
-    (:func:`climassay.io.safe_cell`).
+    Values, intervals and counts get numeric columns of their own, see :func:`headed_cells`. Cells that a spreadsheet
+    would run as formulas are escaped.
     """
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
     headings, rows = headed_cells(table)
     writer.writerows([safe_cell(cell) for cell in row] for row in (headings, *rows))
-    return out.getvalue()
+    return buffer.getvalue()
 
 
 _NUMBER = r"[+\-\N{MINUS SIGN}]?\d[\d,]*(?:\.\d+)?"
@@ -236,71 +235,71 @@ _ESTIMATE = re.compile(
     rf"({_NUMBER})%?(?: \[({_NUMBER}), ({_NUMBER})\]| \(({_NUMBER}) to ({_NUMBER})\))?(?:, n = (\d[\d,]*))?"
 )
 _INTERVAL = re.compile(rf"({_NUMBER}) to ({_NUMBER})")
-_COUNT = re.compile(r"(.*?),?\s*n ?= ?(\d+)")
-"""Heading that names the number of items of its column."""
-_EMPTY = ("", "-", "\N{EN DASH}")
+_COUNT_HEADING = re.compile(r"(.*?),?\s*n ?= ?(\d+)")
+"""Regular expression for a heading that contains the number of items of its column, as in ``accuracy, n=120``."""
+_EMPTY_CELLS = ("", "-", "\N{EN DASH}")
 
 
 def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Return unique headings and the rows, for other programs.
+    """Return the headings and rows of a table in a form that other programs can read.
 
-    A column of values with intervals becomes the columns ``X``, ``X low`` and ``X high``, and ``X n`` if its heading or
-    its cells have numbers of items. A column of intervals becomes ``X low`` and ``X high``. The last columns name the
-    marked columns.
+    Headings are unique. A column ``X`` of values with intervals becomes the columns ``X``, ``X low`` and ``X high``,
+    and also ``X n`` if its heading or cells contain numbers of items. A column of intervals becomes ``X low`` and
+    ``X high``. If the table has marks, the last columns ``best`` and ``top`` contain the headings of marked cells.
     """
     marks: list[Mark] = ["best", "top"] if table.marks else []
     parts = [
         _numeric_columns(column.label, [row[index] for row in table.rows]) for index, column in enumerate(table.columns)
     ]
     names = [next(iter(part)) for part in parts]
-    labels = _unique([*(label for part in parts for label in part), *marks])
+    labels = _number_duplicates([*(label for part in parts for label in part), *marks])
     rows = []
     for row_index in range(len(table.rows)):
         cells = [column[row_index] for part in parts for column in part.values()]
-        marked = [
+        marked_names = [
             "; ".join(name for index, name in enumerate(names) if table.is_marked(row_index, index, mark))
             for mark in marks
         ]
-        rows.append([*cells, *marked])
+        rows.append([*cells, *marked_names])
     return labels, rows
 
 
 def _numeric_columns(label: str, cells: Sequence[str]) -> dict[str, list[str]]:
-    """Return the columns that a column becomes, by heading."""
-    filled = [cell for cell in cells if cell not in _EMPTY]
-    if "interval" in label and filled and all(map(_INTERVAL.fullmatch, filled)):
-        ends = [_INTERVAL.fullmatch(cell) for cell in cells]
+    """Split a column of estimates into columns of numbers, by heading; return any other column unchanged."""
+    filled_cells = [cell for cell in cells if cell not in _EMPTY_CELLS]
+    if "interval" in label and filled_cells and all(map(_INTERVAL.fullmatch, filled_cells)):
+        intervals = [_INTERVAL.fullmatch(cell) for cell in cells]
         return {
-            f"{label} low": [_number(match, 1) for match in ends],
-            f"{label} high": [_number(match, 2) for match in ends],
+            f"{label} low": [_matched_number(match, 1) for match in intervals],
+            f"{label} high": [_matched_number(match, 2) for match in intervals],
         }
     matches = [_ESTIMATE.fullmatch(cell) for cell in cells]
     has_interval = any(match and (match[2] or match[4]) for match in matches)
     if not has_interval or any(
-        match is None and cell not in _EMPTY for match, cell in zip(matches, cells, strict=True)
+        match is None and cell not in _EMPTY_CELLS for match, cell in zip(matches, cells, strict=True)
     ):
         return {label: list(cells)}
-    heading = _COUNT.fullmatch(label)
+    heading = _COUNT_HEADING.fullmatch(label)
     name, count = (heading[1], heading[2]) if heading else (label, "")
-    lows = [_number(match, 2, 4) for match in matches]
+    lows = [_matched_number(match, 2, 4) for match in matches]
     # A value without an interval is not ours, or not measured on the items of the heading.
-    counts = [_number(match, 6) or (count if low else "") for match, low in zip(matches, lows, strict=True)]
+    counts = [_matched_number(match, 6) or (count if low else "") for match, low in zip(matches, lows, strict=True)]
     columns = {
-        name: [_number(match, 1) or cell for match, cell in zip(matches, cells, strict=True)],
+        name: [_matched_number(match, 1) or cell for match, cell in zip(matches, cells, strict=True)],
         f"{name} low": lows,
-        f"{name} high": [_number(match, 3, 5) for match in matches],
+        f"{name} high": [_matched_number(match, 3, 5) for match in matches],
     }
     return columns | ({f"{name} n": counts} if any(counts) else {})
 
 
-def _number(match: re.Match[str] | None, *groups: int) -> str:
-    """Return the first group that matched as a plain number; empty if there is none."""
+def _matched_number(match: re.Match[str] | None, *groups: int) -> str:
+    """Return the text of the first group that matched, as a number without separators; empty if none matched."""
     text = next(filter(None, map(match.__getitem__, groups)), "") if match else ""
     return text.replace("\N{MINUS SIGN}", "-").replace(",", "")
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    """Return the names, with numbers after those that are repeated."""
+def _number_duplicates(names: Sequence[str]) -> list[str]:
+    """Make names unique: append a number in parentheses to repeated names."""
     labels: list[str] = []
     for label in names:
         name, suffix = label, 1
@@ -333,18 +332,18 @@ _LATEX_ESCAPES = {
 
 
 def escape_latex(text: str) -> str:
-    """Escape LaTeX's special characters and characters that its fonts may lack."""
+    """Escape LaTeX's special characters and characters that its fonts may lack, and collapse white space."""
     return "".join(_LATEX_ESCAPES.get(character, character) for character in " ".join(text.split()))
 
 
 def as_latex(table: Table) -> str:
-    r"""Return a ``table`` environment with ``booktabs`` rules; the preamble needs ``\usepackage{booktabs}``.
+    r"""Return a table as a LaTeX ``table`` environment; the document needs ``\usepackage{booktabs}``.
 
-    The best cell of a group is bold, the best cell of a column underlined. A group's name is in its first row only, and
-    rules separate groups.
+    ``best`` cells are bold, and ``top`` cells are underlined. Groups are separated by rules; a group's name is only in
+    its first row.
     """
 
-    def cell(row: int, column: int) -> str:
+    def format_cell(row: int, column: int) -> str:
         text = escape_latex(table.rows[row][column])
         if table.is_marked(row, column, "top"):
             text = rf"\underline{{{text}}}"
@@ -366,7 +365,9 @@ def as_latex(table: Table) -> str:
         is_repeated = table.grouped > 0 and group == previous_group
         if table.grouped and previous_group is not None and not is_repeated:
             lines.append(r"\midrule")
-        cells = ["" if is_repeated and index < table.grouped else cell(row_index, index) for index in range(len(row))]
+        cells = [
+            "" if is_repeated and index < table.grouped else format_cell(row_index, index) for index in range(len(row))
+        ]
         lines.append(" & ".join(cells) + r" \\")
         previous_group = group
     lines += [r"\bottomrule", r"\end{tabular}"]
@@ -377,14 +378,15 @@ def as_latex(table: Table) -> str:
 
 
 _MIN_TEXT_WIDTH = 16
-"""Minimum width in characters of a text column whose cells are longer."""
+"""Minimum width in characters of a column whose long texts are wrapped."""
 _STYLES: dict[Mark, str] = {"best": "bold", "top": "underline"}
 
 
 def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[int] | None:
-    """Return the width of each column after the group columns; None if the table is too wide.
+    """Return the width in characters of each column after the group columns; None if the table is too wide.
 
-    Each column gets its minimum width, and the remaining width is shared among the columns that need more.
+    If not all columns can have their full width, each gets its minimum width, and the remaining width is distributed
+    among the columns that need more.
     """
     indices = range(table.grouped, len(table.columns))
     remaining = max_width - 2 * len(indices)  # two characters of padding for each column
@@ -395,31 +397,31 @@ def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[in
     remaining -= sum(widths)
     if remaining < 0:
         return None
-    by_need = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
-    for rank, index in enumerate(by_need):
-        extra = min(full_widths[index] - widths[index], remaining // (len(by_need) - rank))
+    indices_by_need = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
+    for rank, index in enumerate(indices_by_need):
+        extra = min(full_widths[index] - widths[index], remaining // (len(indices_by_need) - rank))
         widths[index] += extra
         remaining -= extra
     return widths
 
 
 def _column_width(table: Table, index: int, wrap_headings: bool, wrap_cells: bool) -> int:
-    """Return the width of a column's cells and heading; the first column also holds the names of groups."""
+    """Return the width in characters that a column needs; above the first column, the names of groups are shown."""
     from rich.cells import cell_len
 
     column = table.columns[index]
-    holds_groups = table.grouped > 0 and index == table.grouped
+    has_groups = table.grouped > 0 and index == table.grouped
     cells = [
         line for row in table.rows for line in (_wrap_interval(row[index]) if wrap_cells else row[index]).split("\n")
     ]
-    cell_width = _text_width(cells, wrap_cells and column.align == "left") + (2 if holds_groups else 0)
-    groups = [", ".join(row[: table.grouped]) for row in table.rows] if holds_groups else []
+    cell_width = _text_width(cells, wrap_cells and column.align == "left") + (2 if has_groups else 0)
+    groups = [", ".join(row[: table.grouped]) for row in table.rows] if has_groups else []
     heading = column.label.split() if wrap_headings else column.heading.split("\n")
     return max([cell_width, _text_width(groups, wrap_cells), *map(cell_len, heading)])
 
 
 def _wrap_interval(cell: str) -> str:
-    """Put the interval after a value on a second line."""
+    """Insert a line break before the interval that follows a value."""
     return re.sub(r"(?<=\d) (?=\[[^][]*\]$)", "\n", cell)
 
 
@@ -433,7 +435,7 @@ def _text_width(texts: list[str], wrap: bool) -> int:
 
 
 def _row_blocks(table: Table) -> Iterator["Text"]:
-    """Yield each row as a block of lines ``heading: cell``, without empty cells."""
+    """Yield the table with each row as a block of lines ``heading: cell``, without empty cells."""
     from rich.text import Text
 
     if table.title:
@@ -454,7 +456,7 @@ def _row_blocks(table: Table) -> Iterator["Text"]:
 
 
 def _styled_rows(table: Table) -> Iterator[tuple[str, int, list["Text"]]]:
-    """Yield the group's name (empty if it is the previous row's), the index and the styled cells of each row."""
+    """Yield each row's group name (empty if it equals the previous row's), index and styled cells."""
     from rich.text import Text
 
     previous_group: tuple[str, ...] = ()

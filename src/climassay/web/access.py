@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from climassay.web.accounts import RIGHTS, Action, User
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import API, Refused, SignInNeeded, missing
+from climassay.web.failures import API, Refused, SignInNeeded, missing_if_invalid
 from climassay.web.jobs import Job
 
 SESSION_COOKIE = "climassay_session"
@@ -100,7 +100,7 @@ def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
         Missing: There is no such job.
         Refused: The user may not see the job.
     """
-    with missing():
+    with missing_if_invalid():
         job = app.jobs.get(job_id)
     is_own = user is not None and (job.by == user.name or user.may("follow others' work"))
     is_open = job.kind == "ask" or (job.kind == "check" and user is not None)

@@ -113,7 +113,7 @@ class AppState(Session):
         return self.shared(f"encoder {encoder_name}", lambda: CachedEncoder(load_encoder(encoder_name)))
 
     def model(self, model: Generator | str, options: ModelOptions | None = None) -> Generator:
-        """Return a model, loaded once per server and options.
+        """Return a model, which is loaded once for all requests with the same options.
 
         Args:
             model: Name of the model; a loaded model is returned unchanged.

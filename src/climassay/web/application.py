@@ -25,7 +25,7 @@ from climassay.web.access import check_csrf
 from climassay.web.accounts import TooManyAttempts
 from climassay.web.app_state import AppState
 from climassay.web.failures import API, Failure, SignInNeeded
-from climassay.web.middleware import HEADERS, BodyLimit, Compression, PathPrefix, SecurityHeaders, VisitorSlots
+from climassay.web.middleware import SECURITY_HEADERS, BodyLimit, Compression, PathPrefix, SecurityHeaders, VisitorSlots
 from climassay.web.pages import page
 from climassay.web.redaction import RedactedResponses
 
@@ -165,7 +165,7 @@ async def _handle_unexpected_error(request: Request, error: Exception) -> Respon
         request, 500, f"Something went wrong on the server ({type(error).__name__}); its log says more."
     )
     # Starlette sends this response outside of all middleware, so nothing else adds the security headers.
-    answer.headers.update(HEADERS)
+    answer.headers.update(SECURITY_HEADERS)
     return answer
 
 

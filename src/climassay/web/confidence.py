@@ -17,26 +17,26 @@ from climassay.web.failures import TooLarge
 from climassay.web.pages import clean_text, page
 
 MAX_TEXT_LENGTH = 20_000
-"""Maximum number of characters of a draft."""
+"""Maximum length of a draft in characters."""
 MAX_STATEMENT_LENGTH = 1_000
 MAX_CONTEXT_LENGTH = 4_000
-TAGGER = "confidence-tagger"
-"""Key of the shared tagger."""
-NATURAL = "Use this for text like that of the reports, where one level is far more frequent than the others"
-EQUAL = "Use this for a single statement of your own, or to find rare levels"
+TAGGER_KEY = "confidence-tagger"
+"""Key of the tagger among the server's shared objects."""
+NATURAL_HINT = "Use this for text like that of the reports, where one level is far more frequent than the others"
+EQUAL_HINT = "Use this for a single statement of your own, or to find rare levels"
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/confidence")
-def show(request: Request, app: App, _user: Reader) -> Response:
-    """Show the empty forms; without an account, a link to sign in."""
+def show_forms(request: Request, app: App, _user: Reader) -> Response:
+    """Show the empty forms; visitors without an account get a link to sign in."""
     return _page(request, app)
 
 
 @router.post("/confidence")
 def check_text(request: Request, app: App, _user: Asker, text: Annotated[str, Form()] = "") -> Response:
-    """Check the confidence language of a draft."""
+    """Check how a draft states confidence and likelihood, and show the findings."""
     try:
         text = clean_text(text, MAX_TEXT_LENGTH, "text")
     except TooLarge as error:
@@ -54,7 +54,7 @@ def tag_statement(
     statement: Annotated[str, Form()] = "",
     context: Annotated[str, Form()] = "",
 ) -> Response:
-    """Estimate how confident reports would sound about a statement."""
+    """Estimate the level of confidence with which an IPCC report would make a statement, and show it."""
     fields = {"statement": statement, "context": context}
     try:
         statement = " ".join(clean_text(statement, MAX_STATEMENT_LENGTH, "statement").split())
@@ -62,32 +62,34 @@ def tag_statement(
     except TooLarge as error:
         return _page(request, app, fields=fields, statement_error=str(error), status=error.status)
     fields = {"statement": statement, "context": context}
-    opened = _tagger(app)
+    tagger_or_error = _load_tagger(app)
     if not any(char.isalpha() for char in statement):
         return _page(request, app, fields=fields, statement_error="Write a statement.", status=400)
-    if not isinstance(opened, OpenedTagger):
-        return _page(request, app, fields=fields, statement_error=opened, status=503)
-    tagger = opened.tagger
+    if not isinstance(tagger_or_error, OpenedTagger):
+        return _page(request, app, fields=fields, statement_error=tagger_or_error, status=503)
+    tagger = tagger_or_error.tagger
     try:
         row = tagger.predict_proba([(statement, context)])[0]
     except ClimassayError as error:
         status = 400 if isinstance(error, InputError) else 503
         return _page(request, app, fields=fields, statement_error=str(error), status=status)
-    mixes = [("An IPCC report would most probably say", NATURAL, row, opened.accuracy)]
-    if opened.shares is not None:
-        even = reweighted(row, opened.shares)
-        mixes.append(("If all levels were equally frequent", EQUAL, even, opened.equal_accuracy))
+    variants = [("An IPCC report would most probably say", NATURAL_HINT, row, tagger_or_error.accuracy)]
+    if tagger_or_error.shares is not None:
+        equal_probabilities = reweighted(row, tagger_or_error.shares)
+        variants.append(
+            ("If all levels were equally frequent", EQUAL_HINT, equal_probabilities, tagger_or_error.equal_accuracy)
+        )
     estimates = []
-    for words, when, probabilities, accuracy in mixes:
+    for label, hint, probabilities, accuracy in variants:
         levels = levels_of(probabilities, tagger.levels)
         best = max(levels, key=lambda pair: pair[1])[0]
-        estimates.append({"words": words, "when": when, "levels": levels, "best": best, "accuracy": accuracy})
+        estimates.append({"words": label, "when": hint, "levels": levels, "best": best, "accuracy": accuracy})
     return _page(request, app, fields=fields, estimates=estimates)
 
 
 def _page(request: Request, app: AppState, *, fields: Mapping[str, str] | None = None, **values: Any) -> Response:
     checked: Checked | None = values.pop("checked", None)
-    opened = _tagger(app)
+    tagger_or_error = _load_tagger(app)
     defaults = {"error": "", "statement_error": "", "estimates": ()} | values
     return page(
         request,
@@ -97,20 +99,20 @@ def _page(request: Request, app: AppState, *, fields: Mapping[str, str] | None =
         pieces=pieces(checked) if checked else (),
         findings=checked.findings if checked else (),
         rules=RULES,
-        tagger=opened if isinstance(opened, OpenedTagger) else None,
-        no_tagger="" if isinstance(opened, OpenedTagger) else opened,
+        tagger=tagger_or_error if isinstance(tagger_or_error, OpenedTagger) else None,
+        no_tagger="" if isinstance(tagger_or_error, OpenedTagger) else tagger_or_error,
         max_length={"text": MAX_TEXT_LENGTH, "statement": MAX_STATEMENT_LENGTH, "context": MAX_CONTEXT_LENGTH},
         **defaults,
     )
 
 
-def _tagger(app: AppState) -> OpenedTagger | str:
-    """Return the server's tagger, or why there is none."""
+def _load_tagger(app: AppState) -> OpenedTagger | str:
+    """Return the server's tagger, or the error message if it cannot be loaded; loaded on first use."""
 
-    def opened() -> OpenedTagger | str:
+    def load() -> OpenedTagger | str:
         try:
             return open_tagger(encoder=app.encoder)
         except ClimassayError as error:
             return str(error)
 
-    return app.shared(TAGGER, opened)
+    return app.shared(TAGGER_KEY, load)

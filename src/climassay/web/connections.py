@@ -17,7 +17,7 @@ from climassay.web.settings import Networks
 RESERVED_FILES = 300
 """Number of open files that are reserved for databases, collections, documents and uploads."""
 ACCEPT_BACKLOG = 128
-"""Number of connections that the system accepts before the limits are checked."""
+"""Maximum number of connections that the operating system queues before the server accepts them."""
 MAX_OPEN_FILES = 8192
 LOG_WINDOW_SECONDS = 60.0
 
@@ -27,19 +27,19 @@ class ConnectionLimits:
     """Limits on the connections of a server."""
 
     max_connections: int = 2000
-    """Maximum number of connections; a new one replaces the longest-waiting one, or is refused if none waits."""
+    """Maximum number of connections. At the limit, a new one replaces the longest-waiting one, or is refused."""
     max_per_peer: int = 200
-    """Maximum number of connections of one address; proxies have no such limit."""
+    """Maximum number of connections from one IP address; trusted proxies are exempt."""
     max_waiting: int = 500
-    """Maximum number of connections without a complete request; the longest-waiting one is closed."""
+    """Maximum number of connections without a complete request; beyond it, the longest-waiting one is closed."""
     header_seconds: float = 10.0
-    """Seconds until the headers of a request must be complete, from the opening of the connection or its first byte."""
+    """Time within which a client must send complete request headers, in seconds."""
     stalled_seconds: float = 60.0
-    """Seconds until a client must read some of the response."""
+    """Time after which a connection is closed if its client does not read the response, in seconds."""
 
     @classmethod
     def for_open_files(cls, n_files: int) -> "ConnectionLimits":
-        """Return limits for a process that may have ``n_files`` files and sockets open."""
+        """Return limits that fit a process that may have ``n_files`` files and sockets open."""
         default = cls()
         max_connections = max(20, min(default.max_connections, n_files - RESERVED_FILES - ACCEPT_BACKLOG))
         return replace(
@@ -51,7 +51,7 @@ class ConnectionLimits:
 
 
 class ConnectionPool:
-    """The open connections of a server."""
+    """Open connections of a server, with their limits."""
 
     def __init__(self, limits: ConnectionLimits, proxies: Networks) -> None:
         self.limits = limits
@@ -86,30 +86,30 @@ class ConnectionPool:
                 del self._counts[peer]
 
     def mark_waiting(self, connection: "LimitedProtocol") -> None:
-        """Record that a connection has no complete request, dropping the longest-waiting one if too many wait."""
+        """Record that a connection waits for a complete request; drop the longest-waiting one if too many wait."""
         if connection in self._peers:
             self._waiting_connections[connection] = None
             if len(self._waiting_connections) > self.limits.max_waiting:
                 self._drop_longest_waiting()
 
     def mark_served(self, connection: "LimitedProtocol") -> None:
-        """Record that a connection has a complete request."""
+        """Record that a connection has received a complete request."""
         self._waiting_connections.pop(connection, None)
 
     def _drop_longest_waiting(self) -> bool:
-        longest_waiting = next(iter(self._waiting_connections), None)
-        if longest_waiting is None:
+        connection = next(iter(self._waiting_connections), None)
+        if connection is None:
             return False
-        self.remove(longest_waiting)
-        longest_waiting.drop()
+        self.remove(connection)
+        connection.drop()
         return True
 
 
 class LimitedProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 protocol, within the limits of a pool of connections."""
+    """uvicorn's HTTP/1.1 protocol with the limits of a :class:`ConnectionPool`."""
 
     pool: ConnectionPool
-    """Connections of the server; set by the subclass that :func:`limited_protocol` returns."""
+    """Connections of the server; set in the subclass that :func:`make_protocol_class` returns."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Register the connection, or close it if it is refused."""
@@ -130,7 +130,7 @@ class LimitedProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read data; the timer for headers runs from the first byte of a request until its headers are complete."""
+        """Process received data; the header timer runs from a request's first byte until its headers are complete."""
         super().data_received(data)
         if self.transport.is_closing():
             return
@@ -143,19 +143,19 @@ class LimitedProtocol(H11Protocol):
             self._wait_for_headers()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request; uvicorn closes idle connections after a few seconds."""
+        """Mark the connection as waiting for its next request."""
         self.pool.mark_waiting(self)
         super().on_response_complete()
         if not self.cycle.response_complete:  # The next request was already received.
             self.pool.mark_served(self)
 
     def pause_writing(self) -> None:
-        """Start the timer for a client that does not read the response."""
+        """Start the timer that closes the connection if its client does not read the response."""
         super().pause_writing()
         self._stall_timer = self.loop.call_later(self.pool.limits.stalled_seconds, self.drop)
 
     def resume_writing(self) -> None:
-        """Cancel the timer of :meth:`pause_writing`."""
+        """Cancel the timer that :meth:`pause_writing` started."""
         if self._stall_timer is not None:
             self._stall_timer.cancel()
             self._stall_timer = None
@@ -170,13 +170,13 @@ class LimitedProtocol(H11Protocol):
         self._header_timer = self.loop.call_later(self.pool.limits.header_seconds, self.drop)
 
 
-def limited_protocol(limits: ConnectionLimits, proxies: Networks) -> type[LimitedProtocol]:
-    """Return the protocol class of one server."""
+def make_protocol_class(limits: ConnectionLimits, proxies: Networks) -> type[LimitedProtocol]:
+    """Return a protocol class whose connections share one :class:`ConnectionPool`."""
     return type("ServerProtocol", (LimitedProtocol,), {"pool": ConnectionPool(limits, proxies)})
 
 
 def raise_open_file_limit() -> int:
-    """Raise the limit of open files of this process up to :data:`MAX_OPEN_FILES`, and return the limit."""
+    """Raise this process's limit of open files to :data:`MAX_OPEN_FILES` if allowed, and return the resulting limit."""
     try:
         import resource
     except ImportError:  # Windows has no such limit.
@@ -191,9 +191,9 @@ def raise_open_file_limit() -> int:
 
 
 class RepeatedMessageFilter(logging.Filter):
-    """Filter that limits messages of one kind per minute, so that visitors cannot fill the disk with log messages.
+    """Logging filter that limits the number of similar messages per minute, so that visitors cannot fill the disk.
 
-    Messages are of one kind if they have the same format string and exception type.
+    Messages are similar if they have the same format string and exception type.
     """
 
     def __init__(self, max_messages: int = 10, clock: Callable[[], float] = time.monotonic) -> None:
@@ -204,7 +204,7 @@ class RepeatedMessageFilter(logging.Filter):
         self._counts: Counter[object] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log a message; the last message of a kind says that further ones are left out."""
+        """Return whether to log a message; append a remark to the last similar message before others are suppressed."""
         if self._clock() - self._window_start >= LOG_WINDOW_SECONDS:
             self._window_start = self._clock()
             self._counts.clear()

@@ -14,23 +14,23 @@ API = "/api/"
 
 
 class Failure(ClimassayError):
-    """Error with an HTTP status."""
+    """Error of a request that determines the HTTP status of the response."""
 
     status = 400
 
 
 class Missing(Failure):
-    """Failure of a request for a resource that does not exist."""
+    """Error of a request for something that does not exist."""
 
     status = 404
 
 
 @contextmanager
-def missing() -> Iterator[None]:
-    """Turn an InputError of a lookup into Missing.
+def missing_if_invalid() -> Iterator[None]:
+    """Convert an InputError raised in the context to Missing.
 
     Raises:
-        Missing: The lookup raised InputError.
+        Missing: The body of the context raised InputError.
     """
     try:
         yield
@@ -39,34 +39,34 @@ def missing() -> Iterator[None]:
 
 
 class Refused(Failure):
-    """The visitor may not do this."""
+    """Error of a request for something that the visitor is not allowed to do."""
 
     status = 403
 
 
 class TooLarge(Failure):
-    """A body or text exceeds its limit."""
+    """Error of a request whose body or text is too large."""
 
     status = 413
 
 
 class SignInNeeded(Failure):
-    """Failure of a request for a page that needs a signed-in user."""
+    """Error of a request that needs a signed-in user."""
 
     status = 401
 
 
 class Explanation(NamedTuple):
-    """Explanation of a failure for people who know nothing of servers and models."""
+    """Explanation of an error for users without technical knowledge."""
 
     what: str
     """Sentence that says what happened."""
     advice: str
-    """Advice to the reader."""
+    """Sentence that says what the user can do."""
 
 
 _OWNER = "the person who runs this site"
-_KNOWN = (
+_KNOWN_ERRORS = (
     (
         r"insufficient_quota|billing|exceeded your current quota|spending limit|credit balance|answered 402",
         "The account that pays for the model has reached its limit.",
@@ -136,15 +136,15 @@ _KNOWN = (
 
 
 def explain(error: str | None) -> Explanation | None:
-    """Return the explanation of an error message, or None if the message is not a known one."""
+    """Return the explanation of a known error message; None for other messages."""
     explanations = (
-        Explanation(*texts) for pattern, *texts in _KNOWN if error and re.search(pattern, error, re.IGNORECASE)
+        Explanation(*texts) for pattern, *texts in _KNOWN_ERRORS if error and re.search(pattern, error, re.IGNORECASE)
     )
     return next(explanations, None)
 
 
-def in_plain_words(error: str) -> str:
-    """Return what happened in plain words if the error is a known one, else its message."""
+def plain_message(error: str) -> str:
+    """Return a plain sentence for a known error message; return other messages unchanged."""
     explanation = explain(error)
     return explanation.what if explanation else error
 
@@ -152,9 +152,9 @@ def in_plain_words(error: str) -> str:
 async def refuse(
     scope: Scope, receive: Receive, send: Send, status: int, sentence: str, headers: dict[str, str] | None = None
 ) -> None:
-    """Answer a request with an error sentence, before the application sees it."""
-    all_headers = {"Connection": "close", **(headers or {})}
-    answer: Response = PlainTextResponse(sentence, status, all_headers)
+    """Send an error response from a middleware: JSON for paths below ``/api/``, plain text for all others."""
+    response_headers = {"Connection": "close", **(headers or {})}
+    response: Response = PlainTextResponse(sentence, status, response_headers)
     if scope["path"].startswith(API):
-        answer = JSONResponse({"error": sentence}, status, all_headers)
-    await answer(scope, receive, send)
+        response = JSONResponse({"error": sentence}, status, response_headers)
+    await response(scope, receive, send)

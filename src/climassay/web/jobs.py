@@ -33,23 +33,23 @@ from climassay.errors import ClimassayError, InputError, LostDatabaseError, Reco
 from climassay.records.database import Database, build_record
 
 Lane = Literal["checks", "questions", "training", "corpus"]
-"""Kinds of work that do not wait for each other."""
+"""Name of a queue; jobs in different lanes do not wait for each other."""
 WORKERS: Mapping[Lane, int] = {"checks": 4, "questions": 4, "training": 1, "corpus": 1}
-"""Number of jobs of each lane that run at the same time."""
+"""Maximum number of concurrently running jobs by lane."""
 MIN_PAST_JOBS = 3
-"""Minimum number of past jobs to estimate when a waiting one starts."""
+"""Minimum number of past jobs from which the start of a queued job is estimated."""
 State = Literal["queued", "running", "done", "failed", "stopped"]
 ENDED: tuple[State, ...] = ("done", "failed", "stopped")
-QUIET_SECONDS = 0.2
-"""Minimum number of seconds between two stored reports of progress."""
-HEARTBEAT_SECONDS = 5.0
-"""Seconds between two updates of ``seen_at``."""
+MIN_REPORT_INTERVAL = 0.2
+"""Minimum time between two stored progress reports of a job, and between two checks of its state, in seconds."""
+HEARTBEAT_INTERVAL = 5.0
+"""Time between two updates of the ``seen_at`` of a server's running jobs, in seconds."""
 LEASE_SECONDS = 30.0
-"""Seconds without an update of ``seen_at`` after which a job is queued again."""
+"""Time without an update of ``seen_at`` after which a running job is queued again, in seconds."""
 CLOSE_SECONDS = 5.0
-"""Maximum number of seconds for which a server that ends waits for its jobs."""
-WAKE_SECONDS = 5.0
-"""Maximum number of seconds until a lane looks for jobs that other processes queued."""
+"""Maximum time for which a server that shuts down waits for its running jobs, in seconds."""
+POLL_INTERVAL = 5.0
+"""Time between two checks of the database for jobs and events of other processes, in seconds."""
 
 
 metadata = sa.MetaData()
@@ -87,17 +87,17 @@ job_events = sa.Table(
     sa.Column("told_at", sa.Float, nullable=False),
     comment="What a job told while it ran, numbered from 1.",
 )
-TOGETHER_SECONDS = 0.25
-"""Seconds for which news are collected before they are sent."""
-BEATS = 3
-"""Number of waits without news after which a comment keeps the connection open: every 15 seconds."""
-KEPT_EVENTS = 200
-"""Number of events of a followed job that are kept in memory."""
+COLLECT_SECONDS = 0.25
+"""Time for which news about jobs is collected before it is sent to followers, in seconds."""
+KEEP_ALIVE_BEATS = 3
+"""Number of polls without news after which a comment is sent to keep the connection open: every 15 seconds."""
+MAX_KEPT_EVENTS = 200
+"""Maximum number of events of a followed job that are kept in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job."""
+    """Long-running work that was requested on a page, with its state and result."""
 
     id: str
     kind: str
@@ -105,58 +105,58 @@ class Job:
     state: State
     done: int
     total: int
-    """Number of steps; 0 if unknown."""
+    """Total number of steps, of which ``done`` are finished; 0 if unknown."""
     message: str
     error: str | None
     result: dict[str, Any] | None
     by: str | None
-    """Name of the person who requested it; None if nobody did."""
+    """Name of the user who requested the job; None if no user did."""
     made_at: float
     ended_at: float | None
     payload: dict[str, Any]
 
     @property
     def ended(self) -> bool:
-        """Whether the job has ended."""
+        """Whether the job is done, failed or stopped."""
         return self.state in ENDED
 
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """An event that a job reported."""
+    """Event reported by a running job."""
 
     number: int
-    """Number of the event, from 1 without gaps."""
+    """Number of the event among the job's events, from 1 without gaps."""
     kind: str
     body: dict[str, Any]
     told_at: float
-    """Seconds since 1970-01-01 UTC."""
+    """Time of the event in seconds since 1970-01-01 UTC."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Place of a queued job in its lane."""
+    """Position of a queued job in its lane."""
 
     n_before: int
-    """Number of queued jobs that are served before it."""
+    """Number of queued jobs that will start before it."""
     seconds: float | None
-    """Estimated seconds until it starts; None if too few jobs of its kind are known."""
+    """Estimated seconds until it starts; None if too few jobs of its kind have been done for an estimate."""
 
 
 class Stopped(Exception):
-    """The job was stopped, or the server shuts down."""
+    """Exception that ends the work on a job, because it was stopped or the server shuts down."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Exception that ends the run of a job as interrupted, not as failed."""
+    """Exception by which the records mark the run of a stopped job as interrupted instead of failed."""
 
 
 @contextmanager
-def interrupting() -> Iterator[None]:
-    """Turn Stopped into Interrupted, for reports from within a run of the records.
+def stop_as_interruption() -> Iterator[None]:
+    """Convert Stopped to Interrupted, in callbacks that report progress from within a recorded run.
 
     Raises:
-        Interrupted: The job should end.
+        Interrupted: The job has to end.
     """
     try:
         yield
@@ -165,7 +165,7 @@ def interrupting() -> Iterator[None]:
 
 
 class JobReport:
-    """Reporter of the progress of a job; also says whether the job must end."""
+    """Handle by which the work on a job reports progress and learns whether it has to end."""
 
     def __init__(self, owner: "Jobs", job: str) -> None:
         self.job = job
@@ -177,20 +177,20 @@ class JobReport:
 
     @property
     def stopped(self) -> bool:
-        """Whether the work should end: the job was stopped or lost, or the server shuts down."""
-        if time.monotonic() - self._checked_at > QUIET_SECONDS:
+        """Whether the work has to end, because the job was stopped or lost or the server shuts down."""
+        if time.monotonic() - self._checked_at > MIN_REPORT_INTERVAL:
             self._read_state()
         return self._stopped or self._lost or self._jobs.closing
 
     @property
-    def stopped_by_somebody(self) -> bool:
-        """Whether a person stopped the job, and this server still owns it."""
+    def was_stopped_by_user(self) -> bool:
+        """Whether a user stopped the job while this server owned it."""
         self._read_state()
         return self._stopped and not self._lost
 
     @property
     def lost(self) -> bool:
-        """Whether another server now does the job."""
+        """Whether this server no longer owns the job, because it was queued again."""
         self._read_state()
         return self._lost
 
@@ -200,15 +200,20 @@ class JobReport:
         self._stopped, self._lost = row.state == "stopped", row.owner != self._jobs.owner
 
     def progress(self, done: int, total: int = 0, message: str = "") -> None:
-        """Store the progress of the job, at most every :data:`QUIET_SECONDS`.
+        """Store the job's progress; calls within :data:`MIN_REPORT_INTERVAL` of the last report are ignored.
+
+        Args:
+            done: Number of finished steps.
+            total: Total number of steps; 0 if unknown.
+            message: Current activity.
 
         Raises:
-            Stopped: The work should end.
+            Stopped: The work has to end.
         """
         if self.stopped:
             raise Stopped
         now = time.monotonic()
-        if done < total and now - self._reported_at < QUIET_SECONDS:
+        if done < total and now - self._reported_at < MIN_REPORT_INTERVAL:
             return
         self._reported_at = now
         update = jobs.update().where(jobs.c.id == self.job, jobs.c.owner == self._jobs.owner)
@@ -216,10 +221,10 @@ class JobReport:
         self._jobs.announce(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
-        """Store an event and send it to all followers.
+        """Store an event of the job and notify its followers.
 
         Raises:
-            Stopped: The work should end.
+            Stopped: The work has to end.
         """
         if self.stopped:
             raise Stopped
@@ -230,18 +235,18 @@ class JobReport:
 
 
 JobWork = Callable[[Any, dict[str, Any], JobReport], dict[str, Any] | None]
-"""Function that does the jobs of a kind, given the state of the server, the payload, and the report."""
+"""Function that does the work of a job: takes the server's state, the job's payload and report; returns the result."""
 
 
 class Jobs:
-    """The jobs of one workspace."""
+    """Persistent queue of a workspace's jobs, and the threads of this server that work on them."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self._works: dict[str, tuple[Lane, JobWork]] = {}
         self._threads: list[threading.Thread] = []
         self._stopping = threading.Event()
-        self._taking = threading.Lock()
+        self._claim_lock = threading.Lock()
         self._news = threading.Condition()
         self._listeners: list[Callable[[str], None]] = []
         self.owner = "s" + os.urandom(6).hex()
@@ -250,64 +255,64 @@ class Jobs:
         database.create_tables(metadata)
 
     def register(self, kind: str, work: JobWork, lane: Lane) -> None:
-        """Set the function that does the jobs of a kind, and their lane."""
+        """Register the function that does the work of a kind of jobs, and the lane in which they wait."""
         self._works[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Register a function that is called in any thread with the id of each job that has news."""
+        """Register a function to call with a job's id whenever the job has news; it may be called in any thread."""
         self._listeners.append(listener)
 
     def start(self, context: Any) -> None:
-        """Start the threads; ``context`` is passed to all work."""
+        """Start the threads that work on jobs; ``context`` is the first argument of every :data:`JobWork`."""
         threads = [
             threading.Thread(target=self._work_lane, args=(context, lane), name=f"jobs-{lane}", daemon=True)
             for lane, workers in WORKERS.items()
             for _ in range(workers)
         ]
-        self._threads += [*threads, threading.Thread(target=self._live, name="jobs-life", daemon=True)]
+        self._threads += [*threads, threading.Thread(target=self._run_heartbeat, name="jobs-life", daemon=True)]
         for thread in self._threads:
             thread.start()
 
-    def take_over(self) -> None:
-        """Queue the running jobs of all other servers again, for a server that is known to be the only one."""
+    def requeue_foreign_jobs(self) -> None:
+        """Queue the running jobs of all other servers again; must only be called if no other server is running."""
         self._queue_again(jobs.c.owner != self.owner)
 
     def _queue_again(self, *conditions: sa.ColumnElement[bool]) -> None:
         update = jobs.update().where(jobs.c.state == "running", sa.or_(jobs.c.owner.is_(None), *conditions))
         self.database.execute(update.values(state="queued", owner=None))
 
-    def _live(self) -> None:
-        """Update ``seen_at`` of own jobs, and queue jobs again on which nobody works.
+    def _run_heartbeat(self) -> None:
+        """Until the server shuts down, update the ``seen_at`` of own jobs and queue abandoned jobs again.
 
-        These are jobs of servers that stopped updating ``seen_at``, and own jobs that a thread left because it lost the
-        database.
+        Abandoned jobs are those of servers that no longer update ``seen_at``, and own jobs whose thread lost the
+        connection to the database.
         """
         while not self._stopping.is_set():
             try:
-                self._give_sign()
-                silent = jobs.c.seen_at < time.time() - LEASE_SECONDS
-                now, active = time.time(), list(self._active)
-                left = sa.and_(jobs.c.owner == self.owner, jobs.c.started_at < now, jobs.c.id.not_in(active))
-                self._queue_again(sa.and_(jobs.c.owner != self.owner, silent), left)
+                self._send_heartbeat()
+                is_abandoned = jobs.c.seen_at < time.time() - LEASE_SECONDS
+                now, active_ids = time.time(), list(self._active)
+                is_orphaned = sa.and_(jobs.c.owner == self.owner, jobs.c.started_at < now, jobs.c.id.not_in(active_ids))
+                self._queue_again(sa.and_(jobs.c.owner != self.owner, is_abandoned), is_orphaned)
             except Exception:
                 traceback.print_exc()
-            self._stopping.wait(HEARTBEAT_SECONDS)
+            self._stopping.wait(HEARTBEAT_INTERVAL)
 
     def close(self) -> None:
-        """Ask running jobs to end and wait up to 5 seconds for them; unfinished jobs resume at the next start."""
+        """Tell running jobs to end and wait for them; jobs that are not done continue when the server starts again."""
         self._stopping.set()
         self.announce("")
-        latest = time.monotonic() + CLOSE_SECONDS
+        deadline = time.monotonic() + CLOSE_SECONDS
         for thread in self._threads:
-            thread.join(timeout=max(0.0, latest - time.monotonic()))
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
 
     @property
     def closing(self) -> bool:
-        """Whether the server shuts down."""
+        """Whether the server is shutting down."""
         return self._stopping.is_set()
 
     def submit(self, kind: str, title: str, payload: dict[str, Any], by: str | None = None) -> str:
-        """Queue a job and return its id."""
+        """Queue a job and return its id; ``by`` is the name of the user who requests it."""
         lane, _ = self._works[kind]
         job = "j" + os.urandom(6).hex()
         row = {"id": job, "kind": kind, "lane": lane, "title": title, "by": by, "made_at": time.time()}
@@ -322,12 +327,12 @@ class Jobs:
         self.database.execute(update.values(state="stopped", ended_at=time.time()))
         self.announce(job)
 
-    def remove_of(self, kind: str, subject: str) -> None:
-        """Delete the ended jobs of a kind, and their events, whose payload names a subject under the kind.
+    def remove_for(self, kind: str, subject: str) -> None:
+        """Delete the ended jobs about a subject, with their events.
 
         Args:
-            kind: Kind of the jobs, which is also the name of the field of the payload.
-            subject: Value of that field, such as the id of a check.
+            kind: Kind of the jobs, which is also the key of the subject's id in their payloads.
+            subject: Id of the subject, for example of a check.
         """
         text = f'"{kind}": {json.dumps(subject)}'
         matches = sa.and_(jobs.c.kind == kind, jobs.c.state.in_(ENDED), jobs.c.payload.contains(text, autoescape=True))
@@ -348,74 +353,74 @@ class Jobs:
         ]
 
     def get(self, job: str) -> Job:
-        """Return a job.
+        """Return the job with an id.
 
         Raises:
-            InputError: No job has that id.
+            InputError: There is no such job.
         """
-        for result in self.many([job]):
-            return result
+        for found_job in self.many([job]):
+            return found_job
         raise InputError(f"There is no job {job!r}.")
 
     def many(self, ids: Collection[str]) -> "Sequence[Job]":
-        """Return the jobs with some ids; unknown ids are left out."""
+        """Return the jobs with these ids in any order; unknown ids are left out."""
         return self._read(sa.select(jobs).where(jobs.c.id.in_(ids)))
 
     def last_events(self, ids: Collection[str]) -> dict[str, int]:
-        """Return the number of the last event by job, for jobs with events."""
+        """Return the number of each job's last event by job id; jobs without events are left out."""
         query = sa.select(job_events.c.job, sa.func.max(job_events.c.number)).where(job_events.c.job.in_(ids))
-        return {job: int(last) for job, last in self.database.rows(query.group_by(job_events.c.job))}
+        return {job: int(last_number) for job, last_number in self.database.rows(query.group_by(job_events.c.job))}
 
     def unended(self, kinds: Collection[str] = ()) -> "Sequence[Job]":
-        """Return the jobs that have not ended, oldest first; only those of some kinds if any are given."""
+        """Return the jobs of these kinds (all kinds if empty) that have not ended, oldest first."""
         query = sa.select(jobs).where(jobs.c.state.not_in(ENDED)).order_by(jobs.c.made_at)
         return self._read(query.where(jobs.c.kind.in_(kinds)) if kinds else query)
 
     def list(self, kind: str | None = None, limit: int = 50) -> list[Job]:
-        """Return the newest jobs, newest first."""
+        """Return at most ``limit`` jobs of a kind (None for all kinds), newest first."""
         query = sa.select(jobs).order_by(jobs.c.made_at.desc(), jobs.c.id).limit(limit)
         if kind is not None:
             query = query.where(jobs.c.kind == kind)
         return [*self._read(query)]
 
     def events(self, job: str, after: int = 0, limit: int = 500) -> "Sequence[JobEvent]":
-        """Return the events of a job after a number, in order."""
+        """Return at most ``limit`` events of a job with numbers above ``after``, in order."""
         query = sa.select(job_events).where(job_events.c.job == job, job_events.c.number > after)
         rows = self.database.rows(query.order_by(job_events.c.number).limit(limit))
         return [build_record(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
-        """Wait until a job has news, up to a number of seconds."""
+        """Wait until any job has news, but at most the given number of seconds."""
         with self._news:
             self._news.wait(seconds)
 
-    def _give_sign(self) -> None:
+    def _send_heartbeat(self) -> None:
         is_own = sa.and_(jobs.c.state == "running", jobs.c.owner == self.owner)
         self.database.execute(jobs.update().where(is_own).values(seen_at=time.time()), durable=False)
 
     def _work_lane(self, context: Any, lane: Lane) -> None:
         while not self._stopping.is_set():
             try:
-                job = self._take(lane)
+                job = self._claim_next(lane)
                 if job is None:
                     with self._news:
                         if not self._stopping.is_set():
-                            self._news.wait(WAKE_SECONDS)
+                            self._news.wait(POLL_INTERVAL)
                 else:
                     try:
-                        self._do(context, job)
+                        self._run_job(context, job)
                     finally:
                         self._active.discard(job.id)
             except Exception:
-                # The database may be away for a while; a lane must outlive that.
+                # The thread must survive a temporary loss of the database.
                 traceback.print_exc()
-                self._stopping.wait(WAKE_SECONDS)
+                self._stopping.wait(POLL_INTERVAL)
 
     def queued(self, lane: Lane) -> "Sequence[Job]":
-        """Return the queued jobs of a lane in the order in which they are served.
+        """Return the queued jobs of a lane in the order in which they will start.
 
-        People take turns: the next job is the oldest one of whoever has the fewest jobs running, and among these of
-        whoever was served the longest time ago.
+        Users take turns: the next job is the oldest job of the user with the fewest running jobs. If several users have
+        equally few, it is the one whose last job started first.
         """
         in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
         queued = self._read(
@@ -424,21 +429,21 @@ class Jobs:
         if len(queued) < 2:
             return queued
         is_running = jobs.c.state == "running"
-        served_since = sa.or_(is_running, jobs.c.started_at >= queued[0].made_at)
-        counts = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
-        rows = self.database.rows(sa.select(jobs.c.by, *counts).where(in_lane, served_since).group_by(jobs.c.by))
-        served = {by: (int(running), float(latest or 0.0)) for by, running, latest in rows}
-        turns: Counter[str | None] = Counter()
+        is_served = sa.or_(is_running, jobs.c.started_at >= queued[0].made_at)
+        columns = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
+        rows = self.database.rows(sa.select(jobs.c.by, *columns).where(in_lane, is_served).group_by(jobs.c.by))
+        served_by_user = {by: (int(n_running), float(last_served_at or 0.0)) for by, n_running, last_served_at in rows}
+        n_queued_before: Counter[str | None] = Counter()
         keys = {}
         for job in queued:
-            running, latest = served.get(job.by, (0, 0.0))
-            first = turns[job.by] == 0
-            keys[job.id] = (running + turns[job.by], latest if first else math.inf, job.made_at)
-            turns[job.by] += 1
+            n_running, last_served_at = served_by_user.get(job.by, (0, 0.0))
+            is_first = n_queued_before[job.by] == 0
+            keys[job.id] = (n_running + n_queued_before[job.by], last_served_at if is_first else math.inf, job.made_at)
+            n_queued_before[job.by] += 1
         return sorted(queued, key=lambda job: keys[job.id])
 
     def turn(self, job: Job) -> Turn | None:
-        """Return the place of a queued job in its lane, and an estimate of when it starts; None if it is not queued."""
+        """Return the position of a job in its lane and an estimate of when it starts; None if it is not queued."""
         if job.state != "queued":
             return None
         lane, _ = self._works[job.kind]
@@ -447,14 +452,14 @@ class Jobs:
             return None
         is_past = sa.and_(jobs.c.kind == job.kind, jobs.c.state == "done", jobs.c.started_at.is_not(None))
         query = sa.select(jobs.c.ended_at - jobs.c.started_at).where(is_past).order_by(jobs.c.made_at.desc()).limit(20)
-        past = [float(row[0]) for row in self.database.rows(query)]
+        durations = [float(row[0]) for row in self.database.rows(query)]
         n_before = ids.index(job.id)
-        rounds = -(-(n_before + 1) // WORKERS[lane])
-        return Turn(n_before, median(past) * rounds if len(past) >= MIN_PAST_JOBS else None)
+        n_rounds = -(-(n_before + 1) // WORKERS[lane])
+        return Turn(n_before, median(durations) * n_rounds if len(durations) >= MIN_PAST_JOBS else None)
 
-    def _take(self, lane: Lane) -> Job | None:
-        # One worker after the other, so that none clears the mark of a job that another one has just taken.
-        with self._taking:
+    def _claim_next(self, lane: Lane) -> Job | None:
+        # Only one thread claims at a time, so that none removes an id from _active that another has just added.
+        with self._claim_lock:
             for job in self.queued(lane):
                 self._active.add(job.id)
                 now = time.time()
@@ -466,7 +471,7 @@ class Jobs:
                 self._active.discard(job.id)
         return None
 
-    def _do(self, context: Any, job: Job) -> None:
+    def _run_job(self, context: Any, job: Job) -> None:
         _, work = self._works[job.kind]
         report = JobReport(self, job.id)
         try:
@@ -474,7 +479,7 @@ class Jobs:
         except Stopped:
             self._end(job.id, "queued" if self._stopping.is_set() else "stopped")
         except LostDatabaseError:
-            self._end(job.id, "queued")  # What is stored is not done again.
+            self._end(job.id, "queued")  # The next attempt reuses all stored answers.
         except ClimassayError as error:
             self._end(job.id, "failed", error=str(error))
         except Exception as error:
@@ -489,12 +494,12 @@ class Jobs:
             values["ended_at"] = time.time()
         if result is not None:
             values["result"] = json.dumps(result, ensure_ascii=False)
-        is_own = jobs.update().where(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
-        self.database.execute(is_own.values(values))
+        update = jobs.update().where(jobs.c.id == job, jobs.c.state == "running", jobs.c.owner == self.owner)
+        self.database.execute(update.values(values))
         self.announce(job)
 
     def announce(self, job: str) -> None:
-        """Wake all threads that wait for news; ``job`` is empty if the server shuts down."""
+        """Wake the threads that wait for news and call the listeners; ``job`` is empty if the server shuts down."""
         with self._news:
             self._news.notify_all()
         for listener in self._listeners:
@@ -503,23 +508,23 @@ class Jobs:
 
 @dataclass(eq=False)
 class _FollowedJob:
-    """A followed job."""
+    """State, recent events and followers of a job whose event stream somebody is reading."""
 
     job: Job
     last: int
-    """Number of the last event read."""
-    events: deque[JobEvent] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
+    """Number of the last event that was read from the database."""
+    events: deque[JobEvent] = field(default_factory=lambda: deque(maxlen=MAX_KEPT_EVENTS))
     followers: set[asyncio.Event] = field(default_factory=set)
     beats: int = 0
 
     @property
-    def before(self) -> int:
-        """Number after which all events are in memory."""
+    def last_dropped(self) -> int:
+        """Number of the last event that is no longer in memory."""
         return self.events[0].number - 1 if self.events else self.last
 
 
 class JobStreams:
-    """Server-sent events of the jobs of one server."""
+    """Streams of server-sent events that follow a server's jobs; the database is read once for all followers."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -528,45 +533,50 @@ class JobStreams:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-        jobs.listen(self._hear)
+        jobs.listen(self._on_news)
 
     async def follow(self, job: str, after: int) -> AsyncIterator[str]:
-        """Yield the events of a job after a number, and its progress, until it ends."""
+        """Yield the job's events with numbers above ``after`` and its progress as server-sent events, until it ends."""
         topic = await self._topic(job)
-        wake = asyncio.Event()
-        topic.followers.add(wake)
+        wake_event = asyncio.Event()
+        topic.followers.add(wake_event)
         last_progress, beats = "", topic.beats
         try:
             while not self._jobs.closing:
-                wake.clear()
-                # The state first: whatever the job told before it ended is then seen below.
-                current, news = topic.job, [event for event in topic.events if event.number > after]
-                while after < topic.before:
-                    earlier = await run_in_threadpool(self._jobs.events, job, after)
-                    for event in earlier:
+                wake_event.clear()
+                # The state is read before the events, so that no event of an ended job is missed.
+                current, recent_events = topic.job, [event for event in topic.events if event.number > after]
+                while after < topic.last_dropped:
+                    stored_events = await run_in_threadpool(self._jobs.events, job, after)
+                    for event in stored_events:
                         after = event.number
                         yield _event_lines(event)
-                    if not earlier:
+                    if not stored_events:
                         break
-                for event in news:
+                for event in recent_events:
                     if event.number > after:
                         after = event.number
                         yield _event_lines(event)
-                state = json.dumps(
-                    {"done": current.done, "total": current.total, "message": current.message, "state": current.state}
+                progress = json.dumps(
+                    {
+                        "done": current.done,
+                        "total": current.total,
+                        "message": current.message,
+                        "state": current.state,
+                    }
                 )
-                if state != last_progress:
-                    last_progress, beats = state, topic.beats
-                    yield f"event: progress\ndata: {state}\n\n"
+                if progress != last_progress:
+                    last_progress, beats = progress, topic.beats
+                    yield f"event: progress\ndata: {progress}\n\n"
                 if current.ended:
                     yield f"event: end\ndata: {json.dumps({'state': current.state, 'error': current.error})}\n\n"
                     return
-                if topic.beats - beats >= BEATS:
+                if topic.beats - beats >= KEEP_ALIVE_BEATS:
                     beats = topic.beats
                     yield ": still here\n\n"
-                await wake.wait()
+                await wake_event.wait()
         finally:
-            topic.followers.discard(wake)
+            topic.followers.discard(wake_event)
             if not topic.followers and self._topics.get(job) is topic:
                 del self._topics[job]
 
@@ -575,52 +585,52 @@ class JobStreams:
         if self._loop is not loop:
             self._loop, self._topics, self._news, self._task = loop, {}, asyncio.Event(), None
         if job not in self._topics:
-            read = await run_in_threadpool(self._jobs.get, job)
-            last = await run_in_threadpool(self._jobs.last_events, [job])
-            self._topics.setdefault(job, _FollowedJob(read, last.get(job, 0)))
-            # What was told meanwhile is read by the first look.
-            self._note(job)
+            current = await run_in_threadpool(self._jobs.get, job)
+            last_numbers = await run_in_threadpool(self._jobs.last_events, [job])
+            self._topics.setdefault(job, _FollowedJob(current, last_numbers.get(job, 0)))
+            # Events since the query are read by the first poll.
+            self._mark_changed(job)
         if self._task is None or self._task.done():
-            self._task = loop.create_task(self._watch())
+            self._task = loop.create_task(self._poll_news())
         return self._topics[job]
 
-    def _hear(self, job: str) -> None:
-        """Record that a job has news; called in any thread."""
+    def _on_news(self, job: str) -> None:
+        """Tell the event loop that a job has news (empty: the server shuts down); may be called in any thread."""
         if self._loop is not None and (job in self._topics or not job):
             with contextlib.suppress(RuntimeError):  # The loop has ended.
-                self._loop.call_soon_threadsafe(self._note, job)
+                self._loop.call_soon_threadsafe(self._mark_changed, job)
 
-    def _note(self, job: str) -> None:
+    def _mark_changed(self, job: str) -> None:
         self._changed.add(job)
         self._news.set()
 
-    async def _watch(self) -> None:
-        """Read news for all followers until nobody follows a job."""
+    async def _poll_news(self) -> None:
+        """Read news from the database and wake the followers, as long as any job is followed."""
         loop = asyncio.get_running_loop()
-        look = loop.time() + WAKE_SECONDS
+        next_poll = loop.time() + POLL_INTERVAL
         while self._topics and not self._jobs.closing:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._news.wait(), max(0.0, look - loop.time()))
-                await asyncio.sleep(TOGETHER_SECONDS)
+                await asyncio.wait_for(self._news.wait(), max(0.0, next_poll - loop.time()))
+                await asyncio.sleep(COLLECT_SECONDS)
             self._news.clear()
-            changed, self._changed, everything = self._changed, set(), loop.time() >= look
+            changed, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
-                await self._read({job: topic for job, topic in self._topics.items() if everything or job in changed})
-            if everything:
-                look = loop.time() + WAKE_SECONDS
+                await self._read({job: topic for job, topic in self._topics.items() if is_poll or job in changed})
+            if is_poll:
+                next_poll = loop.time() + POLL_INTERVAL
                 for topic in self._topics.values():
                     topic.beats += 1
-                self._wake([topic for topic in self._topics.values() if topic.beats % BEATS == 0])
+                self._wake([topic for topic in self._topics.values() if topic.beats % KEEP_ALIVE_BEATS == 0])
         self._wake(self._topics.values())
 
     async def _read(self, topics: dict[str, _FollowedJob]) -> None:
-        result = await run_in_threadpool(self._jobs.many, list(topics))
-        last = await run_in_threadpool(self._jobs.last_events, list(topics))
-        for job in result:
+        current_jobs = await run_in_threadpool(self._jobs.many, list(topics))
+        last_numbers = await run_in_threadpool(self._jobs.last_events, list(topics))
+        for job in current_jobs:
             topic = topics[job.id]
-            if job == topic.job and last.get(job.id, 0) <= topic.last:
+            if job == topic.job and last_numbers.get(job.id, 0) <= topic.last:
                 continue
-            while topic.last < last.get(job.id, 0):
+            while topic.last < last_numbers.get(job.id, 0):
                 events = await run_in_threadpool(self._jobs.events, job.id, topic.last)
                 topic.events.extend(events)
                 topic.last = events[-1].number
@@ -630,8 +640,8 @@ class JobStreams:
     @staticmethod
     def _wake(topics: Collection[_FollowedJob]) -> None:
         for topic in topics:
-            for wake in topic.followers:
-                wake.set()
+            for wake_event in topic.followers:
+                wake_event.set()
 
 
 def _event_lines(event: JobEvent) -> str:

@@ -18,26 +18,26 @@ from starlette.requests import HTTPConnection
 from climassay.web.accounts import User
 from climassay.web.failures import Failure
 
-MAX_PAGES = 4
-"""Maximum number of pages that are rendered at the same time for all visitors; further requests wait."""
-MAX_PAGES_PER_VISITOR = 2
+MAX_RENDERED_PAGES = 4
+"""Maximum number of requests of all visitors that are handled at the same time; further requests wait."""
+MAX_RENDERED_PAGES_PER_VISITOR = 2
 MAX_REQUESTS = 1000
-"""Maximum number of requests of all visitors that wait or are answered; further requests are refused."""
+"""Maximum number of requests of all visitors that wait or are being handled; further requests are refused."""
 MAX_REQUESTS_PER_VISITOR = 20
 MAX_STREAMS_PER_VISITOR = 50
-"""Maximum number of event streams of one visitor."""
+"""Maximum number of event streams that one visitor may have open."""
 RETRY_SECONDS = 5
 BUSY_MESSAGE = "The server is busy: try again in a few seconds."
 
 
 class Overloaded(Failure):
-    """Too many requests or streams at the same time."""
+    """Error of a request if too many requests or event streams are open."""
 
     status = 503
 
 
 def visitor_address(connection: HTTPConnection) -> str:
-    """Return the address or network that identifies the visitor of a connection."""
+    """Return the IP address by which a visitor is counted; for IPv6, the /64 network that contains it."""
     host = connection.client.host if connection.client else "unknown"
     try:
         address = ipaddress.ip_address(host)
@@ -55,7 +55,7 @@ def is_local(address: str) -> bool:
 
 
 class VisitorLimits:
-    """Requests and event streams of visitors without an account that are open now."""
+    """Limits on the concurrent requests and event streams of visitors without an account; local ones have none."""
 
     def __init__(self) -> None:
         self._page_slots: WeakKeyDictionary[Any, asyncio.Semaphore] = WeakKeyDictionary()
@@ -66,7 +66,7 @@ class VisitorLimits:
     def limit_stream(
         self, connection: HTTPConnection, user: User | None, lines: AsyncIterator[str]
     ) -> AsyncIterator[str]:
-        """Count an event stream until it ends, and return its lines.
+        """Return the lines of an event stream, which counts towards the visitor's limit until it ends.
 
         Raises:
             Overloaded: The visitor has too many event streams open.
@@ -88,16 +88,16 @@ class VisitorLimits:
         return counted_lines()
 
     def is_full(self, address: str) -> bool:
-        """Return whether a further request of a visitor is refused."""
+        """Return whether another request from a visitor's address would be refused."""
         n_requests = 0 if is_local(address) else self._requests[address]
         return n_requests >= MAX_REQUESTS_PER_VISITOR or self._requests.total() >= MAX_REQUESTS
 
     @asynccontextmanager
     async def slot(self, address: str) -> AsyncIterator[None]:
-        """Wait for a free slot to render a page, and hold it in the context.
+        """Wait for a free slot for handling a request, and occupy it within the context.
 
         Raises:
-            Overloaded: Too many requests are waiting, of this visitor or of all.
+            Overloaded: Too many requests of this visitor, or of all visitors, are waiting.
         """
         if self.is_full(address):
             raise Overloaded(BUSY_MESSAGE)
@@ -105,9 +105,13 @@ class VisitorLimits:
         try:
             async with AsyncExitStack() as slots:
                 if not is_local(address):
-                    visitor_slots = self._visitor_slots.setdefault(address, asyncio.Semaphore(MAX_PAGES_PER_VISITOR))
+                    visitor_slots = self._visitor_slots.setdefault(
+                        address, asyncio.Semaphore(MAX_RENDERED_PAGES_PER_VISITOR)
+                    )
                     await slots.enter_async_context(visitor_slots)
-                page_slots = self._page_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(MAX_PAGES))
+                page_slots = self._page_slots.setdefault(
+                    asyncio.get_running_loop(), asyncio.Semaphore(MAX_RENDERED_PAGES)
+                )
                 await slots.enter_async_context(page_slots)
                 yield
         finally:

@@ -34,7 +34,7 @@ from climassay.session import Session
 
 T = TypeVar("T")
 PROGRESS_SECONDS = 10.0
-"""Seconds between progress notifications; many clients give up on a tool that is silent for 60 seconds."""
+"""Time between progress notifications in seconds; many clients give up on a tool that is silent for 60 seconds."""
 INSTRUCTIONS = """\
 Evidence on climate from the user's own collections of documents. Quote and cite what the tools return: every source has
 a citation to show to the user. If a tool finds nothing relevant, say so instead of answering from memory. A verdict or
@@ -43,7 +43,7 @@ an answer comes from a language model that read the passages: pass its warnings 
 
 
 class Citation(BaseModel):
-    """A passage of a document that can be cited."""
+    """Passage of a document that can be cited."""
 
     number: int | None = Field(None, description="Number by which sentences cite the passage.")
     citation: str = Field(description="Document, section and pages, to be shown to the user.")
@@ -63,7 +63,7 @@ class Citation(BaseModel):
 
 
 class CollectionSize(BaseModel):
-    """A collection and its size."""
+    """Collection and its size."""
 
     name: str
     documents: int
@@ -71,28 +71,28 @@ class CollectionSize(BaseModel):
 
 
 class Library(BaseModel):
-    """The collections of documents."""
+    """Collections of documents that can be used."""
 
     collections: list[CollectionSize]
     damaged: list[str] = Field(description="Why other collections cannot be read, a sentence each.")
 
 
 class Sentence(BaseModel):
-    """A sentence with the numbers of the sources that it cites."""
+    """Sentence with the numbers of the sources that it cites."""
 
     text: str
     citations: list[int]
     in_house: bool = Field(description="Whether it is the model's own knowledge, which no passage supports.")
 
 
-class Found(BaseModel):
-    """Passages that a search found, the best first; none if no passage is relevant."""
+class SearchHits(BaseModel):
+    """Passages found by a search, best first; empty if no passage is relevant."""
 
     passages: list[Citation]
 
 
 class Answer(BaseModel):
-    """An answer with its sources."""
+    """Answer to a question, with its sources."""
 
     enough_information: bool = Field(description="Whether the collections hold the answer.")
     text: str
@@ -102,7 +102,7 @@ class Answer(BaseModel):
 
 
 class Opinion(BaseModel):
-    """Verdict of the advocate of one collection."""
+    """Verdict of one advocate, who argues from one collection."""
 
     advocate: str
     verdict: str | None
@@ -131,7 +131,7 @@ class SentenceEvidence(BaseModel):
 
 
 class CheckedSentence(BaseModel):
-    """A sentence of a text beside the most similar passage."""
+    """Sentence of a text, with a citation of and a quotation from the most similar passage."""
 
     text: str
     status: str = Field(description="supported, contradicted, similar, unsupported or no claim.")
@@ -141,14 +141,14 @@ class CheckedSentence(BaseModel):
 
 
 class CheckedText(BaseModel):
-    """A text, checked sentence by sentence."""
+    """Text that was checked sentence by sentence."""
 
     sentences: list[CheckedSentence]
     notes: list[str] = Field(description="What the marks mean.")
 
 
 class Level(BaseModel):
-    """Probability of a level of confidence."""
+    """Probability of one level of confidence."""
 
     level: str
     as_in_reports: float = Field(description="If levels are as frequent as in IPCC reports.")
@@ -156,7 +156,10 @@ class Level(BaseModel):
 
 
 class Levels(BaseModel):
-    """Level of confidence with which an IPCC report would state something: a hint from its words, no assessment."""
+    """Probabilities of the levels of confidence with which an IPCC report would make a statement.
+
+    They are a hint from the statement's wording, not an assessment of the evidence.
+    """
 
     levels: list[Level]
     accuracy: str = Field(description="Share of right answers on statements that were not trained on.")
@@ -166,12 +169,12 @@ Collections = Annotated[list[str], Field(default=[], description="Names of colle
 
 
 def create_server(session: Session, model: Generator | str, collections: Sequence[str] = ()) -> MCPServer:
-    """Return a server of tools over an open session.
+    """Create an MCP server whose tools use an open session.
 
     Args:
         session: Session of the workspace.
-        model: Model that answers, debates and reads texts.
-        collections: Collections that assistants may use; all of the workspace if empty.
+        model: Model that answers questions, debates claims and judges sentences.
+        collections: Collections that assistants may use; all collections of the workspace if empty.
 
     Raises:
         InputError: A collection does not exist.
@@ -179,20 +182,26 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
     server = MCPServer("climassay", version=__version__, instructions=INSTRUCTIONS, log_level="WARNING")
     # A model on this machine answers one request at a time; its server decides how many a served model answers.
     model_lock = nullcontext() if isinstance(model, str) and is_served(model) else threading.Lock()
-    allowed = tuple(collections)
-    if allowed:
-        session.collections(allowed)
+    allowed_names = tuple(collections)
+    if allowed_names:
+        session.collections(allowed_names)
     _ = session.records  # opened before tools ask for it in several threads
     open_bundled_tagger = cache(lambda: open_tagger(encoder=session.encoder))
 
-    def chosen(names: Sequence[str]) -> tuple[str, ...]:
-        """Return the names of collections to use; raise InputError if one of them may not be used or there is none."""
-        usable = allowed or tuple(summary.name for summary in survey_collections(session.workspace)[0])
-        if unknown := [name for name in names if name not in usable]:
-            raise InputError(f"There is no collection {unknown[0]!r}: there are {', '.join(usable) or 'none'}.")
-        if not usable:
+    def choose_collections(names: Sequence[str]) -> tuple[str, ...]:
+        """Return the collections to use: those named, or all if none is named.
+
+        Raises:
+            InputError: A named collection does not exist or may not be used, or there is no collection.
+        """
+        available_names = allowed_names or tuple(summary.name for summary in survey_collections(session.workspace)[0])
+        if unknown_names := [name for name in names if name not in available_names]:
+            raise InputError(
+                f"There is no collection {unknown_names[0]!r}: there are {', '.join(available_names) or 'none'}."
+            )
+        if not available_names:
             raise InputError("There is no collection yet: the user makes one with `climassay corpus add NAME FILES`.")
-        return tuple(names) or usable
+        return tuple(names) or available_names
 
     def tool(title: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
         return server.tool(title=title, annotations=ToolAnnotations(read_only_hint=True, destructive_hint=False))
@@ -204,7 +213,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
         sizes = [
             CollectionSize(name=summary.name, documents=summary.documents, passages=summary.passages)
             for summary in summaries
-            if not allowed or summary.name in allowed
+            if not allowed_names or summary.name in allowed_names
         ]
         return Library(collections=sizes, damaged=[str(error) for error in damaged])
 
@@ -214,14 +223,14 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
         query: Annotated[str, Field(min_length=1, max_length=2000, description="Question or statement.")],
         collections: Collections,
         limit: Annotated[int, Field(ge=1, le=20, description="Maximum number of passages.")] = 6,
-    ) -> Found:
-        """Find passages on a question in the user's documents, with citations; asks no language model."""
+    ) -> SearchHits:
+        """Find passages about a question in the user's documents, with citations, without using a language model."""
 
-        def work() -> Found:
-            hits = documents.search(chosen(collections), query, k=limit, workspace=session)
-            return Found(passages=[Citation.of(hit.passage, hit.rank) for hit in hits])
+        def find_passages() -> SearchHits:
+            hits = documents.search(choose_collections(collections), query, k=limit, workspace=session)
+            return SearchHits(passages=[Citation.of(hit.passage, hit.rank) for hit in hits])
 
-        return await _in_thread(context, work)
+        return await _run_in_thread(context, find_passages)
 
     @tool("Answer from documents")
     async def ask(
@@ -231,9 +240,9 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
     ) -> Answer:
         """Have a language model answer a question from the user's documents, with a citation for each sentence."""
 
-        def work() -> Answer:
+        def answer_question() -> Answer:
             with model_lock:
-                answer = documents.ask(question, chosen(collections), model=model, workspace=session)
+                answer = documents.ask(question, choose_collections(collections), model=model, workspace=session)
             _raise_failure(answer.error)
             cited = cited_numbers(answer.sentences)
             return Answer(
@@ -244,7 +253,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                 model=answer.model,
             )
 
-        return await _in_thread(context, work)
+        return await _run_in_thread(context, answer_question)
 
     @tool("Check a claim")
     async def check(
@@ -252,11 +261,11 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
         claim: Annotated[str, Field(min_length=1, max_length=2000, description="One sentence or a few.")],
         collections: Collections,
     ) -> Verdict:
-        """Check a claim about climate in a debate: an advocate for each collection, and a mediator. Takes minutes."""
+        """Check a claim about climate in a debate between advocates, one for each collection. This takes minutes."""
 
-        def work() -> Verdict:
+        def check_claim() -> Verdict:
             with model_lock:
-                result = claims.check_claim(claim, chosen(collections), model=model, workspace=session)
+                result = claims.check_claim(claim, choose_collections(collections), model=model, workspace=session)
             verdict, levels = result.verdict, result.verdict.levels
             _raise_failure(verdict.error if verdict.outcome == "failed" else None)
             cited = cited_numbers(verdict.explanation, verdict.quotations)
@@ -275,7 +284,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                 sources=[Citation.of(entry.passage, entry.number) for entry in result.sources if entry.number in cited],
             )
 
-        return await _in_thread(context, work)
+        return await _run_in_thread(context, check_claim)
 
     @tool("Check a text")
     async def check_text(
@@ -288,10 +297,10 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
     ) -> CheckedText:
         """Compare each sentence of a text with the user's documents, and mark wrong figures, names and references."""
 
-        def work() -> CheckedText:
+        def check_sentences() -> CheckedText:
             with model_lock if judge else nullcontext():
-                checked = documents.check_text(
-                    text, chosen(collections), judge=model if judge else None, workspace=session
+                result = documents.check_text(
+                    text, choose_collections(collections), judge=model if judge else None, workspace=session
                 )
             sentences = [
                 CheckedSentence(
@@ -306,11 +315,11 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                         for evidence in sentence.evidence
                     ],
                 )
-                for sentence in checked.sentences
+                for sentence in result.sentences
             ]
-            return CheckedText(sentences=sentences, notes=list(checked.notes()))
+            return CheckedText(sentences=sentences, notes=list(result.notes()))
 
-        return await _in_thread(context, work)
+        return await _run_in_thread(context, check_sentences)
 
     @tool("Level of confidence")
     async def level_of_confidence(
@@ -320,20 +329,20 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
     ) -> Levels:
         """Estimate the level of confidence, very low to very high, with which an IPCC report would state something."""
 
-        def work() -> Levels:
-            opened = open_bundled_tagger()
-            tagger, shares = opened.tagger, opened.tagger.shares
-            row = tagger.predict_proba([(statement, surrounding_text)])[0]
-            even = dict(levels_of(reweighted(row, shares).tolist(), tagger.levels))
+        def estimate_level() -> Levels:
+            opened_tagger = open_bundled_tagger()
+            tagger, class_shares = opened_tagger.tagger, opened_tagger.tagger.shares
+            probabilities = tagger.predict_proba([(statement, surrounding_text)])[0]
+            equal_probabilities = dict(levels_of(reweighted(probabilities, class_shares).tolist(), tagger.levels))
             return Levels(
                 levels=[
-                    Level(level=level, as_in_reports=share, equally_frequent=even[level])
-                    for level, share in levels_of(row.tolist(), tagger.levels)
+                    Level(level=level, as_in_reports=share, equally_frequent=equal_probabilities[level])
+                    for level, share in levels_of(probabilities.tolist(), tagger.levels)
                 ],
-                accuracy=f"As in reports: {opened.accuracy}. Equally frequent: {opened.equal_accuracy}.",
+                accuracy=f"As in reports: {opened_tagger.accuracy}. Equally frequent: {opened_tagger.equal_accuracy}.",
             )
 
-        return await _in_thread(context, work)
+        return await _run_in_thread(context, estimate_level)
 
     return server
 
@@ -346,16 +355,16 @@ def _sentences(sentences: Iterable[AnswerSentence]) -> list[Sentence]:
 
 
 def _raise_failure(error: str | None) -> None:
-    """Raise the error of a failed model call, so that the assistant takes it for no answer."""
+    """Raise ToolError if a model call failed, so that the assistant does not mistake the message for an answer."""
     if error is not None:
         raise ToolError(f"The model gave no answer: {error}")
 
 
-async def _in_thread(context: Context, work: Callable[[], T]) -> T:
-    """Run work in a thread, and notify the client of progress meanwhile.
+async def _run_in_thread(context: Context, work: Callable[[], T]) -> T:
+    """Run a function in a thread and send progress notifications to the client until it returns.
 
     Raises:
-        ToolError: The work failed in a known way; the message says why.
+        ToolError: The function raised an error of climassay, whose message is passed on.
     """
     error: Exception | None = None
 

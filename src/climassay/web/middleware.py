@@ -17,13 +17,15 @@ from climassay.web.app_state import AppState
 from climassay.web.failures import refuse
 from climassay.web.limits import BUSY_MESSAGE, RETRY_SECONDS, Overloaded, visitor_address
 
-UPLOAD_PATHS = re.compile(r"/library/upload|/annotate|/annotate/[^/]+/import|/api/v1/annotate/datasets/[^/]+/import")
-"""Paths that accept large bodies, from signed-in users only."""
+UPLOAD_PATH_PATTERN = re.compile(
+    r"/library/upload|/annotate|/annotate/[^/]+/import|/api/v1/annotate/datasets/[^/]+/import"
+)
+"""Pattern of the paths to which signed-in users may send large bodies."""
 GRACE_SECONDS = 20.0
-"""Seconds that a body may take in addition to the time that :data:`MIN_BYTES_PER_SECOND` allows."""
+"""Time for a request body to arrive, in seconds, in addition to a second per :data:`MIN_BYTES_PER_SECOND` bytes."""
 MIN_BYTES_PER_SECOND = 1000
-"""Minimum average rate at which a body must arrive."""
-HEADERS = {
+"""Minimum average rate, in bytes per second, at which a request body must arrive after :data:`GRACE_SECONDS`."""
+SECURITY_HEADERS = {
     "content-security-policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
@@ -35,20 +37,20 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-"""Security headers of every response."""
+"""Security headers of all responses."""
 
 
 class SecurityHeaders:
-    """Middleware that adds security headers; headers that a page sets itself are kept."""
+    """Middleware that adds the security headers that a response does not already have."""
 
     def __init__(self, app: ASGIApp, https: bool = False) -> None:
         self._app = app
-        self._headers = dict(HEADERS)
+        self._headers = dict(SECURITY_HEADERS)
         if https:
             self._headers["strict-transport-security"] = "max-age=31536000"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle a request and add the headers to its response."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -63,10 +65,10 @@ class SecurityHeaders:
 
 
 class Compression(GZipMiddleware):
-    """Starlette's compression, which also weakens ETags: a compressed file differs from the file in its bytes."""
+    """Starlette's compression middleware, which here also makes the ETags of compressed responses weak."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle a request and compress its response if the client accepts that."""
 
         async def send_with_weak_etag(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -79,13 +81,13 @@ class Compression(GZipMiddleware):
 
 
 class _HeadSent(Exception):
-    """Signal that the headers of a HEAD request were sent."""
+    """Signal that the response to a HEAD request is complete, so that its body need not be produced."""
 
 
 class PathPrefix:
-    """Middleware that removes the path prefix from requests, adds it to redirects, and answers HEAD as GET.
+    """Middleware that removes the path prefix from requests, adds it to redirects, and handles HEAD requests.
 
-    A proxy may remove the prefix itself or leave it.
+    The prefix is only removed if the proxy has not already done so. HEAD requests are handled like GET, without a body.
     """
 
     def __init__(self, app: ASGIApp, prefix: str) -> None:
@@ -93,7 +95,7 @@ class PathPrefix:
         self._prefix = prefix
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle a request without the path prefix."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -121,17 +123,18 @@ class PathPrefix:
 
 
 class _BodyTooLarge(Exception):
-    """A body exceeds its limit."""
+    """Exception for a request body that exceeds its size limit."""
 
 
 class _BodyTooSlow(Exception):
-    """A body arrives more slowly than :data:`MIN_BYTES_PER_SECOND`."""
+    """Exception for a request body that arrives more slowly than :data:`MIN_BYTES_PER_SECOND`."""
 
 
 class BodyLimit:
-    """Middleware that refuses bodies which are too large or too slow.
+    """Middleware that refuses request bodies that are too large or arrive too slowly.
 
-    Small bodies are read before the request is passed on, so that a slow sender does not occupy a slot.
+    Bodies of ordinary forms are read completely before the request is passed on, so that a slow client does not occupy
+    one of the slots of :class:`VisitorSlots`.
     """
 
     def __init__(self, app: ASGIApp, state: AppState) -> None:
@@ -139,29 +142,31 @@ class BodyLimit:
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle a request, or refuse it with status 413 (too large) or 408 (too slow)."""
         if scope["type"] != "http" or scope["method"] in SAFE_METHODS:
             await self._app(scope, receive, send)
             return
         limit = await self._limit(scope)
-        too_large = f"Too large: the limit here is {limit / 2**20:.3g} MB."
+        message_if_too_large = f"Too large: the limit here is {limit / 2**20:.3g} MB."
         content_length = Headers(scope=scope).get("content-length", "")
         if content_length.isdigit() and int(content_length) > limit:
-            await refuse(scope, receive, send, 413, too_large)
+            await refuse(scope, receive, send, 413, message_if_too_large)
             return
-        n_bytes, waited, is_complete, is_answered = 0, 0.0, False, False
+        n_bytes, waiting_seconds, is_complete, is_answered = 0, 0.0, False, False
         clock = asyncio.get_running_loop().time
 
         async def receive_limited() -> Message:
-            nonlocal n_bytes, waited, is_complete
+            nonlocal n_bytes, waiting_seconds, is_complete
             if is_complete:
                 return await receive()
             start = clock()
             try:
-                message = await asyncio.wait_for(receive(), GRACE_SECONDS + n_bytes / MIN_BYTES_PER_SECOND - waited)
+                message = await asyncio.wait_for(
+                    receive(), GRACE_SECONDS + n_bytes / MIN_BYTES_PER_SECOND - waiting_seconds
+                )
             except TimeoutError:
                 raise _BodyTooSlow from None
-            waited += clock() - start
+            waiting_seconds += clock() - start
             is_complete = not message.get("more_body", False)
             n_bytes += len(message.get("body", b""))
             if n_bytes > limit:
@@ -183,14 +188,14 @@ class BodyLimit:
                 await self._app(scope, receive_limited, send_within_limit)
         except _BodyTooLarge:
             if not is_answered:
-                await refuse(scope, receive, send, 413, too_large)
+                await refuse(scope, receive, send, 413, message_if_too_large)
         except _BodyTooSlow:
             if not is_answered:
                 await refuse(scope, receive, send, 408, "The request came in too slowly.")
 
     async def _limit(self, scope: Scope) -> int:
         settings = self._state.settings
-        if not UPLOAD_PATHS.fullmatch(scope["path"]):
+        if not UPLOAD_PATH_PATTERN.fullmatch(scope["path"]):
             return settings.form_bytes
         user = await run_in_threadpool(current_user, HTTPConnection(scope), self._state)
         return settings.form_bytes if user is None else settings.upload_bytes
@@ -200,8 +205,8 @@ async def buffer_body(receive_body: Receive, receive: Receive) -> Receive:
     """Read the whole request body and return a receive callable that replays it.
 
     Args:
-        receive_body: Receives the messages of the body.
-        receive: Receives the messages after the body.
+        receive_body: Callable that receives the messages of the body.
+        receive: Callable that receives later messages.
     """
     parts, more_body = [], True
     while more_body:
@@ -219,15 +224,15 @@ async def buffer_body(receive_body: Receive, receive: Receive) -> Receive:
 
 
 class VisitorSlots:
-    """Middleware that answers a few requests of visitors without an account at a time."""
+    """Middleware that limits how many requests of visitors without an account are handled at the same time."""
 
     def __init__(self, app: ASGIApp, state: AppState) -> None:
         self._app = app
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        # Signing in waits for its slot itself, after the delay for wrong passwords.
+        """Handle a request as soon as a slot is free, or refuse it if too many are waiting."""
+        # Requests to sign in wait for their slot later, after the delay for wrong passwords.
         is_sign_in = scope.get("path") == "/sign-in" and scope["method"] == "POST"
         if scope["type"] != "http" or is_sign_in or scope["path"].startswith("/static/"):
             await self._app(scope, receive, send)
@@ -248,7 +253,7 @@ class VisitorSlots:
                 return
 
             async def send_without_slot(message: Message) -> None:
-                # The page is rendered: a client that reads slowly must not occupy the slot.
+                # The response is ready; a client that reads it slowly must not occupy the slot.
                 await slot.aclose()
                 await send(message)
 

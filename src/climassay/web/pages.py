@@ -31,15 +31,15 @@ from climassay.web.access import (
     may_read,
 )
 from climassay.web.app_state import AppState
-from climassay.web.failures import TooLarge, explain, in_plain_words
+from climassay.web.failures import TooLarge, explain, plain_message
 
 T = TypeVar("T")
 PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
 Search = Annotated[str, Query(max_length=200)]
-_LEADING = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
+_ROOT_LINK = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
 _TONES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
-"""Colours of badges by the state of a job."""
+"""Tone (CSS class) of badges by the state of a job."""
 _STYLES = {area: f"{area}.css" for area in ("annotate", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
@@ -58,7 +58,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
     Args:
         request: Request to answer.
-        template: Path below ``climassay/web/templates``; the style of its folder is included.
+        template: Path of the template below ``climassay/web/templates``; the style sheet of its folder is included.
         status: HTTP status.
         **values: Values for the template, which escapes them.
     """
@@ -66,7 +66,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     user = current_user(request, app)
     token = csrf_token(request)
     field = Markup('<input type="hidden" name="{}" value="{}">').format(CSRF_FIELD, token)
-    rendered = (
+    html = (
         environment()
         .get_template(template)
         .render(
@@ -84,17 +84,17 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         )
     )
     if app.settings.prefix:
-        # Values are escaped, so that whatever leads to "/" this way appears in a template of ours.
-        rendered = _LEADING.sub(rf"\1{app.settings.prefix}/", rendered)
-    answer = HTMLResponse(rendered, status, {"Cache-Control": "no-store"})
+        # Values are escaped, so only links in our templates can match.
+        html = _ROOT_LINK.sub(rf"\1{app.settings.prefix}/", html)
+    response = HTMLResponse(html, status, {"Cache-Control": "no-store"})
     new_visitor = getattr(request.state, "new_visitor", None)
     if new_visitor is not None:
-        set_private_cookie(answer, app, VISITOR_COOKIE, new_visitor)
-    return answer
+        set_private_cookie(response, app, VISITOR_COOKIE, new_visitor)
+    return response
 
 
 def clean_text(text: str, max_length: int, name: str) -> str:
-    """Return a submitted text with normalised line ends and without control characters.
+    """Return a submitted text with LF line ends and with spaces in place of control characters.
 
     Args:
         text: Submitted text.
@@ -102,7 +102,7 @@ def clean_text(text: str, max_length: int, name: str) -> str:
         name: Name of the text in the error message.
 
     Raises:
-        TooLarge: The text is longer.
+        TooLarge: The text is longer than ``max_length``.
     """
     if len(text) > max_length + text.count("\r\n"):
         raise TooLarge(f"The {name} has {len(text):,} characters, and the limit is {max_length:,}: send it in parts.")
@@ -111,62 +111,62 @@ def clean_text(text: str, max_length: int, name: str) -> str:
 
 
 def as_file(content: str | Iterable[str | bytes], name: str, media_type: str = "") -> Response:
-    """Return a download; content in pieces is sent while it is produced.
+    """Return a response that the browser saves as a file.
 
     Args:
-        content: Content, or its pieces.
+        content: Content, or an iterable of its parts, which are sent as they are produced.
         name: File name with a suffix of :data:`MEDIA_TYPES`; characters that are unsafe in headers are replaced.
-        media_type: Media type; that of the suffix if empty.
+        media_type: Media type; the one of the suffix if empty.
     """
-    safe = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-100:]
-    headers = {"Content-Disposition": f'attachment; filename="{safe}"', "Cache-Control": "no-store"}
-    kind = media_type or MEDIA_TYPES[name.rpartition(".")[2]]
+    safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[-100:]
+    headers = {"Content-Disposition": f'attachment; filename="{safe_name}"', "Cache-Control": "no-store"}
+    content_type = media_type or MEDIA_TYPES[name.rpartition(".")[2]]
     if isinstance(content, str):
-        return Response(content, media_type=kind, headers=headers)
-    pieces = (piece if isinstance(piece, bytes) else piece.encode("utf-8", "replace") for piece in content)
-    return StreamingResponse(pieces, media_type=kind, headers=headers)
+        return Response(content, media_type=content_type, headers=headers)
+    chunks = (chunk if isinstance(chunk, bytes) else chunk.encode("utf-8", "replace") for chunk in content)
+    return StreamingResponse(chunks, media_type=content_type, headers=headers)
 
 
 def redirect_to(url: str) -> RedirectResponse:
-    """Redirect to a page after a form was submitted (303)."""
+    """Return a redirect (303) to the page to show after a form was submitted."""
     return RedirectResponse(url, status_code=303)
 
 
 def safe_next(path: str | None) -> str:
-    """Return the path to show after signing in, or ``/`` if it is not a path of this server."""
+    """Return a path if it is a path of this server, else ``/``, so that links cannot redirect to other sites."""
     if not path or not path.startswith("/") or path[1:2] in ("/", "\\") or any(ord(c) < 33 for c in path):
         return "/"
     return path
 
 
-def set_private_cookie(answer: Response, app: AppState, name: str, value: str) -> None:
-    """Set a cookie that scripts cannot read and other sites do not send."""
+def set_private_cookie(response: Response, app: AppState, name: str, value: str) -> None:
+    """Set a cookie that scripts cannot read and browsers do not send with requests from other sites."""
     days = {SESSION_COOKIE: app.settings.session_days, DEVICE_COOKIE: 365.0}.get(name)
     age = None if days is None else int(days * 86400)
-    answer.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=app.settings.https, path="/")
+    response.set_cookie(name, value, max_age=age, httponly=True, samesite="lax", secure=app.settings.https, path="/")
 
 
 @cache
-def asset(name: str) -> str:
-    """Return the address of a file below ``static``, which changes with its content."""
+def asset_address(name: str) -> str:
+    """Return the address of a file below ``static``, which contains a hash of the file's content."""
     content = files("climassay.web").joinpath("static", *name.split("/")).read_bytes()
     return f"/static/{name}?v={hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def is_web_address(text: str | None) -> bool:
-    """Return whether a text is an HTTP address that may become a link."""
+    """Return whether a text is an HTTP or HTTPS address, so that it can be shown as a link."""
     return text is not None and re.match(r"https?://[^\s/]", text, re.IGNORECASE) is not None
 
 
-def day_and_time(moment: float | str | None) -> str:
-    """Format a time, in seconds or ISO 8601, like ``6 Nov 2026, 11:39 UTC``; None as a dash."""
+def format_time(moment: float | str | None) -> str:
+    """Format a time, given in seconds since 1970 or in ISO 8601, like ``6 Nov 2026, 11:39 UTC``; None as a dash."""
     if moment is None:
         return "–"
     moment_utc = datetime.fromisoformat(moment) if isinstance(moment, str) else datetime.fromtimestamp(moment, UTC)
     return f"{moment_utc.day} {moment_utc:%b %Y, %H:%M} UTC"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Format a duration like ``40 s``, ``1 min 5 s`` or ``2 h 10 min``."""
     total = int(seconds)
     if total < 60:
@@ -176,7 +176,7 @@ def duration(seconds: float) -> str:
     return f"{total // 3600} h {total % 3600 // 60} min"
 
 
-def rough_duration(seconds: float) -> str:
+def format_rough_duration(seconds: float) -> str:
     """Format an estimated duration like ``about 40 seconds`` or ``about 3 minutes``."""
     if seconds < 55:
         number, unit = max(10, 10 * math.ceil(seconds / 10)), "second"
@@ -188,7 +188,7 @@ def rough_duration(seconds: float) -> str:
 
 
 def format_json(text: str | None) -> str:
-    """Return JSON objects and arrays with indentation, and any other text unchanged."""
+    """Indent the JSON of an object or array; return any other text unchanged and None as an empty text."""
     try:
         value = json.loads(text or "")
     except (ValueError, RecursionError):
@@ -205,40 +205,57 @@ class Part(Generic[T]):
     """Number of the page, from 1."""
     pages: int
     total: int
-    """Number of entries of the whole list."""
+    """Number of entries of the complete list."""
     first: int
-    """Number of the first entry on the page; 0 if there is none."""
+    """Number of the page's first entry in the complete list, from 1; 0 if the page is empty."""
     address: str
-    """Address of the list with its filters, to which ``page=2`` can be appended."""
+    """Address of the list with its filters, to which a parameter like ``page=2`` can be appended."""
 
     @property
     def last(self) -> int:
-        """Number of the last entry on the page."""
+        """Number of the page's last entry in the complete list; 0 if the page is empty."""
         return self.first + len(self.entries) - 1 if self.entries else 0
 
     def at(self, number: int) -> str:
-        """Return the address of another page."""
+        """Return the address of the page with a number."""
         return f"{self.address}page={number}"
 
 
-def clamp_page(number: int, total: int, size: int) -> int:
-    """Return a page number limited to the existing pages."""
-    return max(1, min(number, -(-total // size)))
+def clamp_page(number: int, n_entries: int, size: int) -> int:
+    """Limit a page number to the existing pages of a list.
+
+    Args:
+        number: Requested page number.
+        n_entries: Number of entries of the complete list.
+        size: Number of entries per page.
+    """
+    return max(1, min(number, -(-n_entries // size)))
 
 
 def make_part(
-    entries: Sequence[T], number: int, total: int, size: int, path: str, filters: Mapping[str, object]
+    entries: Sequence[T], number: int, n_entries: int, size: int, path: str, filters: Mapping[str, object]
 ) -> Part[T]:
-    """Return a page of a list from its entries; empty filters are left out of the address."""
+    """Build one page of a list.
+
+    Args:
+        entries: Entries on the page.
+        number: Number of the page, from 1.
+        n_entries: Number of entries of the complete list.
+        size: Maximum number of entries per page.
+        path: Path of the list.
+        filters: Query parameters of the list; empty ones are left out of the address.
+    """
     query = urlencode([(name, str(value)) for name, value in filters.items() if value not in ("", False, None)])
     address = f"{path}?{query}&" if query else f"{path}?"
     first = (number - 1) * size + 1 if entries else 0
-    return Part(entries, number, max(1, -(-total // size)), total, first, address)
+    return Part(entries, number, max(1, -(-n_entries // size)), n_entries, first, address)
 
 
-def slice_page(entries: Sequence[T], requested: int, size: int, path: str, filters: Mapping[str, object]) -> Part[T]:
-    """Return a page of a list that is in memory."""
-    number = clamp_page(requested, len(entries), size)
+def slice_page(
+    entries: Sequence[T], requested_number: int, size: int, path: str, filters: Mapping[str, object]
+) -> Part[T]:
+    """Return the requested page of a list (or the nearest existing page); see :func:`make_part`."""
+    number = clamp_page(requested_number, len(entries), size)
     return make_part(entries[(number - 1) * size : number * size], number, len(entries), size, path, filters)
 
 
@@ -247,18 +264,22 @@ def environment() -> Any:
     """Return the Jinja environment of all pages, with shared filters and functions."""
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    templates = Environment(
-        # What fact-checks are shown with is shared with their self-contained pages.
+    jinja = Environment(
+        # Fact-checks are shown with the templates of their self-contained pages, which are in reporting.
         loader=ChoiceLoader([PackageLoader(f"climassay.{room}", "templates") for room in ("web", "reporting")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals |= {"asset": asset, "counted": counted, "is_web_address": is_web_address}
-    templates.globals |= {"explain": explain, "in_words": in_plain_words, "letter": option_letter}
-    templates.globals["tone"] = lambda state: _TONES.get(state, "info")
-    templates.filters["moment"] = day_and_time
-    templates.filters |= {"duration": duration, "rough_duration": rough_duration, "in_plain_words": in_plain_words}
-    templates.filters |= {"format_json": format_json, "breakable": breakable}
-    return templates
+    jinja.globals |= {"asset": asset_address, "counted": counted, "is_web_address": is_web_address}
+    jinja.globals |= {"explain": explain, "in_words": plain_message, "letter": option_letter}
+    jinja.globals["tone"] = lambda state: _TONES.get(state, "info")
+    jinja.filters["moment"] = format_time
+    jinja.filters |= {
+        "duration": format_duration,
+        "format_rough_duration": format_rough_duration,
+        "plain_message": plain_message,
+    }
+    jinja.filters |= {"format_json": format_json, "breakable": breakable}
+    return jinja

@@ -16,10 +16,10 @@ from climassay.web.app_state import AppState
 from climassay.workspace import CACHE_VARIABLE, COLLECTIONS_VARIABLE
 
 FOLDER, SERVER = b"(a folder of the server)", b"(a server)"
-"""Replacements of private paths and addresses."""
+"""Texts that replace private paths and private addresses."""
 _TEXT_TYPES = ("text/", "application/json", "application/ld+json", "application/x-ndjson")
 _MAX_WORD_BYTES = 4096
-"""Maximum number of bytes that are held back if a chunk of a response ends within a word."""
+"""Maximum number of bytes at the end of a chunk that are held back because they may be an incomplete word."""
 # A backslash belongs to the next character: in JSON, the backslash before a quotation mark is not part of a path.
 _ESCAPED = rb"\\[^\s\"]"
 _REST = rb"(?:[^\s\"'<>,;()\[\]{}|\\]|" + _ESCAPED + rb")*"
@@ -43,7 +43,7 @@ _PRIVATE_DOMAINS = (b".local", b".internal", b".lan", b".localdomain", b".home",
 
 
 class Redactor:
-    """Redactor of private paths and addresses in the texts of one server."""
+    """Redactor that replaces a server's private paths and addresses in texts."""
 
     def __init__(self, state: AppState) -> None:
         self._root = state.settings.root.encode()
@@ -57,7 +57,7 @@ class Redactor:
         self._servers = re.compile(b"|".join(re.escape(url.encode()) for url in urls) or rb"(?!)")
 
     def redact(self, text: bytes) -> bytes:
-        """Return a text with private paths and addresses replaced."""
+        """Return a UTF-8 text with private paths and addresses replaced."""
         text = _ADDRESSES.sub(self._redact_address, self._servers.sub(SERVER, text))
         text = _BASE_URL.sub(lambda match: match[1] + SERVER, text)
         return _PATHS.sub(FOLDER, self._folders.sub(FOLDER, text))
@@ -70,14 +70,14 @@ class Redactor:
 
 
 class RedactedResponses:
-    """Middleware that redacts text responses to visitors without an account."""
+    """Middleware that redacts private paths and addresses in text responses to visitors without an account."""
 
     def __init__(self, app: ASGIApp, state: AppState) -> None:
         self._app = app
         self._redactor = Redactor(state)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle a request and redact its response."""
         state = scope.get("state", {})
         if scope["type"] != "http" or "user" not in state or state["user"] is not None:
             await self._app(scope, receive, send)

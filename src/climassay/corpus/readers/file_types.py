@@ -168,10 +168,24 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
     In folders, hidden files and folders, files of unknown types, and links to files outside the folder are skipped,
     because an untrusted folder may link to private files.
     """
+    return _sort_by_type(paths)[0]
+
+
+def _sort_by_type(paths: Iterable[str | Path]) -> tuple[list[Path], dict[Path, Counter[str]]]:
+    """Return the files to read, and the number of files of unknown types in each folder by file name ending."""
     files: dict[Path, None] = {}
+    unknown_endings: dict[Path, Counter[str]] = {}
     for path in map(Path, paths):
-        files.update(dict.fromkeys(filter(find_file_type, _iterate_files(path)) if path.is_dir() else [path]))
-    return list(files)
+        if not path.is_dir():
+            files[path] = None
+            continue
+        unknown_endings[path] = Counter()
+        for file in _iterate_files(path):
+            if find_file_type(file):
+                files[file] = None
+            else:
+                unknown_endings[path][file.suffix.lower() or "no ending"] += 1
+    return list(files), unknown_endings
 
 
 def _iterate_files(folder: Path) -> Iterator[Path]:
@@ -189,13 +203,10 @@ def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) ->
     If a folder contains files of unknown types, the last results include one for the folder that counts them in
     ``skipped``.
     """
-    roots = [Path(path) for path in paths]
-    for path in find_files(roots):
+    files, unknown_endings = _sort_by_type(paths)
+    for path in files:
         yield read(path, options)
-    for folder in filter(Path.is_dir, roots):
-        endings = Counter(
-            file.suffix.lower() or "no ending" for file in _iterate_files(folder) if not find_file_type(file)
-        )
+    for folder, endings in unknown_endings.items():
         if endings:
             listed = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))
             more = ", ..." if len(endings) > _MAX_LISTED_ENDINGS else ""

@@ -61,7 +61,7 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     meta = _read_metadata(page)
     first_heading = page.css_first("h1")
     heading = extract_heading(first_heading) if first_heading else ""
-    blocks, omitted_parts = _extract_blocks(page, text, source, references=options.references)
+    blocks, omitted_parts = _extract_blocks_or_fallback(page, text, source, references=options.references)
     if not blocks:
         raise DocumentError(f"{source} has no text (perhaps a script draws the page); save the page from a browser.")
     top_headings = {block.headings[:1] for block in blocks}
@@ -126,16 +126,16 @@ def read_html_text(
     Raises:
         DocumentError: The elements are nested more than :data:`MAX_DEPTH` deep.
     """
-    return _extract_blocks(parse_markup(markup, source), markup, source, references=references)
+    return _extract_blocks_or_fallback(parse_markup(markup, source), markup, source, references=references)
 
 
-def _extract_blocks(
+def _extract_blocks_or_fallback(
     page: LexborHTMLParser, markup: str, source: str, *, references: bool
 ) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     blocks, omitted_parts = extract_blocks(page, references=references)
-    if not blocks and (closed := _SELF_CLOSED_RAW.sub(r"<\1\2></\1>", markup)) != markup:
+    if not blocks and (closed_markup := _SELF_CLOSED_RAW.sub(r"<\1\2></\1>", markup)) != markup:
         # An HTML parser takes the rest of the page for the content of <script/>.
-        blocks, omitted_parts = extract_blocks(parse_markup(closed, source), references=references)
+        blocks, omitted_parts = extract_blocks(parse_markup(closed_markup, source), references=references)
     if not blocks and (unhidden_markup := _NOSCRIPT.sub(r"<\1div>", markup)) != markup:
         # A page drawn by a script may bring its text for readers without one; a mere request to enable it is no text.
         fallback, fallback_omitted_parts = extract_blocks(parse_markup(unhidden_markup, source), references=references)

@@ -14,7 +14,7 @@ from climassay.corpus.readers.file_types import reader
 from climassay.corpus.readers.markdown import markdown_blocks
 from climassay.corpus.readers.text import decode, split_paragraphs
 from climassay.errors import DocumentError
-from climassay.io import format_names, parse_json, read_parquet
+from climassay.io import find_column, format_names, parse_json, read_parquet
 from climassay.io.delimited import read_delimited
 
 # Usual names, best first; compared without case, spaces and punctuation.
@@ -49,27 +49,31 @@ def find_columns(names: Sequence[str], chosen: TableColumns, source: str) -> Tab
             columns.
     """
     listed_columns = format_names(names)
-    fields = {field: getattr(chosen, field) for field in _USUAL_NAMES}
-    for name in (*fields.values(), *chosen.document):
-        if name is not None and name not in names:
+
+    def find_chosen(name: str) -> str:
+        column = find_column(names, name)
+        if column is None:
             raise DocumentError(f"{source} has no column {name!r}; its columns are: {listed_columns}.")
+        return column
+
+    chosen_names = {field: getattr(chosen, field) for field in _USUAL_NAMES}
+    fields = {field: None if name is None else find_chosen(name) for field, name in chosen_names.items()}
+    document_columns = tuple(map(find_chosen, chosen.document))
     names_by_key = {_NON_ALPHANUMERIC.sub("", name.lower()): name for name in reversed(names)}
     used_columns = {name for name in fields.values() if name}
     for field, usual_names in _USUAL_NAMES.items():
         if fields[field] is None:
-            unused_names = (
-                names_by_key[key]
-                for key in usual_names
-                if key in names_by_key and names_by_key[key] not in used_columns
-            )
-            fields[field] = next(unused_names, None)
-            if fields[field] is not None:
-                used_columns.add(fields[field])
+            candidates = (names_by_key[key] for key in usual_names if key in names_by_key)
+            column = next((name for name in candidates if name not in used_columns), None)
+            if column is not None:
+                fields[field] = column
+                used_columns.add(column)
     if fields["text"] is None:
         raise DocumentError(
             f"{source} has no column that looks like text; choose one of its columns: {listed_columns}."
         )
-    document_columns = chosen.document or tuple(names_by_key[key] for key in _DOCUMENT_NAMES if key in names_by_key)[:1]
+    if not document_columns:
+        document_columns = tuple(names_by_key[key] for key in _DOCUMENT_NAMES if key in names_by_key)[:1]
     if not document_columns and fields["title"]:
         document_columns = (fields["title"],)
     return TableColumns(document=document_columns, **fields)

@@ -327,7 +327,7 @@ class HiddenStates:
 
     def _hook(self, state: int, names: Sequence[int], store: Any) -> Any:
         if state == self._count:
-            return self._backbone.register_forward_hook(lambda _module, _given, output: store(names, output[0]))
+            return self._backbone.register_forward_hook(lambda _module, _inputs, output: store(names, output[0]))
         assert self._layers is not None
         return self._layers[state].register_forward_pre_hook(
             lambda _module, arguments, keywords: store(names, arguments[0] if arguments else keywords["hidden_states"]),

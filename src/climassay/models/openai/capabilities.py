@@ -11,7 +11,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, replace
 from datetime import UTC, datetime
@@ -57,7 +57,25 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 """Spellings of parameters in error replies, by parameter."""
 _TURN_FLAGS = ("continue_final_message", "add_generation_prompt")
 """Parameters with which vLLM and SGLang continue the assistant's message."""
-_DROPPABLE = ("seed", "temperature", "top_p", "stop", "reasoning_effort", "stream", "stream_options", *_TURN_FLAGS)
+SYSTEM_ROLE = "system_role"
+"""Name of the role of the first message among the parameters that a server may reject."""
+_SYSTEM_ROLE_REFUSAL = re.compile(
+    r"\bsystem['\"]?\s+(?:role|messages?|prompts?|instructions?)\b|\bdeveloper (?:instruction|role)"
+    r"|roles must alternate|only user and assistant roles|\brole.{0,20} not support ['\"]?system",
+    re.IGNORECASE,
+)
+"""Words of an error about a chat template that has no system role, as those of Gemma and early Mistral models."""
+_DROPPABLE = (
+    SYSTEM_ROLE,
+    "seed",
+    "temperature",
+    "top_p",
+    "stop",
+    "reasoning_effort",
+    "stream",
+    "stream_options",
+    *_TURN_FLAGS,
+)
 """Parameters that can be omitted."""
 _REFUSAL = re.compile(
     r"unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|extra|only the default|"
@@ -156,7 +174,7 @@ class CapabilityLearner:
         self._file = None if folder is None else folder / FILE_NAME
         self.capabilities = Capabilities()
         entry: Any = None if self._file is None else self._find_entry(_load_stored(self._file))
-        names = {one.name for one in fields(Capabilities)}
+        names = {field.name for field in fields(Capabilities)}
         # What does not fit, as a newer version may have written, is learnt again.
         with suppress(InputError, TypeError):
             self.capabilities = parse_table(
@@ -183,6 +201,8 @@ class CapabilityLearner:
         """
         capabilities = self.capabilities
         omitted = {*capabilities.dropped, *omitted_parameters, "max_tokens"}
+        if SYSTEM_ROLE in omitted:
+            payload = {**payload, "messages": _without_system_role(payload["messages"])}
         if capabilities.is_reasoning_model:
             omitted.add("stop")  # Servers stop thoughts, too; answers are cut here.
         if "stream" in omitted:
@@ -244,6 +264,8 @@ class CapabilityLearner:
                 self._update(reasoning_budget=reasoning_budget)
                 return True
         new_omissions = (names & {*_DROPPABLE, limit_name} & payload.keys()) - omitted_parameters
+        if payload["messages"][0]["role"] == "system" and _SYSTEM_ROLE_REFUSAL.search(refusal.message):
+            new_omissions = frozenset({SYSTEM_ROLE}) - omitted_parameters
         if not new_omissions.isdisjoint(_TURN_FLAGS):
             new_omissions |= payload.keys() & set(_TURN_FLAGS)  # neither makes sense without the other
         omitted_parameters |= new_omissions
@@ -271,6 +293,9 @@ class CapabilityLearner:
         if rejected_names := {name for name in candidates if self._confirm_change(name, name in capabilities.accepted)}:
             for name in sorted(rejected_names - set(_TURN_FLAGS)):
                 self.fallbacks[name] += 1
+                if name == SYSTEM_ROLE:
+                    log.warning("The model has no system role; instructions are sent in the user's message.")
+                    continue
                 log.warning("The server does not accept the parameter %s; it is left out from now on.", name)
             changes["dropped"] = tuple(sorted({*capabilities.dropped, *rejected_names}))
         accepted_names = {
@@ -424,6 +449,16 @@ class CapabilityLearner:
                 del models[self._model]
             stored = {url: entries for url, entries in stored.items() if entries}
             write_file(self._file, json.dumps(stored, indent=1, sort_keys=True, ensure_ascii=False).encode())
+
+
+def _without_system_role(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return messages with the system's message put before the text of the user's message that follows it."""
+    first, *rest = [dict(message) for message in messages]
+    if first["role"] != "system":
+        return [first, *rest]
+    if not rest or rest[0]["role"] != "user":
+        return [{"role": "user", "content": first["content"]}, *rest]
+    return [{"role": "user", "content": f"{first['content']}\n\n{rest[0]['content']}"}, *rest[1:]]
 
 
 def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:

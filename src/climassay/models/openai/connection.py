@@ -378,13 +378,12 @@ class Connection:
                     options=self._options,
                     stream=show_text is not None,
                 )
-                if show_text is None:
-                    content = response.content
-                elif not response.headers.get("content-type", "").startswith("text/event-stream"):
-                    content = await response.aread()
-                else:
+                # Some servers stream whether or not they are asked to.
+                if response.headers.get("content-type", "").startswith("text/event-stream"):
                     stream = StreamedReply()
-                    content = await self._read_stream(response, stream, show_text)
+                    content = await self._read_stream(response, stream, show_text or (lambda _: None))
+                else:
+                    content = await response.aread()
             redacted_content = without_key(content, self._server.key)
             reply = parse_reply(redacted_content) if stream is None else stream.to_reply()
         except TimeoutError:

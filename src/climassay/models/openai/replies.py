@@ -407,8 +407,13 @@ def _parse_token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int,
         return prompt, completion + reasoning, reasoning
     if not reasoning and thoughts:
         reasoning = round(completion * len(thoughts) / (len(thoughts) + len(text)))
-    elif not reasoning and completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS:
-        # No token is shorter than a byte: what cannot have become text was thought.
+    elif (
+        not reasoning
+        and completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS
+        and not text.lstrip().startswith(("{", "["))
+    ):
+        # No token is shorter than a byte: what cannot have become text was thought. JSON is an exception, because
+        # llama.cpp returns it without the spaces and line breaks that a small model has put between its parts.
         reasoning = completion - len(text) // 4
     return prompt, completion, reasoning
 

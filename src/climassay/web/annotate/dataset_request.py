@@ -14,7 +14,7 @@ from climassay.web.annotate.views import count_assigned_items, find_own_label, m
 from climassay.web.api.base import DatasetName
 from climassay.web.app_state import App, AppState
 from climassay.web.checks.pages import display_names
-from climassay.web.failures import Refused, missing
+from climassay.web.failures import Refused, missing_if_invalid
 from climassay.web.pages import page, redirect_to
 
 STATUS_MESSAGES = {
@@ -74,12 +74,12 @@ class DatasetRequest:
         return display_names(self.app, self.user)
 
     def item(self, draft: str) -> AnnotationItem:
-        """Return the item of a draft.
+        """Return the item of the draft with an id.
 
         Raises:
             Missing: There is no such item.
         """
-        with missing():
+        with missing_if_invalid():
             return self.store.item(self.dataset, draft)
 
     def own_item(self, draft: str) -> AnnotationItem:

@@ -44,7 +44,7 @@ from climassay.questions.types.longform import (
 from climassay.reporting.marking import Piece, marked
 from climassay.web.accounts import User
 from climassay.web.app_state import AppState
-from climassay.web.failures import missing
+from climassay.web.failures import missing_if_invalid
 from climassay.web.jobs import Job, JobReport
 
 LEVEL_LABELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reasoning", "hypothetical": "hypothetical"}
@@ -506,7 +506,7 @@ def require_dataset(app: AppState, dataset: str) -> AnnotationStore:
         Missing: There is no such dataset.
     """
     store = annotation_store(app)
-    with missing():
+    with missing_if_invalid():
         store.settings(dataset)
     return store
 

@@ -18,7 +18,7 @@ router = api_router("/annotate/datasets", "annotation")
 
 
 class QueueData(Data):
-    """A dataset whose questions are annotated."""
+    """Dataset whose questions are annotated."""
 
     dataset: str = Field(examples=["clouds"])
     items: int
@@ -26,7 +26,7 @@ class QueueData(Data):
     open: int
     """Number of questions that need further labels."""
     settled: int
-    """Number of questions with an outcome."""
+    """Number of questions whose outcome is settled."""
     conflicts: int
     """Number of questions whose labels disagree."""
     overlap: int
@@ -34,18 +34,18 @@ class QueueData(Data):
 
 
 class ImportData(Data):
-    """Result of an import."""
+    """Result of importing labels."""
 
     stored: int
-    """Number of new labels."""
+    """Number of labels that were imported."""
     known: int
-    """Number of labels that were stored before."""
+    """Number of labels in the file that had already been stored."""
     withdrawn: int
-    """Number of stored labels that the file withdraws."""
+    """Number of stored labels that the file marks as withdrawn."""
     comments: int
-    """Number of new comments."""
+    """Number of comments that were imported."""
     refused: list[str]
-    """Reasons why labels or comments were not stored, a sentence each."""
+    """Sentences that say why labels or comments were not imported."""
 
 
 @router.get("", response_model=Page[QueueData])
@@ -79,6 +79,9 @@ def export_dataset_labels(
 def import_dataset_labels(
     request: ByManager, file: UploadFile, format: Annotated[LabelFormat, Form()] = "jsonl"
 ) -> Any:
-    """Import labels from a file that an export or another labelling tool wrote; importing it again changes nothing."""
+    """Import labels from a file written by an export or by another labelling tool.
+
+    Importing the same file again changes nothing.
+    """
     result = import_labels(request.app, request.dataset, file, format)
     return {name: result[name] for name in ImportData.model_fields}

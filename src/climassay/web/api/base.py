@@ -18,10 +18,10 @@ from climassay.web.failures import SignInNeeded
 
 PREFIX = "/api/v1"
 MAX_LIMIT = 200
-"""Maximum number of entries in one answer."""
+"""Maximum number of entries in one response."""
 MAX_NAME_LENGTH = 120
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-"""Pattern of names and ids, without control characters."""
+"""Regular expression for names and ids, which must not contain control characters."""
 NO_NUL = r"^[^\x00]*$"
 ERROR_STATUSES = {
     400: "The request cannot be carried out; the sentence says why.",
@@ -36,7 +36,7 @@ ERROR_STATUSES = {
 
 
 class Data(BaseModel):
-    """Body of a request or an answer."""
+    """Base class of the JSON bodies of requests and responses."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, from_attributes=True, use_attribute_docstrings=True)
 
@@ -51,7 +51,7 @@ Moment = Annotated[
     PlainSerializer(lambda moment: moment.astimezone(UTC).isoformat(timespec="microseconds"), when_used="json"),
     Field(examples=["2026-05-31T12:00:00.000000+00:00"]),
 ]
-"""Time in ISO 8601, UTC; built from seconds since 1970-01-01."""
+"""Time that is written as ISO 8601 in UTC; also validated from seconds since 1970-01-01."""
 Text = Annotated[str, Field(pattern=NO_NUL, max_length=10_000)]
 ShortText = Annotated[str, Field(pattern=NO_NUL, max_length=500)]
 Name = Annotated[str, Field(pattern=PRINTABLE, min_length=1, max_length=MAX_NAME_LENGTH)]
@@ -67,7 +67,7 @@ After = Annotated[
 
 
 def path_name(description: str, example: str) -> Any:
-    """Return the declaration of a name or id in an address."""
+    """Return the declaration of a path parameter that is a name or an id."""
     return Path(description=description, pattern=PRINTABLE, max_length=MAX_NAME_LENGTH, examples=[example])
 
 
@@ -75,21 +75,21 @@ DatasetName = Annotated[str, path_name("Name of the dataset.", "clouds")]
 
 
 class ErrorDetail(Data):
-    """An invalid field of a request."""
+    """Error in one field of a request."""
 
     at: str = Field(examples=["body.claim"])
     """Path of the field."""
     says: str = Field(examples=["Input should be a valid string"])
-    """Sentence that says what is wrong with the field."""
+    """Description of the error."""
 
 
 class ErrorData(Data):
-    """Reason why a request was refused."""
+    """Response to a request that was refused."""
 
     error: str = Field(examples=["There is no check 'c0'."])
-    """The reason in one sentence."""
+    """Reason in one sentence."""
     details: list[ErrorDetail] = []
-    """Invalid fields of the request, if any."""
+    """Errors in fields of the request, if any."""
 
 
 Entry = TypeVar("Entry")
@@ -97,7 +97,7 @@ Source = TypeVar("Source")
 
 
 class Page(Data, Generic[Entry]):
-    """Part of a list, in a stable order."""
+    """Part of a list whose order does not change."""
 
     # pydantic would search every loaded module for the source of each parametrised class.
     model_config = ConfigDict(use_attribute_docstrings=False)
@@ -105,17 +105,23 @@ class Page(Data, Generic[Entry]):
     next: str | None = Field(default=None, description="Value of `after` for the next part; null at the end.")
 
 
-def page_of(entries: Sequence[Source], limit: int, data_of: Callable[[Source], Any]) -> dict[str, Any]:
-    """Return a part of a list from entries that were read with a limit one higher than the caller's."""
+def make_page(entries: Sequence[Source], limit: int, data_of: Callable[[Source], Any]) -> dict[str, Any]:
+    """Build the response with one part of a list.
+
+    Args:
+        entries: Entries from the database, read with a limit of ``limit + 1`` to see whether more follow.
+        limit: Maximum number of entries in the response.
+        data_of: Function that converts an entry to its response data.
+    """
     items = [data_of(entry) for entry in entries[:limit]]
     return {"items": items, "next": items[-1].id if len(entries) > limit else None}
 
 
 def require_valid_token(request: Request, app: App) -> None:
-    """Refuse a request whose token is not valid, even if the operation is open to everybody.
+    """Refuse a request with an invalid token, even if the operation needs no account.
 
     Raises:
-        SignInNeeded: The header ``Authorization`` holds no valid bearer token.
+        SignInNeeded: The request has an ``Authorization`` header without a valid bearer token.
     """
     if current_user(request, app) is None and "authorization" in request.headers:
         if bearer_token(request) is None:
@@ -124,7 +130,7 @@ def require_valid_token(request: Request, app: App) -> None:
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the errors of an operation for its documentation, including those of every operation."""
+    """Return the documentation of an operation's error responses: the statuses that all have, and the given ones."""
     codes = sorted({400, 401, 403, 404, 413, 422, *statuses})
     return {status: {"model": ErrorData, "description": ERROR_STATUSES[status]} for status in codes}
 
@@ -133,6 +139,6 @@ _TOKEN = HTTPBearer(auto_error=False, description="A token made on the page /acc
 
 
 def api_router(path: str, tag: str) -> APIRouter:
-    """Return a router for the operations below a path."""
+    """Return a router for the API operations below a path; all of them check the token of the request."""
     dependencies = [Depends(_TOKEN), Depends(require_valid_token)]
     return APIRouter(prefix=PREFIX + path, tags=[tag], responses=error_responses(), dependencies=dependencies)

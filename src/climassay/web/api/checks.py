@@ -24,13 +24,20 @@ from climassay.web.api.base import (
     Text,
     api_router,
     error_responses,
-    page_of,
+    make_page,
     path_name,
 )
 from climassay.web.app_state import App
-from climassay.web.ask import QuestionForm, begin_question, question_job
+from climassay.web.ask import QuestionForm, require_question_job, submit_question_job
 from climassay.web.checks.pages import CheckFilters, check_text
-from climassay.web.checks.store import ClaimForm, begin_check, choose_debate, find_check, get_check_store, visible_to
+from climassay.web.checks.store import (
+    ClaimForm,
+    begin_check,
+    choose_debate,
+    find_check,
+    get_check_store,
+    readable_visibilities,
+)
 from climassay.web.failures import Missing
 from climassay.web.jobs import Job
 from climassay.web.jobs import State as JobState
@@ -43,32 +50,32 @@ QuestionId = Annotated[str, path_name("Id of the question.", "j4f0c2d1e9a8b")]
 
 
 class QuestionToAsk(Data):
-    """A question to be answered from collections."""
+    """Question to be answered from collections."""
 
     question: Text = Field(examples=["Why do pure droplets not freeze at -10 °C?"])
     """The question, of at most 1,000 characters."""
     collections: list[Name] = Field(default=[], max_length=100)
-    """Collections to answer from; all if empty."""
+    """Names of the collections from which it is answered; all collections if empty."""
 
 
 class QuestionData(Data):
-    """A question and its answer."""
+    """Question and its answer."""
 
     id: str
     question: str
     state: JobState
     error: str | None
-    """Why it was not answered, if its state is `failed`."""
+    """Reason why it was not answered, if the state is `failed`; else null."""
     answer: dict[str, JsonValue] | None
-    """The answer as `climassay ask --json` writes it: text, sentences, sources; null until it is done."""
+    """Answer in the format of `climassay ask --json` (text, sentences, sources); null until the state is `done`."""
     demonstration: bool
-    """Whether a very small model wrote the answer, so that it is not to be relied on."""
+    """Whether a very small model wrote the answer, which is then unreliable."""
     page: str
-    """Path of its page."""
+    """Path of the question's page."""
 
     @classmethod
     def of(cls, job: Job) -> "QuestionData":
-        """Return the question of a job, with the answer if the job has ended."""
+        """Return the question of a job, with the answer if the job is done."""
         return cls(
             id=job.id,
             question=job.payload["question"],
@@ -82,26 +89,26 @@ class QuestionData(Data):
 
 @router.post("/questions", status_code=202, response_model=QuestionData, responses=error_responses(429, 503))
 def ask_question(app: App, user: Asker, question: QuestionToAsk) -> Any:
-    """Begin to answer a question.
+    """Submit a question, which is answered in the background.
 
-    A job answers it later: read the answer from the question once its state is `done`. If the same user's same question
-    is still waiting, that one is returned.
+    Get the question again until its state is `done`; it then contains the answer. If the user's same question is still
+    unfinished, that question is returned instead of a new one.
     """
     form = QuestionForm(question=question.question, collections=question.collections)
-    return QuestionData.of(question_job(app, begin_question(app, user, form)))
+    return QuestionData.of(require_question_job(app, submit_question_job(app, user, form)))
 
 
 @router.get("/questions/{question}", response_model=QuestionData)
 def get_question(app: App, user: Reader, question: QuestionId) -> Any:
-    """Get the state of a question, and its answer."""
-    return QuestionData.of(question_job(app, question))
+    """Get a question with its state and, once it is done, its answer."""
+    return QuestionData.of(require_question_job(app, question))
 
 
 class ClaimToCheck(Data):
-    """A claim to be debated."""
+    """Claim to be debated."""
 
     claim: Text = Field(min_length=1, examples=["Sea level has not risen since 1900."])
-    """The claim: one sentence or a few, at most 2,000 characters."""
+    """Text of the claim: one sentence or a few, at most 2,000 characters."""
     source: ShortText = Field(default="", examples=["A columnist"])
     """Person or organisation that made the claim."""
     appearance: ShortText = Field(default="", examples=["https://example.org/column"])
@@ -109,13 +116,13 @@ class ClaimToCheck(Data):
     date: ShortText = Field(default="", examples=["2024-05-31"])
     """Date of the claim: an ISO 8601 date, or the year."""
     setup: ShortText = ""
-    """Name of the debate's configuration; the first one if empty."""
+    """Name of the debate configuration; the server's default if empty."""
     force: bool = False
     """Whether to debate the claim even if it appears not to be checkable or not to be about climate."""
 
 
 class CheckData(Data):
-    """A check of a claim."""
+    """Check of a claim."""
 
     id: str
     claim: str
@@ -123,34 +130,34 @@ class CheckData(Data):
     appearance: str
     date: str
     by: str | None
-    """Name of the user who asked for it; null for readers without an account."""
+    """Name of the user who asked for the check; null for readers without an account."""
     asked_at: Moment
     ended_at: Moment | None
     state: Literal["waiting", "done", "failed", "stopped"]
     error: str | None
-    """Why it failed."""
+    """Reason why the check failed; null if it did not."""
     setup: str
-    """Name of the debate's configuration."""
+    """Name of the debate configuration."""
     outcome: str | None
-    """`verdict`, or why there is none; null until it has ended."""
+    """`verdict`, or the reason why there is no verdict; null until the debate has ended."""
     verdict: str | None
-    """Label of the scale; null if there is no verdict."""
+    """Verdict, one of the labels of the scale; null if there is none."""
     demonstration: bool
-    """Whether a very small model took part, so that the verdict is not to be relied on."""
+    """Whether a very small model took part, so that the verdict is unreliable."""
     visibility: Visibility
-    """Readers: everybody with an account, also visitors without one (`published`), or adjudicators only (`hidden`)."""
+    """Readers: users with an account (`unpublished`), all visitors (`published`), or adjudicators only (`hidden`)."""
     topic: str | None
-    """Code of the contrarian claim that it makes (CARDS), if any."""
+    """Code of the contrarian claim (CARDS taxonomy) that the checked claim makes; null if there is none."""
     seconds: float | None
-    """Duration of the debate."""
+    """Duration of the debate in seconds; null until it has ended."""
     run: str | None
-    """Id of the run in the records, once it has ended."""
+    """Id of the run in the records; null until the debate has ended."""
     page: str
-    """Path of its page."""
+    """Path of the check's page."""
 
     @classmethod
     def of(cls, check: CheckSummary, user: User | None) -> "CheckData":
-        """Return a check; readers without an account do not see who asked for it."""
+        """Return the data of a check for a reader (None: without an account), who may not see who asked for it."""
         claim = check.claim
         derived = {
             "claim": claim.text,
@@ -167,28 +174,30 @@ class CheckData(Data):
 
 
 class TranscriptData(Data):
-    """A check with its whole debate."""
+    """Check with its complete debate."""
 
     check: CheckData
     settings: dict[str, JsonValue]
-    """Participants and rules, as in the file that configures a debate."""
+    """Participants and rules, in the format of a debate's configuration file."""
     transcript: dict[str, JsonValue]
-    """The debate as `climassay check --json` writes it: claim, advocates, rounds, verdict, sources, usage."""
+    """Debate in the format of `climassay check --json`: claim, advocates, rounds, verdict, sources, usage."""
 
 
 @router.get("/checks", response_model=Page[CheckData])
 def list_checks(app: App, user: Reader, filters: CheckFilters, limit: Limit = 50, after: After = None) -> Any:
     """List the checks that match the filters, newest first."""
-    checks = get_check_store(app).newest(filters, limit=limit + 1, after=after, visibilities=visible_to(user))
-    return page_of(checks, limit, lambda check: CheckData.of(check, user))
+    checks = get_check_store(app).newest(
+        filters, limit=limit + 1, after=after, visibilities=readable_visibilities(user)
+    )
+    return make_page(checks, limit, lambda check: CheckData.of(check, user))
 
 
 @router.post("/checks", status_code=202, response_model=CheckData, responses=error_responses(429, 503))
 def check_claim(app: App, user: Asker, claim: ClaimToCheck) -> Any:
-    """Begin to check a claim.
+    """Submit a claim, which is checked in the background.
 
-    A job debates it later: read the verdict from the check once its state is no longer `waiting`. If the same user's
-    same claim is still waiting, that check is returned.
+    Get the check again until its state is no longer `waiting`; it then contains the verdict. If the user's check of the
+    same claim is still waiting, that check is returned instead of a new one.
     """
     form = ClaimForm(**claim.model_dump())
     check = begin_check(app, user, form.cleaned(), choose_debate(app, form.setup), force=form.force)
@@ -197,13 +206,13 @@ def check_claim(app: App, user: Asker, claim: ClaimToCheck) -> Any:
 
 @router.get("/checks/{check}", response_model=CheckData)
 def get_check(app: App, user: Reader, check: CheckId) -> Any:
-    """Get the state and the verdict of a check."""
+    """Get a check with its state and, once it has ended, its verdict."""
     return CheckData.of(find_check(app, check, user)[0].about, user)
 
 
 @router.get("/checks/{check}/transcript", response_model=TranscriptData)
 def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
-    """Get the whole debate; 404 until it has ended."""
+    """Get the complete debate of a check; the status is 404 until it has ended."""
     stored, _ = find_check(app, check, user)
     if stored.transcript is None:
         raise Missing(f"The check {check} has no transcript: its state is {stored.about.state!r}.")
@@ -215,7 +224,7 @@ def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
 
 
 class TextToCheck(Data):
-    """A text to be compared with collections."""
+    """Text to be compared with collections."""
 
     text: Text = Field(min_length=1, examples=["Sea level has risen by 0.20 m since 1901."])
     collections: list[Name] = Field(min_length=1, max_length=100, examples=[["primer"]])
@@ -225,7 +234,7 @@ class TextToCheck(Data):
 def check_sentences_of_text(app: App, user: Asker, text: TextToCheck) -> Any:
     """Compare each sentence of a text with collections.
 
-    The answer has the fields that `climassay check-text --json` writes: counts by status, and every sentence with its
-    status, reason, evidence and references.
+    The response has the format of `climassay check-text --json`: counts by status, and each sentence with its status,
+    reason, evidence and references.
     """
     return to_jsonable_python(check_text(app, text.text, text.collections).to_dict())

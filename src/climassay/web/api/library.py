@@ -18,23 +18,23 @@ router = api_router("/library", "library")
 
 
 class CollectionData(Data):
-    """A collection of documents."""
+    """Collection of documents."""
 
     name: str = Field(examples=["primer"])
     encoder: str = Field(examples=["local:minilm"])
-    """Name of the model that computed the vectors of its passages."""
+    """Name of the encoder that computed the vectors of its passages."""
     documents: int
     """Number of documents."""
     passages: int
     """Number of passages."""
     bytes: int
-    """Size on disk, with vectors and index; 0 in an object store."""
+    """Size on disk in bytes, including vectors and index; 0 for a collection in an object store."""
     page: str = Field(examples=["/library/primer"])
-    """Path of its page."""
+    """Path of the collection's page."""
 
 
 class PassageData(Data):
-    """A passage of a document."""
+    """Passage of a document."""
 
     id: str
     text: str
@@ -42,7 +42,7 @@ class PassageData(Data):
     document: str
     """Title of the document."""
     source: str
-    """Name of the file that the document was read from."""
+    """Name of the file from which the document was read."""
     position: int
     """Index of the passage in its document, from 0."""
     headings: list[str]
@@ -52,42 +52,42 @@ class PassageData(Data):
     url: str | None
     licence: str | None
     citation: str
-    """Document, section and pages in words."""
+    """Citation that names the document, section and pages."""
     page: str
-    """Path of its page."""
+    """Path of the passage's page."""
 
     @classmethod
     def of(cls, collection: str, passage: Passage) -> "PassageData":
-        """Return a passage with the path of its page."""
+        """Return the data of a passage in a collection."""
         fields = {name: getattr(passage, name) for name in cls.model_fields if name != "page"}
         return cls(**fields, page=f"/library/{collection}/passages/{passage.id}")
 
 
 class HitData(Data):
-    """A passage that a search found."""
+    """Passage found by a search."""
 
     rank: int
-    """Rank, from 1."""
+    """Rank among the hits, from 1."""
     score: float | None
-    """Score of the search mode; reciprocal-rank score if several collections were searched."""
+    """Score of the search mode, or reciprocal-rank score if several collections were searched."""
     cosine: float | None
     """Cosine similarity of query and passage; null in mode `bm25`."""
     collection: str
     excerpt: str
-    """Sentences of the passage that share most words with the query."""
+    """Sentences of the passage that share the most words with the query."""
     passage: PassageData
 
 
 class SearchData(Data):
-    """Result of a search."""
+    """Hits of a search."""
 
     hits: list[HitData]
     more: bool
     """Whether there may be further hits."""
     hidden: bool
-    """Whether all passages were less similar than the threshold measured for the encoder."""
+    """Whether there are no hits because all passages are below the relevance threshold measured for the encoder."""
     not_searched: list[str]
-    """Reasons why collections could not be searched, a sentence each."""
+    """Sentences that say which collections could not be searched, and why."""
 
 
 @router.get("/collections", response_model=Page[CollectionData])
@@ -102,7 +102,7 @@ def list_collections(app: App, user: Reader) -> Any:
             bytes=contents.bytes,
             page=f"/library/{contents.name}",
         )
-        for contents in collection_cache(app).all_contents()
+        for contents in collection_cache(app).list_contents()
     ]
     return {"items": collections}
 
@@ -136,8 +136,8 @@ def search(
     ] = False,
     limit: Annotated[int, Query(description="Maximum number of hits.", ge=1, le=pages.MAX_HITS)] = 10,
 ) -> Any:
-    """Search one or all collections; rankings of several are fused by reciprocal rank."""
-    query = pages.search_query(q, mode, document, show_all, limit)
+    """Search one or all collections; the rankings of several collections are fused by reciprocal rank."""
+    query = pages.parse_search(q, mode, document, show_all, limit)
     if not query.words:
         raise InputError("The query is empty.")
     results = pages.search_library(collection_cache(app), query, collection)

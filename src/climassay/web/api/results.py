@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue
 from climassay.records.queries import list_run_entries, run_settings
 from climassay.reporting import Table
 from climassay.web.access import Reader
-from climassay.web.api.base import NO_NUL, After, Data, Limit, Moment, Page, api_router, page_of, path_name
+from climassay.web.api.base import NO_NUL, After, Data, Limit, Moment, Page, api_router, make_page, path_name
 from climassay.web.app_state import App
 from climassay.web.checks.moderation import hidden_runs, require_visible_run
 from climassay.web.results.stored_run import find_run_summary, find_stored_run
@@ -20,14 +20,14 @@ Word = Annotated[str, Query(pattern=NO_NUL, max_length=200)]
 
 
 class RunData(Data):
-    """A run of a command."""
+    """Recorded run of a command."""
 
     id: str
     command: str = Field(examples=["evaluate run"])
     status: str
-    """`running`, `done`, `failed` or `interrupted`."""
+    """State of the run: `running`, `done`, `failed` or `interrupted`."""
     version: str
-    """Version of climassay that ran it."""
+    """Version of climassay that ran the command."""
     started_at: Moment
     ended_at: Moment | None
     sent: int
@@ -39,44 +39,44 @@ class RunData(Data):
     cost: float | None
     """Cost in US dollars; null if no price is known."""
     models: list[str]
-    """Models that answered."""
+    """Names of the models that answered."""
     tokens: int
-    """Tokens of prompts and completions."""
+    """Number of prompt tokens and completion tokens."""
     page: str
-    """Path of its page."""
+    """Path of the run's page."""
 
     @classmethod
     def of(cls, entry: Any) -> "RunData":
-        """Return the entry of a run in the list of runs."""
+        """Return the data of a run from its entry in a list of runs."""
         computed = {"models": list(entry.models), "tokens": entry.tokens, "page": f"/results/{entry.summary.id}"}
         fields = {name: getattr(entry.summary, name) for name in cls.model_fields if name not in computed}
         return cls(**fields, **computed)
 
 
 class RunDetailsData(Data):
-    """A run with its configuration."""
+    """Recorded run with its configuration."""
 
     run: RunData
     config: dict[str, JsonValue]
-    """Configuration, as the command understood it."""
+    """Configuration after defaults were filled in."""
     seeds: dict[str, JsonValue]
     error: str | None
-    """Why it failed."""
+    """Reason why the run failed; null if it did not."""
 
 
 class TableData(Data):
-    """A table of a run's report."""
+    """Table of a run's report."""
 
     number: int
     """Number of the table among the blocks of the report, from 1."""
     section: str
-    """Heading of its section."""
+    """Heading of the report's section that contains the table."""
     title: str
     note: str
     columns: list[str]
     """Headings of its columns."""
     rows: list[list[str]]
-    """Cells as they are displayed."""
+    """Rows of cells, each cell as the text that is displayed."""
 
 
 @router.get("", response_model=Page[RunData])
@@ -92,12 +92,12 @@ def list_runs(
     entries = list_run_entries(
         app.database, command=command, text=text, limit=limit + 1, after=after, excluded=hidden_runs(user)
     )
-    return page_of(entries, limit, RunData.of)
+    return make_page(entries, limit, RunData.of)
 
 
 @router.get("/{run}", response_model=RunDetailsData)
 def get_run(app: App, user: Reader, run: RunId) -> Any:
-    """Get one run with its configuration."""
+    """Get a run with its configuration."""
     find_run_summary(app, run)
     [entry] = list_run_entries(app.database, run=run, limit=1)
     config, seeds, error = run_settings(app.database, run)

@@ -31,14 +31,14 @@ from climassay.factcheck.transcript import (
 )
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
-from climassay.web.checks.store import BEGIN, all_events, get_check_store, seconds_spent, start_time
-from climassay.web.jobs import Interrupted, JobReport, Jobs, Stopped, interrupting
+from climassay.web.checks.store import BEGIN_EVENT, get_check_store, load_all_events, measure_duration, start_time
+from climassay.web.jobs import Interrupted, JobReport, Jobs, Stopped, stop_as_interruption
 
 Region = Literal["statements", "debate", "passages", "verdict"]
 _REGIONS: dict[EventKind, Region] = {"subclaims": "statements", "passages": "passages", "verdict": "verdict"}
 MIN_PAST_DEBATES = 3
-"""Minimum number of past debates to estimate the duration of another one."""
-_DOING: Mapping[type[Ask], str] = {
+"""Minimum number of past debates from which the duration of a debate is estimated."""
+_ACTIVITY_LABELS: Mapping[type[Ask], str] = {
     AskPassages: "searching the documents",
     AskOptions: "weighing answers",
     AskText: "writing",
@@ -47,48 +47,57 @@ _DOING: Mapping[type[Ask], str] = {
 
 
 def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Debate a stored claim; answers that are in the records are reused."""
-    checks, name = get_check_store(app), str(payload["check"])
-    stored = checks.get(name)
+    """Run a job: debate a stored claim and store the result; answers in the records are reused.
+
+    Args:
+        app: State of the server.
+        payload: Payload of the job with the key ``check``.
+        report: Report of the job's progress.
+
+    Returns:
+        Result of the job: id, outcome and verdict of the check.
+    """
+    checks, check_id = get_check_store(app), str(payload["check"])
+    stored = checks.get(check_id)
     if stored.about.state == "waiting":
-        report.event(BEGIN, {"check": name, "before": payload.get("before", 0.0)})
+        report.event(BEGIN_EVENT, {"check": check_id, "before": payload.get("before", 0.0)})
         try:
             transcript, run = _debate(app, stored, report)
         except Stopped:
-            # A server that ends goes on with the check when it starts again; another one may do it now.
-            if report.stopped_by_somebody:
-                checks.stop(name, report.job)
+            # If the server shuts down, the check stays waiting, and this server or another one continues it.
+            if report.was_stopped_by_user:
+                checks.stop(check_id, report.job)
             raise
         except Exception as error:
             if not report.lost:
-                unforeseen = f"Something unforeseen went wrong ({type(error).__name__})."
-                checks.fail(name, str(error) if isinstance(error, ClimassayError) else unforeseen)
+                message = f"Something unforeseen went wrong ({type(error).__name__})."
+                checks.fail(check_id, str(error) if isinstance(error, ClimassayError) else message)
             raise
         scale = load_scale(stored.settings.scale)
         checks.finish(
-            name,
+            check_id,
             transcript,
             run=run,
             topic=contrarian_claim(transcript, scale, app.encoder(BUNDLED_ENCODER)),
-            seconds=seconds_spent(app.jobs, report.job, time.time()),
+            seconds=measure_duration(app.jobs, report.job, time.time()),
         )
-    about = checks.get(name).about
-    return {"check": name, "outcome": about.outcome, "verdict": about.label}
+    about = checks.get(check_id).about
+    return {"check": check_id, "outcome": about.outcome, "verdict": about.label}
 
 
 def _debate(app: AppState, stored: StoredCheck, report: JobReport) -> tuple[Transcript, str]:
-    """Return the transcript and the id of the run."""
+    """Debate the claim of a stored check and return the transcript and the id of the run."""
     progress = DebateProgress(stored.settings)
 
-    def on_requests(asks: Sequence[Ask]) -> None:
-        counts = Counter(type(ask) for ask in asks)
-        doing = ", ".join(_DOING[kind] for kind, _ in counts.most_common())
-        with interrupting():
-            report.progress(progress.step - 1, progress.steps, doing)
+    def on_requests(requests: Sequence[Ask]) -> None:
+        counts = Counter(type(request) for request in requests)
+        activity = ", ".join(_ACTIVITY_LABELS[kind] for kind, _ in counts.most_common())
+        with stop_as_interruption():
+            report.progress(progress.step - 1, progress.steps, activity)
 
     def on_event(_claim: Claim, event: Event) -> None:
-        progress.take(event)
-        with interrupting():
+        progress.update(event)
+        with stop_as_interruption():
             report.event(*event_data(event))
 
     claim = stored.about.claim
@@ -104,7 +113,7 @@ def _debate(app: AppState, stored: StoredCheck, report: JobReport) -> tuple[Tran
     return transcript, checker.run
 
 
-_STAGES: Mapping[Doing, str] = {
+_STAGE_LABELS: Mapping[Doing, str] = {
     "searching": "looking for passages",
     "judging": "the advocates give their views",
     "checking quotations": "the advocates give their views",
@@ -117,27 +126,28 @@ _STAGES: Mapping[Doing, str] = {
 
 @dataclass(slots=True)
 class ParticipantProgress:
-    """State of a participant in a running debate."""
+    """Current state of a participant in a running debate."""
 
     name: str
     doing: Doing | None = None
-    """Current activity; None if there is none."""
+    """Current activity; None if the participant waits for others."""
     opinion: AdvocateOpinion | None = None
-    """Latest opinion of an advocate."""
+    """Latest opinion; None if the participant has not given any or is the mediator."""
 
 
 class DebateProgress:
     """Progress of a debate, computed from its events.
 
-    The steps are: reading the claim, retrieving passages, in every round one step per advocate and one for the
-    mediator, the questions between two rounds, and the verdict. The number of rounds is known at the end of the last.
+    A debate has these steps: reading the claim; retrieving passages; in each round, a step per advocate and one for the
+    mediator; a step for questions between two rounds; and the verdict. The number of rounds is only known when the
+    mediator closes the last round.
 
     Attributes:
         step: Number of the current step, from 1.
-        steps: Number of all steps; the maximum as long as ``final`` is false.
-        final: Whether the number of steps is known.
-        round: Number of the current round, from 1; 0 before the first.
-        stage: Current activity in words.
+        steps: Total number of steps; the maximum number while ``final`` is False.
+        final: Whether the total number of steps is known.
+        round: Number of the current round, from 1; 0 before the first round.
+        stage: Description of the current stage.
         participants: State of each participant by name, the mediator last.
     """
 
@@ -150,32 +160,32 @@ class DebateProgress:
         self.participants = {name: ParticipantProgress(name) for name in names}
 
     def _last_step(self, number: int) -> int:
-        """Return the step after a round: the questions for the next one, or the verdict."""
+        """Return the number of the step after a round, which is the questions to the advocates or the verdict."""
         return 2 + number * (self._advocates + 2)
 
-    def take(self, event: Event) -> None:
-        """Update the progress by an event."""
+    def update(self, event: Event) -> None:
+        """Update the progress with the next event of the debate."""
         if isinstance(event, tuple):
-            self._at(2, "looking for passages")
+            self._advance_to(2, "looking for passages")
         elif isinstance(event, Activity):
             self.participants[event.participant].doing = event.doing
-            stage = _STAGES[event.doing]
-            first = self._last_step(event.round - 1) + 1
+            stage = _STAGE_LABELS[event.doing]
+            first_step = self._last_step(event.round - 1) + 1
             if event.doing == "judging":
                 self.round = event.round
-                self._at(first, stage)
+                self._advance_to(first_step, stage)
             elif event.doing == "weighing":
-                self._at(first + self._advocates, stage)
+                self._advance_to(first_step + self._advocates, stage)
             elif event.doing == "concluding":
-                self._at(self.steps, stage)
+                self._advance_to(self.steps, stage)
             elif event.round > 1:
-                self._at(first - 1, stage)
+                self._advance_to(first_step - 1, stage)
         elif isinstance(event, AdvocateOpinion):
             self.participants[event.advocate].doing = None
             self.participants[event.advocate].opinion = event
-            views = (participant.opinion for participant in self.participants.values())
-            n_views = sum(view is not None and view.round == event.round for view in views)
-            self._at(self._last_step(event.round - 1) + min(n_views + 1, self._advocates), self.stage)
+            opinions = (participant.opinion for participant in self.participants.values())
+            n_opinions = sum(opinion is not None and opinion.round == event.round for opinion in opinions)
+            self._advance_to(self._last_step(event.round - 1) + min(n_opinions + 1, self._advocates), self.stage)
         elif isinstance(event, MediatorDecision):
             self.participants["mediator"].doing = None
             if event.closes or event.error is not None:
@@ -183,40 +193,41 @@ class DebateProgress:
         elif isinstance(event, Verdict):
             self.participants["mediator"].doing = None
 
-    def _at(self, step: int, stage: str) -> None:
+    def _advance_to(self, step: int, stage: str) -> None:
         if step >= self.step:
             self.step, self.stage = min(step, self.steps), stage
 
 
-def seconds_left(past: Sequence[float], elapsed: float) -> float | None:
-    """Estimate the remaining duration of a debate from past ones that took longer than it has taken.
+def estimate_remaining_seconds(past_durations: Sequence[float], elapsed: float) -> float | None:
+    """Estimate how long a running debate will still take, from past debates.
 
     Args:
-        past: Durations of similar debates in seconds.
-        elapsed: Seconds since the debate began.
+        past_durations: Durations of similar debates in seconds.
+        elapsed: Time since the debate began in seconds.
 
     Returns:
-        Median of the remaining seconds; 0 if no past debate took as long, None if there are too few.
+        Median of how much longer than ``elapsed`` the longer past debates took, in seconds; 0 if none took longer, None
+        if there are fewer than :data:`MIN_PAST_DEBATES`.
     """
-    if len(past) < MIN_PAST_DEBATES:
+    if len(past_durations) < MIN_PAST_DEBATES:
         return None
-    return median([seconds - elapsed for seconds in past if seconds > elapsed] or [0.0])
+    return median([seconds - elapsed for seconds in past_durations if seconds > elapsed] or [0.0])
 
 
 @dataclass(frozen=True, slots=True)
 class LiveEntry:
-    """An event of a running debate, as its page shows it."""
+    """Event of a running debate that is shown on its page."""
 
     number: int
-    """Number of the job's event."""
+    """Number of the event among the job's events."""
     kind: EventKind
     event: Event
     opens: int | None
-    """Number of the round that begins with the event, if one does."""
+    """Number of the round that begins with the event; None if no round does."""
 
     @property
     def region(self) -> Region:
-        """Region of the page that shows the event."""
+        """Region of the page in which the event is shown."""
         return _REGIONS.get(self.kind, "debate")
 
 
@@ -226,41 +237,45 @@ class LiveDebate:
 
     entries: tuple[LiveEntry, ...]
     sources: tuple[PassageCitation, ...]
-    """Passages found so far, by number."""
+    """Passages retrieved so far, sorted by their numbers."""
     last: int
-    """Number of the job's last event; 0 before the first."""
+    """Number of the job's last event; 0 if there is none."""
     progress: DebateProgress
     began: float | None = None
-    """Start in seconds since 1970, see :func:`~climassay.web.checks.store.start_time`."""
+    """Start of the debate in seconds since 1970, see :func:`~climassay.web.checks.store.start_time`."""
 
     def after(self, number: int) -> tuple[LiveEntry, ...]:
-        """Return the entries after an event."""
+        """Return the entries of events with larger numbers."""
         return tuple(entry for entry in self.entries if entry.number > number)
 
 
-def live_debate(jobs: Jobs, job: str, settings: DebateSettings) -> LiveDebate:
-    """Return the state of a debate from the events of its job, without those of interrupted attempts."""
-    events = all_events(jobs, job)
+def load_live_debate(jobs: Jobs, job: str, settings: DebateSettings) -> LiveDebate:
+    """Compute the state of a debate from its job's events, ignoring those of interrupted attempts."""
+    events = load_all_events(jobs, job)
     progress = DebateProgress(settings)
-    starts = [index for index, event in enumerate(events) if event.kind == BEGIN]
+    begin_indices = [index for index, event in enumerate(events) if event.kind == BEGIN_EVENT]
     entries: list[LiveEntry] = []
     sources: dict[int, PassageCitation] = {}
     last_round = 0
-    for event in events[starts[-1] + 1 if starts else 0 :]:
+    for event in events[begin_indices[-1] + 1 if begin_indices else 0 :]:
         if event.kind not in EVENT_KINDS:
             continue
         debate_event = event_from_data(event.kind, event.body)
-        progress.take(debate_event)
+        progress.update(debate_event)
         if isinstance(debate_event, Activity):
             continue
-        number = debate_event.round if isinstance(debate_event, AdvocateOpinion | FollowUp | MediatorDecision) else 0
-        entries.append(LiveEntry(event.number, event.kind, debate_event, number if number > last_round else None))
-        last_round = max(last_round, number)
+        round_number = (
+            debate_event.round if isinstance(debate_event, AdvocateOpinion | FollowUp | MediatorDecision) else 0
+        )
+        entries.append(
+            LiveEntry(event.number, event.kind, debate_event, round_number if round_number > last_round else None)
+        )
+        last_round = max(last_round, round_number)
         if isinstance(debate_event, Retrieval):
             sources.update((source.number, source) for source in debate_event.passages)
     return LiveDebate(
         tuple(entries),
-        tuple(sources[number] for number in sorted(sources)),
+        tuple(sources[round_number] for round_number in sorted(sources)),
         events[-1].number if events else 0,
         progress,
         start_time(events),

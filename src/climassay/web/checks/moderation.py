@@ -12,7 +12,7 @@ from climassay.factcheck.check_store import checks
 from climassay.web.access import CheckModerator, Visitor, may_read
 from climassay.web.accounts import User
 from climassay.web.app_state import App
-from climassay.web.checks.store import find_check, get_check_store, visible_to
+from climassay.web.checks.store import find_check, get_check_store, readable_visibilities
 from climassay.web.failures import Missing
 from climassay.web.pages import redirect_to
 
@@ -20,27 +20,25 @@ router = APIRouter(include_in_schema=False)
 
 
 def hidden_runs(user: User | None) -> sa.Select[tuple[str]]:
-    """Return a query for the runs of the checks that a user may not read."""
-    return sa.select(checks.c.run).where(checks.c.run.is_not(None), checks.c.visibility.not_in(visible_to(user)))
+    """Return a query for the ids of runs that belong to checks which a user may not read."""
+    return sa.select(checks.c.run).where(
+        checks.c.run.is_not(None), checks.c.visibility.not_in(readable_visibilities(user))
+    )
 
 
 def require_visible_run(request: Request, app: App, user: Visitor) -> None:
-    """Refuse the pages of a run of a check that the visitor may not read.
-
-    Raises:
-        Missing: The check of the run is not published, or is hidden.
-    """
+    """Raise Missing if the run in the path belongs to a check that the visitor may not read."""
     run = request.path_params.get("run")
     if run is None or not may_read(user, app):
         return
     check = get_check_store(app).ids_by_run([run]).get(run)
-    if check is not None and get_check_store(app).get(check).about.visibility not in visible_to(user):
+    if check is not None and get_check_store(app).get(check).about.visibility not in readable_visibilities(user):
         raise Missing(f"There is no run {run[:40]}.")
 
 
 @router.post("/checks/{check}/visibility")
 def set_visibility(app: App, user: CheckModerator, check: str, visibility: Annotated[str, Form()] = "") -> Response:
-    """Publish or hide a check that has ended, or take that back."""
+    """Change who may read a check that has ended: publish it, unpublish it, or hide it."""
     about = find_check(app, check, user)[0].about
     readers = next((value for value in VISIBILITIES if value == visibility), None)
     if readers is None:
@@ -53,12 +51,12 @@ def set_visibility(app: App, user: CheckModerator, check: str, visibility: Annot
 
 @router.post("/checks/{check}/delete")
 def delete_check(app: App, user: CheckModerator, check: str) -> Response:
-    """Delete a check that has ended, with its debate, its reviews, and what only its run has stored."""
+    """Delete a check that has ended, with its debate, its reviews, and the answers that no other run uses."""
     about = find_check(app, check, user)[0].about
     if about.state == "waiting":
         raise InputError("Stop the check first: a debate that goes on cannot be deleted.")
     get_check_store(app).delete(check)
-    app.jobs.remove_of("check", check)
+    app.jobs.remove_for("check", check)
     if about.run is not None:
         app.records.forget(about.run)
         app.forget("results:")

@@ -35,28 +35,34 @@ from climassay.reporting.results import csv_lines, write_workbook
 from climassay.web.access import Asker, Reader
 from climassay.web.accounts import User
 from climassay.web.app_state import App, AppState
-from climassay.web.checks.debate import DebateProgress, LiveDebate, check_claim, live_debate, seconds_left
+from climassay.web.checks.debate import (
+    DebateProgress,
+    LiveDebate,
+    check_claim,
+    estimate_remaining_seconds,
+    load_live_debate,
+)
 from climassay.web.checks.store import (
-    KIND,
+    CHECK_KIND,
     MAX_DATE_LENGTH,
     ClaimForm,
     begin_check,
     cancel_check,
     choose_debate,
     claim_review_data,
-    debate_choices,
     find_check,
     get_check_store,
+    list_debate_choices,
     make_publication,
-    may_begin_again,
+    may_resume,
     may_stop,
     queue_unqueued_checks,
+    readable_visibilities,
     require_claim_review,
     restart_check,
     similar_checks,
-    visible_to,
 )
-from climassay.web.failures import Missing, SignInNeeded, in_plain_words
+from climassay.web.failures import Missing, SignInNeeded, plain_message
 from climassay.web.jobs import Job
 from climassay.web.library.cache import collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Evidence, check_values
@@ -64,33 +70,33 @@ from climassay.web.pages import PageNumber, as_file, clean_text, make_part, page
 from climassay.web.redaction import Redactor
 
 router = APIRouter(include_in_schema=False)
-_PARAMETER_NAMES = {"words": "q"}
-"""Names of filters in addresses, if different."""
+_QUERY_NAMES = {"words": "q"}
+"""Names of filters as query parameters, if they differ from the field names."""
 FORMATS = ("csv", "xlsx", "jsonl")
 COLUMNS = (
     "id", "claim", "source", "appearance", "date", "verdict", "demonstration", "outcome", "state", "failure", "topic",
     "topic_in_words", "collections", "asked_at", "asked_by", "ended_at", "seconds", "setup", "run", "visibility",
     "reviewed", "agree", "disagree", "undecided", "page",
 )  # fmt: skip
-"""Columns of a table of checks."""
+"""Columns of a downloaded table of checks."""
 _CHUNK_BYTES = 2**16
-"""Number of bytes of a workbook that are sent at a time."""
+"""Number of bytes of a workbook that are read and sent at a time."""
 MAX_TEXT_LENGTH = 10_000
-"""Maximum number of characters of a text; prose takes about a second, 500 short sentences nine."""
+"""Maximum length in characters of a text whose sentences are checked, which takes 1 to 9 seconds."""
 Text = Annotated[str, Form()]
 Names = Annotated[Sequence[str], Form()]
 
 
 def register(app: AppState) -> None:
-    """Create the tables, register the job that checks a claim, and queue checks that a kill left unqueued.
+    """Create the database tables, register the job that checks a claim, and queue checks that are not queued yet.
 
     Raises:
         InputError: A debate configuration cannot be read.
     """
     get_check_store(app)
-    if app.settings.debates:  # Without files the collections are opened, which takes a second: later.
-        debate_choices(app)
-    app.jobs.register(KIND, check_claim, "checks")
+    if app.settings.debates:  # Otherwise all collections would be opened, which takes a second.
+        list_debate_choices(app)
+    app.jobs.register(CHECK_KIND, check_claim, "checks")
     queue_unqueued_checks(app)
 
 
@@ -104,42 +110,44 @@ def show_form(
     appearance: str = "",
     date: str = "",
 ) -> Response:
-    """Show the form, with a claim from the address; without an account, a link to sign in."""
+    """Show the form, filled in with the claim in the address; visitors without an account get a link to sign in."""
     form = ClaimForm(
         claim=claim[: 2 * MAX_CLAIM_LENGTH],
         source=source[: 2 * MAX_SOURCE_LENGTH],
         appearance=appearance[: 2 * MAX_SOURCE_LENGTH],
         date=date[:MAX_DATE_LENGTH],
     )
-    return _form(request, app, form)
+    return _form_page(request, app, form)
 
 
 @router.post("/check")
 def submit_claim(request: Request, app: App, user: Asker, form: Annotated[ClaimForm, Form()]) -> Response:
-    """Begin a check, or first show past checks of the same claim."""
+    """Submit a claim to be checked; if similar claims were checked before, first show these checks."""
     try:
         claim, debate = form.cleaned(), choose_debate(app, form.setup)
     except InputError as error:
-        return _form(request, app, form, error=str(error), status=400)
+        return _form_page(request, app, form, error=str(error), status=400)
     checks = get_check_store(app)
     waiting_check = checks.find_waiting(claim, user.name, debate.name)
     if waiting_check is not None:
         return redirect_to(f"/checks/{waiting_check}")
-    past = [] if form.anyway else similar_checks(app, claim.text)
-    if past:
-        checks_by_run = checks.ids_by_run([past_check.run for past_check in past])
-        return page(request, "checks/past.html.j2", form=form, claim=claim, past=past, checks_by_run=checks_by_run)
+    past_checks = [] if form.anyway else similar_checks(app, claim.text)
+    if past_checks:
+        checks_by_run = checks.ids_by_run([check.run for check in past_checks])
+        return page(
+            request, "checks/past.html.j2", form=form, claim=claim, past=past_checks, checks_by_run=checks_by_run
+        )
     return redirect_to(f"/checks/{begin_check(app, user, claim, debate, force=form.force)}")
 
 
-def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", status: int = 200) -> Response:
+def _form_page(request: Request, app: AppState, form: ClaimForm, *, error: str = "", status: int = 200) -> Response:
     return page(
         request,
         "checks/ask.html.j2",
         status=status,
         form=form,
         error=error,
-        choices=debate_choices(app),
+        choices=list_debate_choices(app),
         longest_claim=MAX_CLAIM_LENGTH,
         longest_source=MAX_SOURCE_LENGTH,
         longest_date=MAX_DATE_LENGTH,
@@ -148,32 +156,32 @@ def _form(request: Request, app: AppState, form: ClaimForm, *, error: str = "", 
 
 @router.get("/checks/{check}")
 def show_check(request: Request, app: App, user: Reader, check: str) -> Response:
-    """Show a check: the debate while it goes on, afterwards the verdict with the debate that led to it."""
+    """Show a check: the debate while it is running, afterwards the verdict and the debate that led to it."""
     stored, job = find_check(app, check, user)
     name_of = display_names(app, user)
-    common: dict[str, Any] = {
+    common_values: dict[str, Any] = {
         "about": stored.about,
         "settings": stored.settings,
         # Visitors without an account do not see who asked.
         "asker": "" if user is None else name_of(stored.about.by),
         "is_public": app.settings.public == "read",
-        "repeatable": may_begin_again(user, stored),
+        "repeatable": may_resume(user, stored),
         "is_refused": user is not None and stored.about.outcome in ("not checkable", "not about climate"),
     }
     if stored.transcript is None:
-        stoppable = stored.about.state == "waiting" and may_stop(user, stored.about)
+        is_stoppable = stored.about.state == "waiting" and may_stop(user, stored.about)
         values = _live_values(app, stored, job)
-        return page(request, "checks/live.html.j2", job=job, stoppable=stoppable, **common, **values)
+        return page(request, "checks/live.html.j2", job=job, stoppable=is_stoppable, **common_values, **values)
     reviews = get_check_store(app).reviews(check)
-    own_reviews = [item for item in reviews if user is not None and item.by == user.name]
+    own_reviews = [review for review in reviews if user is not None and review.by == user.name]
     return page(
         request,
         "checks/verdict.html.j2",
-        reviews=[(name_of(item.by), item) for item in reviews],
+        reviews=[(name_of(review.by), review) for review in reviews],
         own_review=own_reviews[-1] if own_reviews else None,
         longest_comment=MAX_COMMENT_LENGTH,
         claim_review=claim_review_data(app, stored),
-        **common,
+        **common_values,
         **check_values(
             collection_cache(app),
             stored.transcript,
@@ -185,14 +193,14 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
 
 @router.get("/checks/{check}/debate")
 def show_new_events(request: Request, app: App, user: Reader, check: str, after: int = 0) -> Response:
-    """Return the part of the page that shows the events of a debate after a number."""
+    """Return the HTML fragment that shows the events of a debate with numbers above ``after``."""
     stored, job = find_check(app, check, user)
     return page(request, "checks/news.html.j2", settings=stored.settings, **_live_values(app, stored, job, after))
 
 
 @router.post("/checks/{check}/stop")
 def stop_check(app: App, user: Asker, check: str) -> Response:
-    """Stop a check."""
+    """Stop a check whose debate is running or queued."""
     cancel_check(app, user, check)
     return redirect_to(f"/checks/{check}")
 
@@ -206,18 +214,18 @@ def resume_check(app: App, user: Asker, check: str) -> Response:
 
 def _live_values(app: AppState, stored: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
     settings = stored.settings
-    debate = live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
+    debate = load_live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
     numbers = {source.number for source in debate.sources}
     elapsed = None if debate.began is None else max(0.0, time.time() - debate.began)
-    past = get_check_store(app).durations(settings.model, len(settings.advocates))
+    past_durations = get_check_store(app).durations(settings.model, len(settings.advocates))
     return {
         **shared_values(load_scale(settings.scale), numbers),
         "entries": debate.after(after),
         "last": debate.last,
         "progress": debate.progress,
         "elapsed": elapsed,
-        "left": None if elapsed is None else seconds_left(past, elapsed),
-        "past": len(past),
+        "left": None if elapsed is None else estimate_remaining_seconds(past_durations, elapsed),
+        "past": len(past_durations),
         "turn": app.jobs.turn(job) if job and stored.about.state == "waiting" else None,
     }
 
@@ -230,7 +238,7 @@ def review_check(
     opinion: Annotated[str, Form()] = "undecided",
     comment: Annotated[str, Form()] = "",
 ) -> Response:
-    """Store the user's opinion of a verdict; a later one replaces an earlier one."""
+    """Store the user's review of a verdict, which replaces the user's earlier review."""
     find_check(app, check, user)
     # Browsers send line ends as CR and LF.
     get_check_store(app).review(check, user.name, opinion, comment.replace("\r\n", "\n"))
@@ -239,24 +247,24 @@ def review_check(
 
 @router.get("/checks/{check}/check.json")
 def download_data(app: App, user: Reader, check: str) -> Response:
-    """Download the claim, the whole debate and the reviews as JSON."""
+    """Send the claim, the complete debate and the reviews as JSON."""
     stored, _ = find_check(app, check, user)
     if stored.transcript is not None:
         stored = replace(stored, transcript=CitationLinks(collection_cache(app)).transcript(stored.transcript))
-    data = visible_data(user, check_data(stored, get_check_store(app).reviews(check)), display_names(app, user))
+    data = hide_names(user, check_data(stored, get_check_store(app).reviews(check)), display_names(app, user))
     return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
 
 @router.get("/checks/{check}/claimreview.json")
 def download_claim_review(app: App, user: Reader, check: str) -> Response:
-    """Download the verdict as schema.org ClaimReview."""
+    """Send the verdict as a schema.org ClaimReview (JSON-LD)."""
     result = json.dumps(require_claim_review(app, check, user), ensure_ascii=False, indent=2)
     return as_file(result, f"{check}.claimreview.json", "application/ld+json")
 
 
 @router.get("/checks/{check}/page.html")
 def download_page(app: App, user: Reader, check: str) -> Response:
-    """Download the fact-check as one self-contained HTML file."""
+    """Send the fact-check as one self-contained HTML page."""
     stored, _ = find_check(app, check, user)
     if stored.transcript is None:
         raise Missing("This check has no result, so it has no page.")
@@ -266,10 +274,10 @@ def download_page(app: App, user: Reader, check: str) -> Response:
 
 
 def check_filters(user: Reader, filters: Annotated[CheckFilter, Depends()]) -> CheckFilter:
-    """Return the filters of a list of checks.
+    """Return the filters in the query parameters.
 
     Raises:
-        SignInNeeded: The reviewer filter is used without an account.
+        SignInNeeded: Checks are filtered by reviewer, and nobody is signed in.
     """
     if filters.reviewer and user is None:
         raise SignInNeeded("Please sign in to see who has reviewed what.")
@@ -281,12 +289,10 @@ CheckFilters = Annotated[CheckFilter, Depends(check_filters)]
 
 @router.get("/checks")
 def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters, number: PageNumber = 1) -> Response:
-    """Show the checks that match the filters, newest first, fifty per page."""
+    """Show one page of the checks that match the filters, newest first."""
     checks = get_check_store(app)
-    matches = checks.list(filters, number, visible_to(user))
-    parameters = {
-        _PARAMETER_NAMES.get(field.name, field.name): getattr(filters, field.name) for field in fields(filters)
-    }
+    matches = checks.list(filters, number, readable_visibilities(user))
+    parameters = {_QUERY_NAMES.get(field.name, field.name): getattr(filters, field.name) for field in fields(filters)}
     query = urlencode({name: value for name, value in parameters.items() if value})
     name_of = display_names(app, user)
     topics = {group: [name for name in checks.topics() if name.partition(".")[0] == group] for group in GROUPS}
@@ -307,15 +313,15 @@ def show_checks(request: Request, app: App, user: Reader, filters: CheckFilters,
         reviewers=reviewers,
         formats=FORMATS,
         is_public=app.settings.public == "read",
-        visibilities=visible_to(user),
+        visibilities=readable_visibilities(user),
         agreement=checks.agreement(),
     )
 
 
 def _filter_texts(filters: CheckFilter, reviewers: Mapping[str, str]) -> list[str]:
-    """Return a text for each active filter."""
+    """Return a description of each active filter."""
     topic = CLAIMS.get(filters.topic) or GROUPS.get(filters.topic) or filters.topic
-    texts = {
+    active_values = {
         f"the words \u201c{filters.words}\u201d": filters.words,
         f"the verdict \u201c{filters.verdict}\u201d": filters.verdict,
         f"reviews: {filters.review}": filters.review,
@@ -327,60 +333,69 @@ def _filter_texts(filters: CheckFilter, reviewers: Mapping[str, str]) -> list[st
         f"readers: {filters.visibility}": filters.visibility,
         f"reviewed by {reviewers.get(filters.reviewer, filters.reviewer)}": filters.reviewer,
     }
-    return [words for words, value in texts.items() if value]
+    return [text for text, value in active_values.items() if value]
 
 
 @router.get("/checks.{format}")
 def download_all(request: Request, app: App, user: Reader, filters: CheckFilters, format: str) -> Response:
-    """Download the checks that match, newest first: as a table, or as JSON lines with their debates."""
+    """Send the checks that match the filters, newest first, as a table or as JSON lines with complete debates."""
     if format not in FORMATS:
         raise Missing(f"Checks are available as {', '.join(FORMATS)}, not as {format[:20]}.")
     checks = get_check_store(app)
     checks.newest(
-        filters, limit=1, visibilities=visible_to(user)
+        filters, limit=1, visibilities=readable_visibilities(user)
     )  # Invalid filters are reported before the download starts.
     name = f"checks.{format}"
     name_of = display_names(app, user)
-    links = CitationLinks(collection_cache(app))
+    citation_links = CitationLinks(collection_cache(app))
 
-    def export(check: dict[str, Any]) -> dict[str, Any]:
+    def prepare(check: dict[str, Any]) -> dict[str, Any]:
         if check.get("transcript") is not None:
-            check["transcript"] = as_data(links.transcript(from_data(check["transcript"])))
-        return visible_data(user, check, name_of)
+            check["transcript"] = as_data(citation_links.transcript(from_data(check["transcript"])))
+        return hide_names(user, check, name_of)
 
-    exported = map(export, checks.iterate(filters, visible_to(user), debates=format == "jsonl"))
+    checks_data = map(prepare, checks.iterate(filters, readable_visibilities(user), debates=format == "jsonl"))
     if format == "jsonl":
-        return as_file((json.dumps(check, ensure_ascii=False) + "\n" for check in exported), name)
+        return as_file((json.dumps(check, ensure_ascii=False) + "\n" for check in checks_data), name)
 
-    def row(check: Mapping[str, Any]) -> dict[str, Any]:
-        failure, topic = check["error"] and in_plain_words(check["error"]), CLAIMS.get(check["topic"] or "")
-        more = {"failure": failure, "topic_in_words": topic, "page": f"{app.settings.root}/checks/{check['id']}"}
-        return {name: more[name] if name in more else check[name] for name in COLUMNS}
+    def make_row(check: Mapping[str, Any]) -> dict[str, Any]:
+        failure, topic = check["error"] and plain_message(check["error"]), CLAIMS.get(check["topic"] or "")
+        computed_cells = {
+            "failure": failure,
+            "topic_in_words": topic,
+            "page": f"{app.settings.root}/checks/{check['id']}",
+        }
+        return {name: computed_cells[name] if name in computed_cells else check[name] for name in COLUMNS}
 
-    rows: Iterable[dict[str, Any]] = map(row, exported)
+    rows: Iterable[dict[str, Any]] = map(make_row, checks_data)
     if format == "csv":
         return as_file(csv_lines(COLUMNS, rows), name)
     if user is None:
         # The middleware cannot redact a workbook, because it is compressed.
         redactor = Redactor(app)
 
-        def public(cell: Any) -> Any:
+        def redact_cell(cell: Any) -> Any:
             return redactor.redact(cell.encode("utf-8", "replace")).decode("utf-8", "replace")
 
-        rows = ({key: public(cell) if isinstance(cell, str) else cell for key, cell in cells.items()} for cells in rows)
+        rows = (
+            {key: redact_cell(cell) if isinstance(cell, str) else cell for key, cell in cells.items()} for cells in rows
+        )
 
-    def workbook() -> Iterator[bytes]:
+    def workbook_chunks() -> Iterator[bytes]:
         with tempfile.TemporaryFile() as file:
             write_workbook(file, COLUMNS, rows)
             file.seek(0)
             while block := file.read(_CHUNK_BYTES):
                 yield block
 
-    return as_file(workbook(), name)
+    return as_file(workbook_chunks(), name)
 
 
-def visible_data(viewer: User | None, check: dict[str, Any], name_of: Callable[[str | None], str]) -> dict[str, Any]:
-    """Return a check as data; visitors without an account see no asker, and of reviewers the display name only."""
+def hide_names(viewer: User | None, check: dict[str, Any], name_of: Callable[[str | None], str]) -> dict[str, Any]:
+    """Hide user names from visitors without an account: remove the asker, and replace reviewers by display names.
+
+    The data are changed in place and returned.
+    """
     if viewer is None:
         check["asked_by"] = None
         for review in check.get("reviews", ()):
@@ -389,9 +404,9 @@ def visible_data(viewer: User | None, check: dict[str, Any], name_of: Callable[[
 
 
 def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], str]:
-    """Return a function that gives the display name of a user.
+    """Return a function that returns the display name for a user name (empty for None).
 
-    Visitors without an account do not see names that are used to sign in.
+    Visitors without an account never see the name with which somebody signs in, even if it is also the display name.
     """
     names = {user.name: user.display_name for user in app.accounts.users()}
 
@@ -406,20 +421,20 @@ def display_names(app: AppState, viewer: User | None) -> Callable[[str | None], 
 
 @router.get("/check-text")
 def show_text_form(request: Request, app: App, _user: Reader) -> Response:
-    """Show the empty form with all collections selected; without an account, a link to sign in."""
+    """Show the empty form with all collections selected; visitors without an account get a link to sign in."""
     return _text_page(request, app)
 
 
 @router.post("/check-text")
 def check_text_form(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
-    """Compare the sentences of a text with collections."""
-    return _text_answer(request, app, text, collection, download=False)
+    """Show a comparison of each sentence of a text with collections."""
+    return _checked_text_response(request, app, text, collection, download=False)
 
 
 @router.post("/check-text/report")
 def download_text(request: Request, app: App, _user: Asker, text: Text = "", collection: Names = ()) -> Response:
-    """Download the comparison as one HTML file."""
-    return _text_answer(request, app, text, collection, download=True)
+    """Send the comparison of a text with collections as one HTML page."""
+    return _checked_text_response(request, app, text, collection, download=True)
 
 
 def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
@@ -442,7 +457,9 @@ def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
     return TextCheck("the text", names, sentences)
 
 
-def _text_answer(request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool) -> Response:
+def _checked_text_response(
+    request: Request, app: AppState, text: str, names: Sequence[str], *, download: bool
+) -> Response:
     try:
         text = clean_text(text, MAX_TEXT_LENGTH, "text")
         result = check_text(app, text, names)
@@ -462,15 +479,15 @@ def _text_page(
     error: str = "",
     status: int = 200,
 ) -> Response:
-    contents = collection_cache(app).all_contents()
+    collections = collection_cache(app).list_contents()
     return page(
         request,
         "checks/text.html.j2",
         status=status,
         text=text,
         error=error,
-        collections=contents,
-        chosen=[collection.name for collection in contents] if names is None else names,
+        collections=collections,
+        chosen=[collection.name for collection in collections] if names is None else names,
         result=result,
         # Escaped by the template of the report.
         sentences=Markup(result.sentences_html(_evidence_links(app, result))) if result else "",
@@ -479,7 +496,7 @@ def _text_page(
 
 
 def _evidence_links(app: AppState, result: TextCheck) -> Callable[[SentenceEvidence], Evidence | None]:
-    """Return a function that finds the page of a piece of evidence, with its quotation marked."""
+    """Return a function that finds the addresses of a sentence's evidence; it returns None for removed passages."""
     library = collection_cache(app)
     links = CitationLinks(library)
 

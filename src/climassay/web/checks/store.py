@@ -35,52 +35,52 @@ from climassay.web.jobs import Job, JobEvent, Jobs
 from climassay.web.library.cache import collection_cache
 from climassay.web.library.evidence import CitationLinks
 
-KIND = "check"
-"""Kind of the jobs that check a claim."""
-ASK = "ask"
-"""Kind of the jobs that answer a question; they count towards the same limits as checks."""
-BEGIN = "begin"
-"""Event at the start of each attempt; events of interrupted attempts before it do not count."""
+CHECK_KIND = "check"
+"""Kind of jobs that check a claim."""
+ASK_KIND = "ask"
+"""Kind of jobs that answer a question; they count towards the same limits as checks."""
+BEGIN_EVENT = "begin"
+"""Kind of the event that marks the start of an attempt; events before the last one belong to interrupted attempts."""
 _MAX_TITLE_LENGTH = 80
-MAX_PAST_CHECKS = 5
-"""Maximum number of past checks shown before a claim is checked again."""
+MAX_SHOWN_CHECKS = 5
+"""Maximum number of past checks of similar claims that are shown before a claim is checked."""
 MAX_WAITING = 200
-"""Maximum number of unfinished checks and questions of all users."""
+"""Maximum number of unfinished checks and questions of all users together."""
 MAX_WAITING_PER_USER = 50
 """Maximum number of unfinished checks and questions of one user."""
 MAX_DATE_LENGTH = 40
 _DIRECTION_CHARACTERS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that change the direction of the text after them."""
+"""Unicode control characters that change the direction of the following text."""
 
 
 @dataclass(frozen=True, slots=True)
 class DebateChoice:
-    """A debate configuration that users can choose."""
+    """Debate configuration that users can choose."""
 
     name: str
     settings: DebateSettings
 
     @property
     def summary(self) -> str:
-        """Participants, model and rounds in words."""
+        """Description of the configuration: advocates, model and maximum number of rounds."""
         names = ", ".join(advocate.name for advocate in self.settings.advocates)
         return f"{names}: {self.settings.model}, at most {counted(self.settings.rounds, 'round')}"
 
 
-def debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
-    """Return the debate configurations to choose from; the first is the default.
+def list_debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
+    """Return the debate configurations that users can choose; the first is the default.
 
-    Configuration files are read once per server. Without files, every collection with passages is an advocate of equal
-    weight. Without passages, the model debates with itself.
+    They come from the server's configuration files, which are read once. Without such files, the only configuration has
+    an advocate for each collection with passages, or, without passages, one advocate that uses the model's knowledge.
 
     Raises:
-        InputError: A file cannot be read, configures no debate, or has the name of another one.
+        InputError: A file cannot be read or configures no advocate, or two files have the same name.
     """
     if app.settings.debates:
-        return app.shared("debate set-ups", lambda: _from_files(app.settings.debates))
-    names = collection_cache(app).with_passages()
+        return app.shared("debate set-ups", lambda: _load_choices(app.settings.debates))
+    names = collection_cache(app).names_with_passages()
     if names:
-        # An advocate for each collection, under its name as far as that can be an advocate's.
+        # Advocates are named after their collections; underscores are appended to names that are not allowed.
         advocates: dict[str, AdvocateSettings] = {}
         for name in names:
             advocate_name = name
@@ -93,19 +93,19 @@ def debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
 
 
 def choose_debate(app: AppState, name: str) -> DebateChoice:
-    """Return the debate configuration of a name, or the first one for an empty name.
+    """Return the debate configuration with a name, or the default one if the name is empty.
 
     Raises:
-        InputError: There is no configuration of that name.
+        InputError: There is no such configuration.
     """
-    choices = debate_choices(app)
+    choices = list_debate_choices(app)
     for choice in choices:
         if name in ("", choice.name):
             return choice
     raise InputError(f"There is no set-up {name!r}; there are {', '.join(choice.name for choice in choices)}.")
 
 
-def _from_files(paths: Sequence[Path]) -> tuple[DebateChoice, ...]:
+def _load_choices(paths: Sequence[Path]) -> tuple[DebateChoice, ...]:
     files = [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
     if not files:
         raise InputError(f"{paths[0]} has no .toml files that set up debates: climassay factcheck init writes one.")
@@ -124,19 +124,21 @@ def _from_files(paths: Sequence[Path]) -> tuple[DebateChoice, ...]:
 
 
 def get_check_store(app: AppState) -> CheckStore:
-    """Return the store of a server's checks."""
+    """Return the server's store of checks."""
     return app.shared("checks", lambda: CheckStore(app.records))
 
 
-def visible_to(user: User | None) -> tuple[Visibility, ...]:
-    """Return the visibilities of the checks that a user may read; None is a visitor without an account."""
+def readable_visibilities(user: User | None) -> tuple[Visibility, ...]:
+    """Return the visibilities of checks that a user (None: a visitor without an account) may read."""
     if user is None:
         return ("published",)
     return get_args(Visibility) if user.may("moderate checks") else ("unpublished", "published")
 
 
 def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredCheck, Job | None]:
-    """Return a check and its job; if the job ended before the work began, the check is ended first.
+    """Return a check and its job (None if it was never queued).
+
+    If the job ended before its work began, the check is still waiting and is first marked as failed or stopped.
 
     Raises:
         Missing: There is no such check, or the user may not read it.
@@ -145,7 +147,7 @@ def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredChec
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
     stored = checks.get(check)
-    if stored.about.visibility not in visible_to(user):
+    if stored.about.visibility not in readable_visibilities(user):
         raise Missing(f"There is no check {check!r}." if user is None else "An adjudicator has hidden this check.")
     job = app.jobs.get(stored.about.job) if stored.about.job else None
     if stored.about.state == "waiting" and job is not None and job.ended:
@@ -157,82 +159,97 @@ def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredChec
     return stored, job
 
 
-def all_events(jobs: Jobs, job: str) -> list[JobEvent]:
-    """Return all events of a job, in order."""
+def load_all_events(jobs: Jobs, job: str) -> list[JobEvent]:
+    """Load all events of a job, in order."""
     events: list[JobEvent] = []
-    while more := jobs.events(job, after=events[-1].number if events else 0):
-        events += more
+    while batch := jobs.events(job, after=events[-1].number if events else 0):
+        events += batch
     return events
 
 
 def start_time(events: Sequence[JobEvent]) -> float | None:
-    """Return when a debate began in seconds since 1970, without time between attempts; None if not begun."""
+    """Return the start of a debate in seconds since 1970, or None if it has not begun.
+
+    It is moved forward by the time between attempts, so that the time since the start is the duration of all attempts.
+    """
     start: float | None = None
     previous: float | None = None
     for event in events:
-        if event.kind == BEGIN:
-            before = event.body.get("before", 0.0) if start is None or previous is None else previous - start
-            start = event.told_at - before
+        if event.kind == BEGIN_EVENT:
+            earlier_seconds = event.body.get("before", 0.0) if start is None or previous is None else previous - start
+            start = event.told_at - earlier_seconds
         previous = event.told_at
     return start
 
 
-def seconds_spent(jobs: Jobs, job: str, until: float | None = None) -> float | None:
-    """Return the duration of a debate over all attempts, until a time or its last event; None if not begun."""
-    events = all_events(jobs, job)
+def measure_duration(jobs: Jobs, job: str, until: float | None = None) -> float | None:
+    """Return the duration of a debate over all attempts in seconds, or None if it has not begun.
+
+    Args:
+        jobs: Jobs of the server.
+        job: Id of the debate's job.
+        until: End in seconds since 1970; the time of the last event if None.
+    """
+    events = load_all_events(jobs, job)
     start = start_time(events)
     times = [event.told_at for event in events]
     return None if start is None else (until or times[-1]) - start
 
 
 def job_title(action: str, text: str) -> str:
-    """Return the title of a job: an action, and the beginning of the claim or question."""
+    """Return the title of a job, which consists of an action and the (truncated) claim or question."""
     return f"{action}: {text[:_MAX_TITLE_LENGTH]}{'…' if len(text) > _MAX_TITLE_LENGTH else ''}"
 
 
-def submit_check(app: AppState, about: CheckSummary, asker: str = "") -> None:
-    """Queue the debate of a check that is waiting or ended without a result.
+def submit_check(app: AppState, summary: CheckSummary, asker: str = "") -> None:
+    """Queue the debate of a check that is waiting or has ended without a result.
 
     Args:
-        app: The server.
-        about: The check.
-        asker: User whose limit the check counts towards.
+        app: State of the server.
+        summary: Summary of the check.
+        asker: Name of the user towards whose limit the check counts; empty for nobody.
     """
-    get_check_store(app).reopen(about.id)
-    title = job_title("Check", about.claim.text)
-    before = 0.0 if about.job is None else seconds_spent(app.jobs, about.job) or 0.0
-    job = app.jobs.submit(KIND, title, {"check": about.id, "asker": asker, "before": before}, about.by)
-    get_check_store(app).assign_job(about.id, job)
+    get_check_store(app).reopen(summary.id)
+    title = job_title("Check", summary.claim.text)
+    earlier_seconds = 0.0 if summary.job is None else measure_duration(app.jobs, summary.job) or 0.0
+    job = app.jobs.submit(
+        CHECK_KIND, title, {"check": summary.id, "asker": asker, "before": earlier_seconds}, summary.by
+    )
+    get_check_store(app).assign_job(summary.id, job)
 
 
 def queue_unqueued_checks(app: AppState) -> None:
-    """Queue the checks that were stored but not queued when the server was killed."""
+    """Queue the checks that were stored but not yet queued when the server was killed."""
     for check in get_check_store(app).unassigned():
         submit_check(app, get_check_store(app).get(check).about)
 
 
-def may_stop(user: User | None, about: CheckSummary) -> bool:
-    """Return whether a user may stop a check: its owner, and adjudicators."""
-    return user is not None and (user.name == about.by or user.may("moderate checks"))
+def may_stop(user: User | None, summary: CheckSummary) -> bool:
+    """Return whether a user may stop a check: the user who asked for it and adjudicators may."""
+    return user is not None and (user.name == summary.by or user.may("moderate checks"))
 
 
-def may_begin_again(user: User | None, stored: StoredCheck) -> bool:
+def may_resume(user: User | None, stored: StoredCheck) -> bool:
     """Return whether a user may resume a check.
 
-    A failed check can be resumed by every user, a stopped one by its owner and adjudicators. A check that is waiting or
-    has a result is never resumed.
+    All users may resume a failed check; a stopped one may be resumed by the user who asked for it and by adjudicators.
+    A check that is waiting or has a result cannot be resumed.
     """
-    about = stored.about
+    summary = stored.about
     if user is None:
         return False
-    return may_stop(user, about) if about.state == "stopped" else about.state == "failed" or about.outcome == "failed"
+    return (
+        may_stop(user, summary)
+        if summary.state == "stopped"
+        else summary.state == "failed" or summary.outcome == "failed"
+    )
 
 
 def cancel_check(app: AppState, user: User, check: str) -> None:
-    """Stop a check; do nothing if it has ended.
+    """Stop a check on behalf of a user; do nothing if it has ended.
 
     Raises:
-        Missing: There is no such check.
+        Missing: There is no such check, or the user may not read it.
         Refused: The user may not stop it.
     """
     stored, job = find_check(app, check, user)
@@ -245,91 +262,90 @@ def cancel_check(app: AppState, user: User, check: str) -> None:
 
 
 def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
-    """Return past checks of the same or a similar claim, nearest first."""
+    """Return past checks of the same claim or similar ones, most similar first."""
     encoder = app.encoder(BUNDLED_ENCODER)
-    # Vectors of claims are kept in one file, which two threads must not write at once.
+    # The vectors of claims are cached in one file, which two threads must not write at the same time.
     with app.shared("past checks", threading.Lock):
-        return find_past(app.records, claim, encoder, limit=MAX_PAST_CHECKS)
+        return find_past(app.records, claim, encoder, limit=MAX_SHOWN_CHECKS)
 
 
 def make_publication(
-    app: AppState, about: CheckSummary, reviews: Sequence[CheckReview], name_of: Callable[[str | None], str]
+    app: AppState, summary: CheckSummary, reviews: Sequence[CheckReview], name_of: Callable[[str | None], str]
 ) -> Publication:
-    """Return publisher, address, date and current reviews of a check.
+    """Return the publisher, address, date and current reviews of a check.
 
-    Without a publisher the name of the server's host stands for one.
+    If the server's settings name no publisher, the publisher is the server's host.
 
     Args:
-        app: The server.
-        about: The check, which has ended.
-        reviews: Its reviews.
-        name_of: Function that gives the name by which readers see a user.
+        app: State of the server.
+        summary: Summary of a check that has ended.
+        reviews: All reviews of the check.
+        name_of: Function that returns the display name for a user name.
     """
-    current = tuple(
+    current_reviews = tuple(
         PublishedReview(name_of(review.by), review.opinion, iso_time(review.made_at)[:10])
         for review in reviews
         if review.current
     )
     publisher = app.settings.publisher.strip() or f"climassay at {urlsplit(app.settings.root).netloc}"
-    ended_at = about.asked_at if about.ended_at is None else about.ended_at
-    return Publication(publisher, f"{app.settings.root}/checks/{about.id}", iso_time(ended_at)[:10], current)
+    ended_at = summary.asked_at if summary.ended_at is None else summary.ended_at
+    return Publication(publisher, f"{app.settings.root}/checks/{summary.id}", iso_time(ended_at)[:10], current_reviews)
 
 
 def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | None:
-    """Return the ClaimReview of a check.
+    """Return the schema.org ClaimReview of a check, or None if it has none.
 
-    None for a hidden check, without a verdict or a publisher, or unless an active adjudicator agrees with the verdict
-    and nobody disagrees.
+    A check has a ClaimReview only if it has a verdict and is not hidden, the server has a publisher, at least one
+    active adjudicator agrees with the verdict, and nobody disagrees.
     """
-    about, publisher = stored.about, app.settings.publisher.strip()
-    if stored.transcript is None or not publisher or about.visibility == "hidden":
+    summary, publisher = stored.about, app.settings.publisher.strip()
+    if stored.transcript is None or not publisher or summary.visibility == "hidden":
         return None
     scale = load_scale(stored.settings.scale)
     if reader_view(stored.transcript, scale).verdict.outcome != "verdict":
         return None
-    # An adjudicator or admin who is still let in must agree, and nobody disagree.
     adjudicators = {user.name for user in app.accounts.users() if user.active and user.may("moderate checks")}
-    reviews = [review for review in get_check_store(app).reviews(about.id) if review.current]
+    reviews = [review for review in get_check_store(app).reviews(summary.id) if review.current]
     is_approved = any(review.opinion == "agree" and review.by in adjudicators for review in reviews)
     if not is_approved or any(review.opinion == "disagree" for review in reviews):
         return None
     return claim_review(
         CitationLinks(collection_cache(app)).transcript(stored.transcript),
-        url=f"{app.settings.root}/checks/{about.id}",
+        url=f"{app.settings.root}/checks/{summary.id}",
         author=publisher,
-        published=None if about.ended_at is None else iso_time(about.ended_at)[:10],
+        published=None if summary.ended_at is None else iso_time(summary.ended_at)[:10],
         scale=scale,
     )
 
 
 def require_claim_review(app: AppState, check: str, user: User | None) -> dict[str, Any]:
-    """Return the verdict as schema.org ClaimReview.
+    """Return the schema.org ClaimReview of a check.
 
     Raises:
-        Missing: There is no such check, or no ClaimReview of it.
+        Missing: The check does not exist, may not be read by the user, or has no ClaimReview.
     """
-    result = claim_review_data(app, find_check(app, check, user)[0])
-    if result is None:
-        why = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
-        why = why if app.settings.publisher else "it cannot be published: the server names no publisher"
-        raise Missing(f"There is no ClaimReview of this check, because {why}.")
-    return result
+    data = claim_review_data(app, find_check(app, check, user)[0])
+    if data is None:
+        reason = "it has no verdict that an adjudicator agrees with and nobody disagrees with"
+        reason = reason if app.settings.publisher else "it cannot be published: the server names no publisher"
+        raise Missing(f"There is no ClaimReview of this check, because {reason}.")
+    return data
 
 
-class Busy(Failure):
-    """Too many checks and questions are waiting."""
+class TooManyWaiting(Failure):
+    """Error of a new check or question if too many of all users are waiting."""
 
     status = 503
 
 
-class TooMany(Busy):
-    """Too many checks and questions of the user are waiting."""
+class TooManyWaitingOfUser(TooManyWaiting):
+    """Error of a new check or question if too many of the same user are waiting."""
 
     status = 429
 
 
 class ClaimForm(BaseModel):
-    """Fields of the form of a claim."""
+    """Fields of the form with which a claim is submitted."""
 
     claim: str = ""
     source: str = ""
@@ -337,15 +353,15 @@ class ClaimForm(BaseModel):
     date: str = ""
     setup: str = ""
     anyway: bool = False
-    """Whether to check the claim even if it was checked before."""
+    """Whether to check the claim even if similar claims were checked before."""
     force: bool = False
     """Whether to debate the claim even if it appears not to be checkable or not to be about climate."""
 
     def cleaned(self) -> Claim:
-        """Return the claim.
+        """Return the claim with cleaned texts and an ISO 8601 date.
 
         Raises:
-            InputError: The claim is empty, a text is too long, or the date is not a date.
+            InputError: The claim is empty, a text is too long, or the date is invalid.
         """
         source, appearance, date = (
             " ".join(strip_controls(text).split()) for text in (self.source, self.appearance, self.date)
@@ -361,24 +377,24 @@ class ClaimForm(BaseModel):
 
 
 def strip_controls(text: str) -> str:
-    """Return a text without control characters and characters that change the direction of a line."""
+    """Replace control characters by spaces and remove characters that change the direction of text."""
     return "".join(
         " " if unicodedata.category(char) == "Cc" else char for char in text if char not in _DIRECTION_CHARACTERS
     )
 
 
 def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *, force: bool = False) -> str:
-    """Submit a claim to be checked, and return the check's id; the same user's same waiting claim is reused.
+    """Store a claim, queue its debate, and return the check's id; the user's waiting check of the same claim is reused.
 
     Args:
-        app: State of the application.
-        user: Account that asks for the check.
-        claim: The claim.
+        app: State of the server.
+        user: User who asks for the check.
+        claim: Claim to check.
         debate: Configuration of the debate.
         force: Whether to debate the claim even if it appears not to be checkable or not to be about climate.
 
     Raises:
-        Busy: Too many checks and questions are waiting.
+        TooManyWaiting: Too many checks and questions are waiting.
     """
     checks = get_check_store(app)
     waiting_check = checks.find_waiting(claim, user.name, debate.name)
@@ -392,14 +408,14 @@ def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *
 
 
 def restart_check(app: AppState, user: User, check: str) -> None:
-    """Resume a check that ended without a result; do nothing if it is waiting or has a result.
+    """Queue a check that failed or was stopped again; do nothing if it is waiting or has a result.
 
     Raises:
-        Refused: It was stopped, and the user may not resume it.
-        Busy: Too many checks and questions are waiting.
+        Refused: The check was stopped, and the user may not resume it.
+        TooManyWaiting: Too many checks and questions are waiting.
     """
     stored, _ = find_check(app, check, user)
-    if may_begin_again(user, stored):
+    if may_resume(user, stored):
         require_capacity(app, user)
         submit_check(app, stored.about, user.name)
     elif stored.about.state == "stopped":
@@ -407,14 +423,16 @@ def restart_check(app: AppState, user: User, check: str) -> None:
 
 
 def require_capacity(app: AppState, user: User) -> None:
-    """Refuse another check or question if too many wait.
+    """Raise an error if too many checks and questions are waiting for another one to be accepted.
 
     Raises:
-        Busy: Too many checks and questions of all users are waiting.
-        TooMany: Too many of this user are waiting.
+        TooManyWaiting: All users together have reached :data:`MAX_WAITING`.
+        TooManyWaitingOfUser: The user has reached :data:`MAX_WAITING_PER_USER`.
     """
-    unfinished = app.jobs.unended((KIND, ASK))
-    if get_check_store(app).count_waiting() + sum(job.kind == ASK for job in unfinished) >= MAX_WAITING:
-        raise Busy("Too many claims and questions are waiting: try again later.")
+    unfinished = app.jobs.unended((CHECK_KIND, ASK_KIND))
+    if get_check_store(app).count_waiting() + sum(job.kind == ASK_KIND for job in unfinished) >= MAX_WAITING:
+        raise TooManyWaiting("Too many claims and questions are waiting: try again later.")
     if sum(job.payload.get("asker") == user.name for job in unfinished) >= MAX_WAITING_PER_USER:
-        raise TooMany("You have reached the limit of waiting claims and questions: wait until one is done.")
+        raise TooManyWaitingOfUser(
+            "You have reached the limit of waiting claims and questions: wait until one is done."
+        )

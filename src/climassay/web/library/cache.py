@@ -13,12 +13,12 @@ from climassay.corpus.originals import Originals
 from climassay.errors import InputError
 from climassay.models.encoders import BUNDLED_ENCODER
 from climassay.web.app_state import AppState
-from climassay.web.failures import Missing, missing
+from climassay.web.failures import Missing, missing_if_invalid
 
 NAMES_CACHE_SECONDS = 5.0
-"""Seconds for which the names of the collections in an object store are cached."""
+"""Time for which the names of the collections in an object store are cached, in seconds."""
 _FolderId = tuple[int, int]
-"""Inode and time of change of a folder, which differ if a collection is removed and created again."""
+"""Inode and change time of a collection's folder, which change if the collection is removed and created again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class Contents:
     name: str
     encoder: str
     documents: tuple[StoredDocument, ...]
-    """Documents by title."""
+    """Documents, sorted by title."""
     passages: int
     bytes: int
-    """Size on disk, with vectors and index; 0 in an object store."""
+    """Size on disk in bytes, including vectors and index; 0 for a collection in an object store."""
     version: int
 
     def document(self, document_id: str) -> StoredDocument:
-        """Return a document by its id.
+        """Return the document with an id.
 
         Raises:
             Missing: The collection has no such document.
@@ -47,14 +47,14 @@ class Contents:
 
 
 class Titles:
-    """Titles that tell all documents of the library apart."""
+    """Titles of the library's documents, extended where necessary so that no two documents have the same title."""
 
     def __init__(self, contents: list[Contents]) -> None:
         self.contents = contents
         self._by_collection: dict[str, Mapping[str, str]] = {}
 
-    def of(self, name: str) -> Mapping[str, str]:
-        """Return the titles of the documents of a collection by id; empty if there is no such collection."""
+    def of_collection(self, name: str) -> Mapping[str, str]:
+        """Return the titles of a collection's documents by document id; empty if there is no such collection."""
         if name not in self._by_collection:
             documents = next((contents.documents for contents in self.contents if contents.name == name), ())
             ids = {document.id for document in documents}
@@ -64,20 +64,20 @@ class Titles:
             self._by_collection[name] = {document.id: titles[document.id] for document in documents}
         return self._by_collection[name]
 
-    def titled(self, name: str, passage: Passage) -> Passage:
-        """Return a passage with the current title of its document; unchanged if the document was removed."""
-        return replace(passage, document=self.of(name).get(passage.document_id, passage.document))
+    def with_current_title(self, name: str, passage: Passage) -> Passage:
+        """Return a copy of a passage with its document's current title; unchanged if the document was removed."""
+        return replace(passage, document=self.of_collection(name).get(passage.document_id, passage.document))
 
 
 class CollectionCache:
-    """Opened collections of a workspace; changes by other processes are seen at the next access."""
+    """Collections of a workspace, which are kept open; changes by other processes are visible at the next access."""
 
     def __init__(self, app: AppState) -> None:
         self._app = app
         self._store = CollectionStore.at(app.workspace)
         self._remote_listing: tuple[float, frozenset[str]] | None = None
         self._lock = threading.Lock()
-        self._open: dict[tuple[str, bool], tuple[_FolderId, Collection]] = {}
+        self._collections: dict[tuple[str, bool], tuple[_FolderId, Collection]] = {}
         self._contents: dict[str, tuple[_FolderId, Contents]] = {}
         self._titles = Titles([])
         self.originals = Originals(self._store.originals)
@@ -95,25 +95,25 @@ class CollectionCache:
 
         Raises:
             Missing: There is no such collection.
-            InputError: It is damaged, or not a collection of climassay.
+            InputError: The collection is damaged, or is not a collection of climassay.
         """
-        return self._opened(name, with_encoder=False)
+        return self._open_cached(name, with_encoder=False)
 
     def search(self, name: str) -> Collection:
-        """Open a collection with its encoder, for searching and adding; collections share their encoders.
+        """Open a collection with its encoder, so that it can be searched and extended.
 
         Raises:
             Missing: There is no such collection.
-            InputError: It is damaged, or was made with another version of its encoder.
-            ModelError: Its encoder is not installed.
+            InputError: The collection is damaged, or was created with another version of its encoder.
+            ModelError: The encoder is not installed.
         """
-        return self._opened(name, with_encoder=True)
+        return self._open_cached(name, with_encoder=True)
 
-    def search_or_make(self, name: str) -> Collection:
-        """Open a collection for adding; create it with the bundled encoder if it does not exist.
+    def open_or_create(self, name: str) -> Collection:
+        """Open a collection with its encoder; create it with the bundled encoder if it does not exist.
 
         Raises:
-            InputError: The name is invalid, or as for :meth:`search`.
+            InputError: The name is invalid, or the collection cannot be used (see :meth:`search`).
             ModelError: The encoder is not installed.
         """
         check_name(name)
@@ -123,25 +123,25 @@ class CollectionCache:
         return self.search(name)
 
     def contents(self, name: str) -> Contents:
-        """Return the contents of a collection, read again only if it has changed.
+        """Return the documents and size of a collection; cached until the collection changes.
 
         Raises:
             Missing: There is no such collection.
-            InputError: It is damaged, or not a collection of climassay.
+            InputError: The collection is damaged, or is not a collection of climassay.
         """
         folder_id, collection = self._folder_id(name), self.browse(name)
         version = collection.version
-        cached = self._contents.get(name)
-        if cached is None or cached[0] != folder_id or cached[1].version != version:
+        cached_entry = self._contents.get(name)
+        if cached_entry is None or cached_entry[0] != folder_id or cached_entry[1].version != version:
             documents = tuple(collection.documents())
             passages = sum(document.passages for document in documents)
-            n_bytes = 0 if self._store.folder is None else _size(self._store.folder / f"{name}.lance")
+            n_bytes = 0 if self._store.folder is None else _folder_size(self._store.folder / f"{name}.lance")
             contents = Contents(name, collection.settings.encoder, documents, passages, n_bytes, version)
-            cached = self._contents[name] = (folder_id, contents)
-        return cached[1]
+            cached_entry = self._contents[name] = (folder_id, contents)
+        return cached_entry[1]
 
-    def all_contents(self) -> list[Contents]:
-        """Return the contents of all collections; tables that are not collections of climassay are left out."""
+    def list_contents(self) -> list[Contents]:
+        """Return the contents of all collections by name; collections that cannot be opened are left out."""
         results = []
         for name in self._store.names() if self._store.folder is not None else sorted(self._remote_names()):
             try:
@@ -150,15 +150,15 @@ class CollectionCache:
                 continue
         return results
 
-    def with_passages(self) -> list[str]:
-        """Return the names of the collections that have passages."""
-        return [contents.name for contents in self.all_contents() if contents.passages]
+    def names_with_passages(self) -> list[str]:
+        """Return the names of all collections that contain passages."""
+        return [contents.name for contents in self.list_contents() if contents.passages]
 
     def titles(self) -> "Titles":
-        """Return the current titles of all documents."""
-        all_contents = self.all_contents()
-        if self._titles.contents != all_contents:
-            self._titles = Titles(all_contents)
+        """Return the current titles of all documents of the library."""
+        list_contents = self.list_contents()
+        if self._titles.contents != list_contents:
+            self._titles = Titles(list_contents)
         return self._titles
 
     def edit_document(self, name: str, document_id: str, **details: str) -> None:
@@ -166,7 +166,7 @@ class CollectionCache:
 
         Raises:
             Missing: There is no such document.
-            InputError: A detail cannot be.
+            InputError: A value is invalid.
         """
         self.contents(name).document(document_id)
         self.browse(name).edit(document_id, **details)
@@ -180,40 +180,40 @@ class CollectionCache:
         self.contents(name).document(document_id)
         self.browse(name).remove(document_id)
 
-    def _opened(self, name: str, *, with_encoder: bool) -> Collection:
+    def _open_cached(self, name: str, *, with_encoder: bool) -> Collection:
         folder_id = self._folder_id(name)
         with self._lock:
-            cached = self._open.get((name, with_encoder))
-        if cached is not None and cached[0] == folder_id:
-            return cached[1]
+            cached_entry = self._collections.get((name, with_encoder))
+        if cached_entry is not None and cached_entry[0] == folder_id:
+            return cached_entry[1]
         workspace = self._app.workspace
         collection = Collection.open(workspace, name)
         if with_encoder:
             collection = Collection.open(workspace, name, self._app.encoder(collection.settings.encoder))
         with self._lock:
-            # Two visitors may have opened it at once: both go on with the first, so that vectors are read once.
-            cached = self._open.get((name, with_encoder))
-            if cached is None or cached[0] != folder_id:
-                cached = self._open[name, with_encoder] = (folder_id, collection)
-        return cached[1]
+            # If two threads have opened it at the same time, both use the first, so that vectors are read only once.
+            cached_entry = self._collections.get((name, with_encoder))
+            if cached_entry is None or cached_entry[0] != folder_id:
+                cached_entry = self._collections[name, with_encoder] = (folder_id, collection)
+        return cached_entry[1]
 
     def _folder_id(self, name: str) -> _FolderId:
         try:
             check_name(name)
             if self._store.folder is not None:
-                state = (self._store.folder / f"{name}.lance").stat()
-                return state.st_ino, state.st_ctime_ns
+                folder_status = (self._store.folder / f"{name}.lance").stat()
+                return folder_status.st_ino, folder_status.st_ctime_ns
         except (InputError, OSError):
             raise Missing(f"There is no collection {name!r}.") from None
         if name not in self._remote_names():
             raise Missing(f"There is no collection {name!r}.")
-        return 0, 0  # an object store tells no time of change; the version of a collection does
+        return 0, 0  # object stores have no change times; the collection's version is compared as well
 
     def _remote_names(self) -> frozenset[str]:
-        """Return the names of the collections in an object store, cached for :data:`NAMES_CACHE_SECONDS`.
+        """Return the names of the collections in the object store, cached for :data:`NAMES_CACHE_SECONDS`.
 
         Raises:
-            InputError: The object store does not answer.
+            InputError: The object store cannot be reached.
         """
         if self._remote_listing is None or time.monotonic() > self._remote_listing[0] + NAMES_CACHE_SECONDS:
             try:
@@ -225,23 +225,23 @@ class CollectionCache:
 
 
 def find_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
-    """Return a passage.
+    """Return the passage with an id from the collection with a name.
 
     Raises:
         Missing: There is no such collection or passage.
     """
-    opened = library.browse(name)
-    with missing():
-        return opened.passage(passage_id)
+    collection = library.browse(name)
+    with missing_if_invalid():
+        return collection.passage(passage_id)
 
 
 def collection_cache(app: AppState) -> CollectionCache:
-    """Return the collections of a server."""
+    """Return the server's cache of collections."""
     return app.shared("library", lambda: CollectionCache(app))
 
 
-def _size(folder: Path) -> int:
-    """Return the size of all files of a folder; files that are deleted meanwhile count 0."""
+def _folder_size(folder: Path) -> int:
+    """Return the total size of a folder's files in bytes; files that are deleted in the meantime count as 0."""
     total = 0
     for path in folder.rglob("*"):
         try:

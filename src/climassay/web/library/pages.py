@@ -24,21 +24,21 @@ from climassay.reporting.marking import Piece, marked, stems
 from climassay.reporting.results import csv_lines
 from climassay.web.access import DocumentAdder, DocumentRemover, Reader, may_stop
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, missing
+from climassay.web.failures import Missing, missing_if_invalid
 from climassay.web.library.cache import CollectionCache, collection_cache, find_passage
 from climassay.web.library.evidence import CitationLinks, Quotations
 from climassay.web.library.uploads import (
     ALLOWED_SUFFIXES,
-    DETAILS,
-    KIND,
+    DETAIL_FIELDS,
     MAX_FILES,
+    UPLOAD_KIND,
     add_documents,
-    outcomes_of,
+    delete_finished_uploads,
+    list_outcomes,
     parse_addition,
-    receive_addition,
     single_line,
-    submit,
-    tidy,
+    store_addition,
+    submit_addition,
 )
 from climassay.web.pages import (
     PageNumber,
@@ -55,7 +55,7 @@ MAX_QUERY_LENGTH = 1000
 """Maximum number of characters of a query."""
 MAX_HITS = 100
 HITS_PER_STEP = 10
-"""Number of hits that are shown at first and added by "more"."""
+"""Number of hits shown at first, and added each time that more hits are requested."""
 MAX_EXCERPT_WORDS = 75
 _PASSAGE_COLUMNS = ("document", "source", "first_page", "last_page", "citation", "url", "licence", "text")
 HIT_COLUMNS = ("rank", "score", "cosine", "collection", "passage", *_PASSAGE_COLUMNS)
@@ -64,65 +64,65 @@ MODES: tuple[tuple[SearchMode, str], ...] = (
     ("bm25", "words (BM25)"),
     ("dense", "meaning (dense)"),
 )
-"""Search modes of the page, with their labels."""
+"""Search modes that the page offers, with their labels."""
 router = APIRouter(prefix="/library", include_in_schema=False)
 PASSAGES_PER_PAGE = 20
-"""Number of passages on one page of a document."""
+"""Number of passages shown at a time for a document."""
 DOCUMENTS_PER_PAGE = 200
-"""Number of documents on one page of a collection."""
+"""Number of documents shown at a time for a collection."""
 _YEAR_PATTERN = re.compile(r"\b(?:1[5-9]|20)\d{2}\b")
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A search."""
+    """Query with the options of a search."""
 
     words: str
     mode: SearchMode = "hybrid"
     document: str | None = None
-    """Id of the only document to search."""
+    """Id of the only document to search; None for all documents."""
     everything: bool = False
-    """Whether to include hits below the threshold measured for the encoder."""
+    """Whether to include hits below the relevance threshold measured for the encoder."""
     hits: int = HITS_PER_STEP
 
 
-def search_query(
-    q: Annotated[str, Query()] = "",
+def parse_search(
+    words: Annotated[str, Query(alias="q")] = "",
     mode: Annotated[str, Query()] = MODES[0][0],
     document: Annotated[str, Query()] = "",
     everything: Annotated[bool, Query(alias="all")] = False,
     hits: Annotated[int, Query()] = HITS_PER_STEP,
 ) -> SearchRequest:
-    """Return the search of the parameters of an address.
+    """Build a search request from the query parameters of a URL.
 
     Raises:
         InputError: The query is too long, or the mode does not exist.
     """
-    if len(q) > MAX_QUERY_LENGTH:
+    if len(words) > MAX_QUERY_LENGTH:
         raise InputError(f"The query is longer than {MAX_QUERY_LENGTH} characters.")
-    return SearchRequest(q.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MAX_HITS))
+    return SearchRequest(words.strip(), check_mode(mode), document or None, everything, min(max(hits, 1), MAX_HITS))
 
 
-SearchQuery = Annotated[SearchRequest, Depends(search_query)]
+SearchQuery = Annotated[SearchRequest, Depends(parse_search)]
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A hit with its collection and excerpt."""
+    """Hit of a search, with the name of its collection and an excerpt."""
 
     collection: str
     hit: Hit
     pieces: tuple[Piece, ...]
-    """Sentences that share most words with the query, with these words marked."""
+    """Excerpt: the sentences that share most words with the query, with these words marked."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResults:
-    """Result of a search."""
+    """Hits of a search in one or all collections."""
 
     hits: tuple[SearchHit, ...]
     hidden: bool
-    """Whether all passages were below the threshold."""
+    """Whether there are no hits and a relevance threshold was applied, so that hits may have been left out."""
     more: bool
     """Whether there may be further hits."""
     errors: tuple[str, ...] = ()
@@ -130,23 +130,22 @@ class SearchResults:
 
 
 def search_library(library: CollectionCache, query: SearchRequest, collection_name: str = "") -> SearchResults:
-    """Search collections and fuse their rankings by reciprocal rank, because their scores are not comparable.
-
-    A collection that cannot be searched, for example because its encoder is not installed, is reported in the result.
+    """Search one or all collections; rankings of several are fused by reciprocal rank, as scores are not comparable.
 
     Args:
-        library: The collections.
-        query: The search.
-        collection_name: Only collection to search, whose errors are raised; all collections if empty.
+        library: Collections of the server.
+        query: Query with the options of the search.
+        collection_name: Name of the collection to search. If empty, all collections are searched, and those that cannot
+            be searched are reported in the result instead of raising an error.
 
     Raises:
-        Missing: The only collection does not exist.
-        InputError: The only collection or its encoder cannot be used.
-        ModelError: The encoder of the only collection is not installed.
+        Missing: The named collection does not exist.
+        InputError: The named collection or its encoder cannot be used.
+        ModelError: The encoder of the named collection is not installed.
     """
     rankings: list[list[tuple[str, Hit]]] = []
-    errors, hidden = [], False
-    for name in [collection_name] if collection_name else [contents.name for contents in library.all_contents()]:
+    errors, has_threshold_applied = [], False
+    for name in [collection_name] if collection_name else [contents.name for contents in library.list_contents()]:
         try:
             collection = library.browse(name)
             has_threshold = not (query.everything or query.mode == "bm25" or collection.relevance is None)
@@ -165,43 +164,47 @@ def search_library(library: CollectionCache, query: SearchRequest, collection_na
             errors.append(f"{name} was not searched: {error}")
             continue
         rankings.append([(name, hit) for hit in hits])
-        hidden = hidden or has_threshold
-    ranked = [named_hit for ranking in rankings for named_hit in ranking]
+        has_threshold_applied = has_threshold_applied or has_threshold
+    ranked_hits = [named_hit for ranking in rankings for named_hit in ranking]
     if len(rankings) > 1:
-        scored = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for name, hit in ranked]
-        scored.sort(key=lambda row: (-row[0], -(row[2].cosine or 0.0), row[1], row[2].passage.id))
-        first_rows = {row[2].passage.id: row for row in reversed(scored)}
+        scored_hits = [(1 / (RRF_CONSTANT + hit.rank), name, hit) for name, hit in ranked_hits]
+        scored_hits.sort(key=lambda row: (-row[0], -(row[2].cosine or 0.0), row[1], row[2].passage.id))
+        first_rows = {row[2].passage.id: row for row in reversed(scored_hits)}
         # Several collections may hold the same passage.
-        unique = [row for row in scored if first_rows[row[2].passage.id] is row]
-        ranked = [(name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(unique, 1)]
+        unique_hits = [row for row in scored_hits if first_rows[row[2].passage.id] is row]
+        ranked_hits = [
+            (name, replace(hit, rank=rank, score=score)) for rank, (score, name, hit) in enumerate(unique_hits, 1)
+        ]
     query_stems = set(stems(query.words))
     results = []
-    for name, hit in ranked[: query.hits]:
+    for name, hit in ranked_hits[: query.hits]:
         sentences = split_sentences(hit.passage.text)
         n_shared = [len(query_stems.intersection(stems(sentence))) for sentence in sentences]
         text = hit.passage.text
         if sentences:
             text = excerpt(sentences, np.array(n_shared, dtype=np.float64), MAX_EXCERPT_WORDS)
         results.append(SearchHit(name, hit, marked(text, [query.words])))
-    return SearchResults(tuple(results), hidden and not results, len(ranked) > query.hits, tuple(errors))
+    return SearchResults(
+        tuple(results), has_threshold_applied and not results, len(ranked_hits) > query.hits, tuple(errors)
+    )
 
 
-def hit_row(result: SearchHit) -> dict[str, Any]:
-    """Return a hit as a row with :data:`HIT_COLUMNS`."""
+def make_hit_row(result: SearchHit) -> dict[str, Any]:
+    """Return a hit as a row with the columns :data:`HIT_COLUMNS`."""
     hit, passage = result.hit, result.hit.passage
     values = {"rank": hit.rank, "score": hit.score, "cosine": hit.cosine, "collection": result.collection}
     return values | {"passage": passage.id} | {name: getattr(passage, name) for name in _PASSAGE_COLUMNS}
 
 
 def register(app: AppState) -> None:
-    """Register the job that adds documents, and delete finished uploads."""
-    app.jobs.register(KIND, add_documents, "corpus")
-    tidy(app)
+    """Register the job that adds documents, and delete the files of finished uploads."""
+    app.jobs.register(UPLOAD_KIND, add_documents, "corpus")
+    delete_finished_uploads(app)
 
 
 @router.get("/search")
 def show_search(request: Request, app: App, reader: Reader, query: SearchQuery) -> Response:
-    """Search all collections."""
+    """Show the search form, with the hits of all collections if there is a query."""
     library = collection_cache(app)
     results = search_library(library, query) if query.words else None
     return page(request, "library/search.html.j2", **_search_values(library, "/library/search", query, results))
@@ -209,20 +212,20 @@ def show_search(request: Request, app: App, reader: Reader, query: SearchQuery) 
 
 @router.get("/search.{format}")
 def download_search(app: App, reader: Reader, query: SearchQuery, format: str) -> Response:
-    """Download the hits of all collections as CSV or JSON."""
+    """Send the hits of all collections as CSV or JSON."""
     return _search_download(app, query, format)
 
 
 @router.get("/{collection}/search.{format}")
 def download_collection_search(app: App, reader: Reader, query: SearchQuery, collection: str, format: str) -> Response:
-    """Download the hits of one collection as CSV or JSON."""
+    """Send the hits of one collection as CSV or JSON."""
     return _search_download(app, query, format, collection)
 
 
 def _search_values(
     library: CollectionCache, path: str, query: SearchRequest, results: SearchResults | None
 ) -> dict[str, Any]:
-    """Return the template values of a search; ``results`` is None before a search."""
+    """Return the template values of a search form and its results; ``results`` is None without a query."""
     parameters = urlencode(_search_parameters(query))
     more_parameters = urlencode(_search_parameters(query) | {"hits": min(query.hits + HITS_PER_STEP, MAX_HITS)})
     all_parameters = urlencode(_search_parameters(query) | {"all": "true"})
@@ -236,7 +239,7 @@ def _search_values(
         "show_more": f"{path}?{more_parameters}" if results and results.more and query.hits < MAX_HITS else None,
         "show_everything": f"{path}?{all_parameters}",
         "passage_query": urlencode({"q": query.words}),
-        "titled": library.titles().titled,
+        "with_current_title": library.titles().with_current_title,
     }
 
 
@@ -252,7 +255,7 @@ def _search_download(app: AppState, query: SearchRequest, format: str, collectio
         library.browse(collection_name)  # Raises Missing even if the query is empty.
     results = search_library(library, query, collection_name) if query.words else SearchResults((), False, False)
     name = f"{collection_name}-search" if collection_name else "search"
-    rows = [hit_row(result) for result in results.hits]
+    rows = [make_hit_row(result) for result in results.hits]
     if format == "csv":
         return as_file(csv_lines(HIT_COLUMNS, rows), f"{name}.csv")
     if format == "json":
@@ -262,7 +265,7 @@ def _search_download(app: AppState, query: SearchRequest, format: str, collectio
     raise Missing("Search results are available as .csv and as .json.")
 
 
-async def request_form(request: Request) -> AsyncIterator[FormData]:
+async def parse_form(request: Request) -> AsyncIterator[FormData]:
     """Yield the form of a request, and close its temporary files afterwards."""
     form = await request.form()
     try:
@@ -275,18 +278,18 @@ async def request_form(request: Request) -> AsyncIterator[FormData]:
 def show_upload_form(
     request: Request, app: App, user: DocumentAdder, collection: Annotated[str, Query()] = ""
 ) -> Response:
-    """Show the form to add documents."""
+    """Show the form for adding documents."""
     return _upload_page(request, app, {"collection": collection})
 
 
 @router.post("/upload")
-def upload(
-    request: Request, app: App, user: DocumentAdder, form: Annotated[FormData, Depends(request_form)]
+def submit_upload(
+    request: Request, app: App, user: DocumentAdder, form: Annotated[FormData, Depends(parse_form)]
 ) -> Response:
-    """Store the submitted files and queue the job that adds them."""
-    fields = {name: form.get(name, "") for name in ("collection", "new_collection", *DETAILS)}
+    """Store the submitted files and queue the job that adds them to a collection."""
+    fields = {name: form.get(name, "") for name in ("collection", "new_collection", *DETAIL_FIELDS)}
     values = {name: value if isinstance(value, str) else "" for name, value in fields.items()}
-    from_script = request.headers.get("accept", "").startswith("application/json")
+    is_script_request = request.headers.get("accept", "").startswith("application/json")
     files = [part for part in form.getlist("files") if isinstance(part, UploadFile) and part.filename]
     collection = values["new_collection"].strip() or values["collection"]
     try:
@@ -294,22 +297,22 @@ def upload(
             raise InputError("Choose a collection, or name a new one.")
         if not values["new_collection"].strip():
             collection_cache(app).browse(collection)
-        details = {name: values[name] for name in DETAILS}
-        job = submit(app, receive_addition(app, files, collection=collection, **details), user.name)
+        details = {name: values[name] for name in DETAIL_FIELDS}
+        job = submit_addition(app, store_addition(app, files, collection=collection, **details), user.name)
     except InputError as error:
-        if from_script:
+        if is_script_request:
             return JSONResponse({"error": str(error)}, 400)
         return _upload_page(request, app, values, error=str(error), status=400)
     address = f"/library/uploads/{job}"
-    return JSONResponse({"page": address}) if from_script else redirect_to(address)
+    return JSONResponse({"page": address}) if is_script_request else redirect_to(address)
 
 
 @router.get("/uploads/{job_id}")
 def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) -> Response:
     """Show the progress of an upload and the outcome of each file."""
-    with missing():
+    with missing_if_invalid():
         job = app.jobs.get(job_id)
-    if job.kind != KIND:
+    if job.kind != UPLOAD_KIND:
         raise Missing(f"The job {job_id!r} is not an upload.")
     addition = parse_addition(job)
     return page(
@@ -318,7 +321,7 @@ def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) ->
         job=job,
         collection=addition.collection,
         files=len(addition.upload.files) + len(addition.upload.refused),
-        outcomes=outcomes_of(app, job),
+        outcomes=list_outcomes(app, job),
         there=collection_cache(app).has(addition.collection),
         may_stop=may_stop(job, user),
     )
@@ -351,7 +354,7 @@ def remove_document(app: App, user: DocumentRemover, collection: str, document_i
 def remove_library_collection(
     request: Request, app: App, user: DocumentRemover, collection: str, confirmed: Annotated[str, Form()] = ""
 ) -> Response:
-    """Delete a collection if its name was typed as a confirmation."""
+    """Delete a collection, provided that its name was typed as confirmation."""
     collection_cache(app).browse(collection)
     if confirmed.strip() != collection:
         raise InputError(f"The collection {collection} was not removed: type its name to confirm.")
@@ -366,9 +369,9 @@ def _upload_page(
         request,
         "library/upload.html.j2",
         status=status,
-        values={"collection": "", "new_collection": "", **dict.fromkeys(DETAILS, ""), **values},
+        values={"collection": "", "new_collection": "", **dict.fromkeys(DETAIL_FIELDS, ""), **values},
         error=error,
-        collections=[contents.name for contents in collection_cache(app).all_contents()],
+        collections=[contents.name for contents in collection_cache(app).list_contents()],
         suffixes=ALLOWED_SUFFIXES,
         max_files=MAX_FILES,
         max_bytes=app.settings.upload_bytes,
@@ -379,7 +382,7 @@ def _upload_page(
 @router.get("")
 def show_collections(request: Request, app: App, reader: Reader) -> Response:
     """Show all collections."""
-    return page(request, "library/collections.html.j2", collections=collection_cache(app).all_contents(), modes=MODES)
+    return page(request, "library/collections.html.j2", collections=collection_cache(app).list_contents(), modes=MODES)
 
 
 @router.get("/{collection}")
@@ -391,7 +394,7 @@ def show_collection(
     collection: str,
     number: PageNumber = 1,
 ) -> Response:
-    """Show the documents of a collection, and the hits of a search in it."""
+    """Show the documents of a collection, and the hits in the collection if there is a query."""
     contents = collection_cache(app).contents(collection)
     results = search_library(collection_cache(app), query, collection) if query.words else None
     values = _search_values(collection_cache(app), f"/library/{collection}", query, results)
@@ -399,7 +402,7 @@ def show_collection(
         request,
         "library/collection.html.j2",
         contents=contents,
-        titles=collection_cache(app).titles().of(collection),
+        titles=collection_cache(app).titles().of_collection(collection),
         kept=collection_cache(app).originals.bytes_of(document.id for document in contents.documents),
         part=slice_page(contents.documents, number, DOCUMENTS_PER_PAGE, f"/library/{quote(collection)}", {}),
         **values,
@@ -408,14 +411,14 @@ def show_collection(
 
 @router.get("/{collection}/passages.{format}")
 def download_passages(app: App, reader: Reader, collection: str, format: str) -> Response:
-    """Download all passages of a collection."""
+    """Send all passages of a collection as JSON lines or CSV."""
     if format not in ("jsonl", "csv"):
         raise Missing("Passages are available as .jsonl and as .csv.")
     passages = collection_cache(app).browse(collection).iterate_passages()
     rows = (asdict(passage) | {"citation": passage.citation} for passage in passages)
     if format == "csv":
-        plain = (row | {"headings": " > ".join(row["headings"])} for row in rows)
-        lines = csv_lines((*PASSAGE_COLUMNS, "citation"), plain)
+        flat_rows = (row | {"headings": " > ".join(row["headings"])} for row in rows)
+        lines = csv_lines((*PASSAGE_COLUMNS, "citation"), flat_rows)
     else:
         lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     return as_file(lines, f"{collection}-passages.{format}", "application/jsonl" if format == "jsonl" else "")
@@ -431,14 +434,14 @@ def show_passage(
     quotations: Quotations,
     q: Annotated[str, Query(max_length=MAX_QUERY_LENGTH)] = "",
 ) -> Response:
-    """Show a passage with its neighbours; quotations or the words of a query are marked."""
+    """Show a passage with the passages before and after it; quotations, or else the words of a query, are marked."""
     library = collection_cache(app)
     stored = find_passage(library, collection, passage_id)
-    passage = library.titles().titled(collection, stored)
+    passage = library.titles().with_current_title(collection, stored)
     positions = range(max(passage.position - 1, 0), passage.position + 2)
     nearby = library.browse(collection).passages_at(passage.document_id, positions)
     neighbours = {neighbour.position: neighbour for neighbour in nearby}
-    before, after = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
+    previous, following = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
     address = f"{app.settings.root}{request.url.path}"
     return page(
         request,
@@ -447,14 +450,14 @@ def show_passage(
         passage=passage,
         pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
         evidence=CitationLinks(library).evidence(collection, passage, quotations),
-        before=before,
-        before_text=before.text[: len(before.text) - count_repeated_characters(before.text, passage.text)]
-        if before
+        before=previous,
+        before_text=previous.text[: len(previous.text) - count_repeated_characters(previous.text, passage.text)]
+        if previous
         else "",
-        after=after,
-        after_text=after.text[count_repeated_characters(passage.text, after.text) :] if after else "",
+        after=following,
+        after_text=following.text[count_repeated_characters(passage.text, following.text) :] if following else "",
         address=address,
-        bibtex=_bibtex(stored, address),
+        bibtex=_passage_bibtex(stored, address),
         page_of=passage.position // PASSAGES_PER_PAGE + 1,
     )
 
@@ -468,27 +471,29 @@ def show_document(
     document_id: str,
     number: PageNumber = 1,
 ) -> Response:
-    """Show the passages of a document in reading order; text that neighbours share appears once."""
+    """Show one page of a document's passages in reading order; text shared by neighbouring passages is shown once."""
     library = collection_cache(app)
     document = library.contents(collection).document(document_id)
     if number > clamp_page(number, document.expected, PASSAGES_PER_PAGE):
         n_pages = clamp_page(number, document.expected, PASSAGES_PER_PAGE)
         raise Missing(f"{document.title} has {n_pages} pages of passages.")
-    first = (number - 1) * PASSAGES_PER_PAGE
-    passages = library.browse(collection).passages_at(document_id, range(max(first - 1, 0), first + PASSAGES_PER_PAGE))
+    first_position = (number - 1) * PASSAGES_PER_PAGE
+    passages = library.browse(collection).passages_at(
+        document_id, range(max(first_position - 1, 0), first_position + PASSAGES_PER_PAGE)
+    )
     texts = []
-    for before, passage in zip([None, *passages], passages, strict=False):
-        joined = before is not None and before.position + 1 == passage.position
-        start = count_repeated_characters(before.text, passage.text) if before is not None and joined else 0
+    for previous, passage in zip([None, *passages], passages, strict=False):
+        is_adjacent = previous is not None and previous.position + 1 == passage.position
+        start = count_repeated_characters(previous.text, passage.text) if previous is not None and is_adjacent else 0
         texts.append((passage, passage.text[start:]))
-    texts = [pair for pair in texts if pair[0].position >= first]
+    texts = [pair for pair in texts if pair[0].position >= first_position]
     address = f"/library/{quote(collection)}/documents/{quote(document_id)}"
     return page(
         request,
         "library/document.html.j2",
         collection=collection,
         document=document,
-        title=library.titles().of(collection)[document_id],
+        title=library.titles().of_collection(collection)[document_id],
         original=library.originals.find(document_id),
         pdf=library.originals.find_pdf(document_id),
         longest_title=MAX_TITLE_LENGTH,
@@ -496,7 +501,7 @@ def show_document(
     )
 
 
-def _bibtex(passage: Passage, address: str) -> str:
+def _passage_bibtex(passage: Passage, address: str) -> str:
     year = _YEAR_PATTERN.search(passage.date or "")
     pages = dict.fromkeys(str(number) for number in (passage.first_page, passage.last_page) if number is not None)
     return bibtex_entry(

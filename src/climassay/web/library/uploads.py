@@ -36,21 +36,21 @@ from climassay.web.pages import is_web_address
 from climassay.workspace import Workspace
 
 MAX_NAME_LENGTH = 120
-"""Maximum number of characters of a displayed file name."""
+"""Maximum length of a displayed file name in characters."""
 MAX_TEXT_LENGTH = 300
-"""Maximum number of characters of a title, licence or address."""
-RESERVED = frozenset({"search", "upload", "uploads"})
-"""Paths of the library that cannot be names of collections."""
+"""Maximum length of a title, licence or address in characters."""
+RESERVED_NAMES = frozenset({"search", "upload", "uploads"})
+"""Paths below ``/library`` that cannot be used as names of collections."""
 ALLOWED_SUFFIXES = (".pdf", ".html", ".htm", ".md", ".txt", ".docx", ".epub", ".csv", ".jsonl")
 _SPACES = re.compile(r"\s+")
 _SEPARATORS = re.compile(r"[/\\]")
 MAX_FILES = 50
-"""Maximum number of files of an upload."""
+"""Maximum number of files in an upload."""
 ABANDONED_SECONDS = 86_400.0
-"""Age after which an upload without a job is deleted; a kill between storing and queueing leaves one."""
+"""Age in seconds after which an upload without a job, left behind by a killed server, is deleted."""
 _CHUNK_BYTES = 1 << 20
 SAMPLE_BYTES = 1 << 16
-"""Number of bytes at the start of a file that its type is checked by."""
+"""Number of bytes at the start of a file from which its type is checked."""
 _PDF_MAGIC_RANGE = 1024
 _ZIP, _GZIP, _PDF = b"PK\x03\x04", b"\x1f\x8b", b"%PDF-"
 _WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
@@ -65,36 +65,36 @@ _TYPE_NAMES = {
     "html": "a web page",
     "jsonl": "a file of one JSON object a line",
 }
-DETAILS = ("title", "author", "date", "licence", "url")
-"""Fields about documents that can be filled in when they are uploaded."""
-KIND = "add-documents"
+DETAIL_FIELDS = ("title", "author", "date", "licence", "url")
+"""Metadata of documents that can be entered when they are uploaded."""
+UPLOAD_KIND = "add-documents"
 MAX_NOTES = 20
-"""Maximum number of notes on a file that are listed."""
+"""Maximum number of notes that are listed for a file."""
 _MAX_JOBS = 10_000
 
 Outcome = Literal["added", "already there", "refused"]
 
 
 def single_line(text: str) -> str:
-    """Return a text in one line, without control and format characters, which can hide or reverse other text."""
+    """Return a text on one line, without control and format characters, which could hide or reverse other text."""
     visible = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
     return _SPACES.sub(" ", unicodedata.normalize("NFC", visible)).strip()
 
 
-def safe_file_name(sent_name: str) -> str:
-    """Return the last part of an uploaded file name, cleaned and shortened for display."""
-    file_name = _SEPARATORS.split(single_line(sent_name))[-1].strip(" .")
+def safe_file_name(submitted_name: str) -> str:
+    """Return the last part of an uploaded file's path, cleaned and shortened for display."""
+    file_name = _SEPARATORS.split(single_line(submitted_name))[-1].strip(" .")
     suffix = PurePosixPath(file_name).suffix
     if len(file_name) > MAX_NAME_LENGTH:
         file_name = file_name[: MAX_NAME_LENGTH - len(suffix) - 1].rstrip() + "…" + suffix
     return file_name or "file"
 
 
-def allowed_suffix(name: str) -> str:
+def require_allowed_suffix(name: str) -> str:
     """Return the suffix of a file name in lower case.
 
     Raises:
-        InputError: Files with this suffix cannot be added.
+        InputError: The suffix is not one of :data:`ALLOWED_SUFFIXES`.
     """
     suffix = PurePosixPath(name).suffix.lower()
     if suffix not in ALLOWED_SUFFIXES:
@@ -102,57 +102,68 @@ def allowed_suffix(name: str) -> str:
     return suffix
 
 
-def optional_text(text_sent: str, label: str) -> str | None:
-    """Return a submitted title or licence, or None if it is empty.
+def parse_optional_text(submitted_text: str, label: str) -> str | None:
+    """Return a submitted text on one line, or None if it is empty.
+
+    Args:
+        submitted_text: Text as it was submitted.
+        label: Name of the field in the error message.
 
     Raises:
-        InputError: It is too long.
+        InputError: The text is longer than :data:`MAX_TEXT_LENGTH`.
     """
-    text = single_line(text_sent)
+    text = single_line(submitted_text)
     if len(text) > MAX_TEXT_LENGTH:
         raise InputError(f"The {label} is longer than {MAX_TEXT_LENGTH} characters.")
     return text or None
 
 
-def optional_address(address_sent: str) -> str | None:
-    """Return a submitted address, or None if it is empty.
+def parse_optional_address(submitted_address: str) -> str | None:
+    """Return a submitted web address, or None if it is empty.
 
     Raises:
-        InputError: It is too long, or not an HTTP address.
+        InputError: The address is too long, or does not begin with http:// or https://.
     """
-    text = optional_text(address_sent, "address")
+    text = parse_optional_text(submitted_address, "address")
     if text is not None and not is_web_address(text):
         raise InputError("The address must begin with http:// or https://.")
     return text
 
 
 def check_content(path: Path, kind: str, name: str) -> None:
-    """Check by its first bytes that a file is of a type.
+    """Check from the first bytes of a file that its content has a type.
+
+    Args:
+        path: Path of the file.
+        kind: Expected type, such as ``pdf`` or ``html``.
+        name: Displayed name of the file for error messages.
 
     Raises:
-        DocumentError: The file is empty or of another type.
+        DocumentError: The file is empty or has another type.
     """
     with path.open("rb") as file:
-        start = file.read(SAMPLE_BYTES)
-    if not start.strip():
+        sample = file.read(SAMPLE_BYTES)
+    if not sample.strip():
         raise DocumentError(f"{name} is empty.")
     if kind == "pdf":
-        fits = _PDF in start[:_PDF_MAGIC_RANGE]
+        is_valid = _PDF in sample[:_PDF_MAGIC_RANGE]
     elif kind == "epub":
-        fits = start.startswith(_ZIP) and (b"application/epub+zip" in start[:SAMPLE_BYTES] or b"META-INF/" in start)
+        is_valid = sample.startswith(_ZIP) and (
+            b"application/epub+zip" in sample[:SAMPLE_BYTES] or b"META-INF/" in sample
+        )
     elif kind == "docx":
-        fits = start.startswith(_ZIP)  # its reader tells other zips apart
+        is_valid = sample.startswith(_ZIP)  # its reader tells other zips apart
     else:
-        fits = _is_text_of(kind, start, name)
-    if not fits:
+        is_valid = _is_text_type(kind, sample, name)
+    if not is_valid:
         raise DocumentError(f"{name} is not {_TYPE_NAMES.get(kind, 'a text file')} by its content.")
 
 
-def _is_text_of(kind: str, start: bytes, name: str) -> bool:
-    if start.startswith((_ZIP, _GZIP, _PDF)):
+def _is_text_type(kind: str, sample: bytes, name: str) -> bool:
+    if sample.startswith((_ZIP, _GZIP, _PDF)):
         return False
-    # Characters of two or four bytes may be cut at the end of the sample, which says nothing about the file.
-    text = "" if start.startswith(_WIDE_MARKS) else decode(start, name)
+    # The sample may end within a character of two or four bytes, so such text is not decoded.
+    text = "" if sample.startswith(_WIDE_MARKS) else decode(sample, name)
     if not text:
         return True
     if kind == "html":
@@ -166,17 +177,17 @@ def _is_text_of(kind: str, start: bytes, name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedFile:
-    """A stored file of an upload."""
+    """Stored file of an upload."""
 
     stored: str
-    """Name in the folder of the upload: hash of the content, and suffix."""
+    """Name of the file in the upload's folder: a hash of its content with the suffix."""
     name: str
-    """Name for display."""
+    """Displayed name."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedFile:
-    """A refused file, with the reason in one sentence."""
+    """File of an upload that was refused, with the reason in one sentence."""
 
     name: str
     reason: str
@@ -184,7 +195,7 @@ class RefusedFile:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """Files that were sent together."""
+    """Files that were submitted together."""
 
     id: str
     files: tuple[ReceivedFile, ...]
@@ -192,33 +203,36 @@ class Upload:
 
 
 def uploads_folder(workspace: Workspace) -> Path:
-    """Return the folder of all uploads."""
+    """Return the folder of a workspace in which uploads are stored."""
     return workspace.root / "uploads"
 
 
-def receive(folder: Path, sent: Sequence[UploadFile], max_bytes: int) -> Upload:
-    """Store the files that are of the type of their suffix; others are reported as refused.
+def store_upload(folder: Path, sent_files: Sequence[UploadFile], max_bytes: int) -> Upload:
+    """Store submitted files; those that cannot be added are reported as refused.
+
+    A file can be added if its suffix is allowed, its content matches the suffix, and it is not a copy of another one.
+    If an error is raised, nothing remains stored.
 
     Args:
         folder: Folder of all uploads.
-        sent: Submitted files.
-        max_bytes: Maximum size of a file.
+        sent_files: Submitted files.
+        max_bytes: Maximum size of a file in bytes.
 
     Raises:
-        InputError: There is no file, too many, or none that can be added; nothing remains stored.
-        TooLarge: A file is too large; nothing remains stored.
+        InputError: There are no files or too many, or none can be added.
+        TooLarge: A file is larger than ``max_bytes``.
     """
-    if not sent:
+    if not sent_files:
         raise InputError("Choose at least one file.")
-    if len(sent) > MAX_FILES:
-        raise InputError(f"At most {MAX_FILES} files can be sent at once, but there are {len(sent)}.")
+    if len(sent_files) > MAX_FILES:
+        raise InputError(f"At most {MAX_FILES} files can be sent at once, but there are {len(sent_files)}.")
     upload = secrets.token_hex(8)
     upload_folder = folder / upload
     upload_folder.mkdir(parents=True)
     try:
         files: dict[str, ReceivedFile] = {}
         refused = []
-        for sent_file in sent:
+        for sent_file in sent_files:
             name = safe_file_name(sent_file.filename or "")
             try:
                 file = _receive_file(upload_folder, sent_file.file, name, max_bytes)
@@ -228,7 +242,7 @@ def receive(folder: Path, sent: Sequence[UploadFile], max_bytes: int) -> Upload:
             except InputError as error:
                 refused.append(RefusedFile(name, str(error)))
         if not files:
-            raise InputError(" ".join(item.reason for item in refused))
+            raise InputError(" ".join(refused_file.reason for refused_file in refused))
     except BaseException:
         shutil.rmtree(upload_folder, ignore_errors=True)
         raise
@@ -236,25 +250,34 @@ def receive(folder: Path, sent: Sequence[UploadFile], max_bytes: int) -> Upload:
 
 
 def _receive_file(folder: Path, content: BinaryIO, name: str, max_bytes: int) -> ReceivedFile:
-    suffix = allowed_suffix(name)
-    temporary = folder / "coming"
+    suffix = require_allowed_suffix(name)
+    temporary_file = folder / "coming"
     digest = hashlib.sha256()
     n_bytes = 0
-    with temporary.open("wb") as file:
+    with temporary_file.open("wb") as file:
         while chunk := content.read(_CHUNK_BYTES):
             n_bytes += len(chunk)
             if n_bytes > max_bytes:
                 raise TooLarge(f"{name} is larger than {max_bytes / 2**20:.3g} MB, the limit here.")
             digest.update(chunk)
             file.write(chunk)
-    check_content(temporary, list_file_endings()[suffix], name)
+    check_content(temporary_file, list_file_endings()[suffix], name)
     stored = digest.hexdigest()[:40] + suffix
-    temporary.replace(folder / stored)
+    temporary_file.replace(folder / stored)
     return ReceivedFile(stored, name)
 
 
-def sweep(folder: Path, ended_ids: Collection[str], waiting_ids: Collection[str], now: float | None = None) -> None:
-    """Delete uploads whose jobs have ended, and those older than a day that no job names."""
+def delete_unused_uploads(
+    folder: Path, ended_ids: Collection[str], waiting_ids: Collection[str], now: float | None = None
+) -> None:
+    """Delete the folders of uploads that are no longer needed.
+
+    Args:
+        folder: Folder of all uploads.
+        ended_ids: Ids of uploads whose jobs have ended, which are deleted.
+        waiting_ids: Ids of uploads whose jobs have not ended, which are kept.
+        now: Current time in seconds since 1970. Other uploads older than :data:`ABANDONED_SECONDS` are deleted.
+    """
     if not folder.is_dir():
         return
     current_time = time.time() if now is None else now
@@ -267,7 +290,7 @@ def sweep(folder: Path, ended_ids: Collection[str], waiting_ids: Collection[str]
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """An upload and where to add it."""
+    """Upload, the collection to which it is added, and the metadata that the user entered."""
 
     collection: str
     upload: Upload
@@ -279,35 +302,35 @@ class Addition:
 
     @property
     def details(self) -> dict[str, Any]:
-        """Fields that the sender filled in about the documents, by name."""
-        return {name: getattr(self, name) for name in DETAILS}
+        """Metadata that the user entered, by field; None for empty fields."""
+        return {name: getattr(self, name) for name in DETAIL_FIELDS}
 
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """Outcome of one file."""
+    """Outcome of adding one file of an upload."""
 
     name: str
     outcome: Outcome
     documents: tuple[tuple[str, str], ...] = ()
     """Id and title of each document in the file."""
     passages: int = 0
-    """Number of passages that were embedded."""
+    """Number of passages that were added to the collection."""
     notes: tuple[str, ...] = ()
-    """Sentences on what was left out of the file, or why it was refused."""
+    """Sentences that say what was left out of the file, or why it was refused."""
 
 
 _ADDITION, _OUTCOME = TypeAdapter(Addition), TypeAdapter(FileOutcome)
 
 
 def parse_addition(job: Job) -> Addition:
-    """Return the addition in the payload of a job."""
+    """Validate the payload of an upload's job and return its addition."""
     return _ADDITION.validate_python(job.payload)
 
 
-def receive_addition(
+def store_addition(
     app: AppState,
-    sent: Sequence[UploadFile],
+    sent_files: Sequence[UploadFile],
     *,
     collection: str,
     title: str = "",
@@ -316,57 +339,70 @@ def receive_addition(
     licence: str = "",
     url: str = "",
 ) -> Addition:
-    """Store uploaded files that a job will add to a collection, which may be new.
+    """Store submitted files so that a job can add them to a collection, which need not exist yet.
 
-    Files that cannot be added are reported and do not stop the others. A title is allowed for a single file only; empty
-    details are taken from the files.
+    Files that cannot be added are reported as refused. Metadata that is left empty is read from the files.
+    If an error is raised, nothing remains stored.
 
     Raises:
-        InputError: A detail is invalid, or no file can be added; nothing remains stored.
-        TooLarge: A file is too large; nothing remains stored.
+        InputError: The name or a field is invalid, several files have a title, or no file can be added.
+        TooLarge: A file is too large.
     """
     check_name(collection)
-    if collection.lower() in RESERVED and not collection_cache(app).has(collection):
+    if collection.lower() in RESERVED_NAMES and not collection_cache(app).has(collection):
         raise InputError(f"A collection cannot be called {collection}: choose another name.")
-    named = {"title": title, "author": author, "date": date, "licence": licence}
-    details = {name: optional_text(text, name) for name, text in named.items()}
+    texts_by_name = {"title": title, "author": author, "date": date, "licence": licence}
+    details = {name: parse_optional_text(text, name) for name, text in texts_by_name.items()}
     if details["date"] is not None:
         check_date(details["date"])
-    address = optional_address(url)
-    if details["title"] is not None and len(sent) > 1:
+    address = parse_optional_address(url)
+    if details["title"] is not None and len(sent_files) > 1:
         raise InputError("A title can be given to one file only: leave it empty, or send the files one by one.")
     return Addition(
-        collection, receive(uploads_folder(app.workspace), sent, app.settings.upload_bytes), url=address, **details
+        collection,
+        store_upload(uploads_folder(app.workspace), sent_files, app.settings.upload_bytes),
+        url=address,
+        **details,
     )
 
 
-def submit(app: AppState, addition: Addition, by: str) -> str:
-    """Queue the job that adds an upload, and return its id."""
+def submit_addition(app: AppState, addition: Addition, by: str) -> str:
+    """Queue the job that adds an upload to its collection, and return the job's id; ``by`` is the user's name."""
     count = len(addition.upload.files)
     title = f"Add {count} file{'' if count == 1 else 's'} to {addition.collection}"
-    job = app.jobs.submit(KIND, title, asdict(addition), by)
-    tidy(app)
+    job = app.jobs.submit(UPLOAD_KIND, title, asdict(addition), by)
+    delete_finished_uploads(app)
     return job
 
 
-def tidy(app: AppState) -> None:
-    """Delete the files of uploads whose jobs have ended."""
+def delete_finished_uploads(app: AppState) -> None:
+    """Delete the files of uploads whose jobs have ended, and of old uploads without a job."""
     ended_ids: set[str] = set()
     waiting_ids: set[str] = set()
-    for job in app.jobs.list(KIND, limit=_MAX_JOBS):
+    for job in app.jobs.list(UPLOAD_KIND, limit=_MAX_JOBS):
         (ended_ids if job.ended else waiting_ids).add(job.payload["upload"]["id"])
-    sweep(uploads_folder(app.workspace), ended_ids, waiting_ids)
+    delete_unused_uploads(uploads_folder(app.workspace), ended_ids, waiting_ids)
 
 
 def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> dict[str, Any]:
-    """Add the files of an upload; return the number of documents, passages and refused files."""
+    """Run a job: add the files of an upload to its collection; after an interruption, continue with the next file.
+
+    Args:
+        app: State of the server.
+        payload: Payload of the job, an :class:`Addition` as a dictionary.
+        report: Report of the job's progress, which gets an event with the outcome of each file.
+
+    Returns:
+        Result of the job: path of its page, name of the collection, and numbers of added documents, added passages and
+        refused files.
+    """
     addition = _ADDITION.validate_python(payload)
-    n_reported = len(_reported(app, report.job))
+    n_reported = len(_load_outcomes(app, report.job))
     for number, file in enumerate(addition.upload.files[n_reported:], start=n_reported + 1):
         description = f"of {file.name}" + (f" (file {number} of {len(addition.upload.files)})" if number > 1 else "")
         outcome = _add_file(app, addition, file, description, report)
         report.event("file", asdict(outcome))
-    outcomes = _reported(app, report.job)
+    outcomes = _load_outcomes(app, report.job)
     return {
         "page": f"/library/uploads/{report.job}",
         "collection": addition.collection,
@@ -376,16 +412,16 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
     }
 
 
-def outcomes_of(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
-    """Return the outcomes of the files of a job so far, refused ones first."""
+def list_outcomes(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
+    """Return the outcomes of an upload's files that are known so far; files refused on submission come first."""
     refused = parse_addition(job).upload.refused
     return (
         *(FileOutcome(refused_file.name, "refused", notes=(refused_file.reason,)) for refused_file in refused),
-        *_reported(app, job.id),
+        *_load_outcomes(app, job.id),
     )
 
 
-def _reported(app: AppState, job: str) -> tuple[FileOutcome, ...]:
+def _load_outcomes(app: AppState, job: str) -> tuple[FileOutcome, ...]:
     return tuple(_OUTCOME.validate_python(event.body) for event in app.jobs.events(job) if event.kind == "file")
 
 
@@ -402,37 +438,36 @@ def _add_file(
 
     path = uploads_folder(app.workspace) / addition.upload.id / file.stored
     options = ReadOptions(**addition.details)
-    read = read_sandboxed(path, options, source=file.name, on_page=on_page)
+    result = read_sandboxed(path, options, source=file.name, on_page=on_page)
     outcome: Outcome = "refused"
     documents: tuple[tuple[str, str], ...] = ()
-    passages, skipped = 0, list(read.skipped)
-    if read.documents:
+    passages, skipped = 0, list(result.skipped)
+    if result.documents:
         try:
-            collection = collection_cache(app).search_or_make(addition.collection)
-            added = collection.add(read.documents, keep_originals=app.settings.originals, on_progress=on_progress)
+            collection = collection_cache(app).open_or_create(addition.collection)
+            additions = collection.add(result.documents, keep_originals=app.settings.originals, on_progress=on_progress)
         except InputError as error:
             return FileOutcome(file.name, "refused", notes=(str(error),))
-        documents = tuple((stored.id, stored.title) for stored in (*added.added, *added.already_there))
-        skipped += added.skipped
+        documents = tuple((stored.id, stored.title) for stored in (*additions.added, *additions.already_there))
+        skipped += additions.skipped
         skipped += [
             Skipped(copy.source, f"Already there as {copy.document.title} ({copy.document.source}).")
-            for copy in added.copies
+            for copy in additions.copies
         ]
-        copied = {copy.document.id for copy in added.copies}
-        for stored in added.already_there:
-            if stored.id not in copied:
+        copied_ids = {copy.document.id for copy in additions.copies}
+        for stored in additions.already_there:
+            if stored.id not in copied_ids:
                 skipped.append(Skipped(file.name, f"Already there as {stored.title} ({stored.source})."))
-            # What was said of it is not lost in silence.
-            differing = [name for name, text in addition.details.items() if text and text != getattr(stored, name)]
-            if differing:
-                names = " and ".join(filter(None, (", ".join(differing[:-1]), differing[-1])))
-                was, it = ("was", "it") if len(differing) == 1 else ("were", "them")
+            unused_details = [name for name, text in addition.details.items() if text and text != getattr(stored, name)]
+            if unused_details:
+                names = " and ".join(filter(None, (", ".join(unused_details[:-1]), unused_details[-1])))
+                was, it = ("was", "it") if len(unused_details) == 1 else ("were", "them")
                 unused = f"The {names} that you gave {was} not used: change {it} on the document's page."
                 skipped.append(Skipped(file.name, unused))
         if documents:
-            outcome, passages = "added" if added.added else "already there", added.passages
-    omitted_parts = merge_omitted_parts(document.omitted_parts for document in read.documents)
-    notes = tuple(item.reason for item in skipped[:MAX_NOTES])
+            outcome, passages = "added" if additions.added else "already there", additions.passages
+    omitted_parts = merge_omitted_parts(document.omitted_parts for document in result.documents)
+    notes = tuple(skipped_part.reason for skipped_part in skipped[:MAX_NOTES])
     notes = notes if len(skipped) <= MAX_NOTES else (*notes, f"And {len(skipped) - MAX_NOTES:,} more.")
     if omitted_parts:
         notes = (*notes, f"Left out: {', '.join(map(str, omitted_parts))}.")

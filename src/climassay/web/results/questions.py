@@ -95,7 +95,7 @@ class GridQuery:
 
 
 class GridCell(NamedTuple):
-    """An answer in the grid."""
+    """Answer in the grid of questions."""
 
     number: int
     """Number of the answer among the run's answers to the question, from 1."""
@@ -103,7 +103,7 @@ class GridCell(NamedTuple):
 
 
 class GridRow(NamedTuple):
-    """A question with one answer per column; None if a column has no answer to it."""
+    """Question with one answer per column; None for a column without an answer to it."""
 
     key: tuple[str, str]
     """Benchmark and id of the question."""
@@ -112,7 +112,7 @@ class GridRow(NamedTuple):
 
 
 class PromptMessage(NamedTuple):
-    """A message of a prompt."""
+    """Message of a recorded prompt."""
 
     role: str
     """``system``, ``user`` or ``assistant``; ``prompt`` for a text whose messages cannot be separated."""
@@ -120,7 +120,7 @@ class PromptMessage(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """A recorded request: its messages, and the experiment's answers that may have come from it."""
+    """Recorded request, with its messages and the experiment's answers that may have come from it."""
 
     messages: Sequence[PromptMessage]
     outcomes: "Sequence[tuple[Outcome, AnswerMark]]"

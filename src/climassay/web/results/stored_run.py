@@ -56,7 +56,7 @@ def answered_questions(experiment: Experiment | None) -> dict[tuple[str, str], Q
 
 
 class StoredRun:
-    """A run with its stored results; values derived from them are computed once and cached."""
+    """Run with its stored results; values that are computed from them are cached."""
 
     def __init__(self, details: RunDetails) -> None:
         self.details = details
@@ -259,11 +259,11 @@ def _factcheck_report(run: StoredRun, _published: str) -> Report:
 
 
 def _judges_report(run: StoredRun, _published: str) -> Report:
-    from climassay.judging.benchmark import judge_results_of
+    from climassay.judging.benchmark import load_judge_results
     from climassay.judging.report import judge_sections
 
     details = run.details
-    results = judge_results_of(details)
+    results = load_judge_results(details)
     n_items = max((result.scores.n_items for result in results), default=0)
     title = f"{details.config.get('model', '?')} as a judge"
     return Report(title, f"{n_items} labelled items.", tuple(judge_sections(results)))
