@@ -310,11 +310,6 @@ WRITES: dict[str, WritingCommand] = {
     **_options("factcheck init", "", "file", new=True),
     **_saved("check", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}"),
     **_options("factcheck fallacies train", "{given}/fallacies.csv --folds 2", "--output"),
-    **_options(
-        "check",
-        f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}} --url https://example.org/1 --publisher Us",
-        "--claim-review",
-    ),
     **_saved("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}"),
     **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--transcripts"),
     **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--pages", folder=True),
@@ -422,6 +417,7 @@ ELSEWHERE = {
     "tune pretrain --output": "a name in the workspace",
     "tune finetune --output": "a name in the workspace",
     "check --config": "is read",
+    "check --claim-review": "is written for verdicts that rest on a quotation, which answers drawn by a hash have not",
     "factcheck run --config": "is read",
 }
 """What looks as if it named a file to write and is not tried, and why."""

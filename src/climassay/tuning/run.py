@@ -30,7 +30,7 @@ from torch.utils.data import Sampler
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from climassay.errors import InputError, ModelError
-from climassay.io import cannot_write
+from climassay.io.writing import cannot_write
 from climassay.models.bundled import file_digest
 from climassay.models.local.loading import LoadedModel
 from climassay.models.local.prompt_format import PromptFormat
