@@ -167,9 +167,10 @@ _MAX_KEY_PARTS = 16
 """Maximum number of parts of a dotted key such as ``a.b.c``; memory grows with the square of their number."""
 _MAX_KEYS = 20_000
 _STRING_OR_COMMENT = re.compile(
-    r""""{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL
+    r""""{3}(?:\\.|[^\\])*?(?:"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\.|[^"\\\n])*+"?|'[^'\n]*+'?|#[^\n]*""", re.DOTALL
 )
-_LONG_KEY = re.compile(rf"(?:[\w-]+[ \t]*\.[ \t]*){{{_MAX_KEY_PARTS}}}")
+"""Pattern of strings and comments; an unclosed string ends with its line or text, so that no text is read twice."""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_MAX_KEY_PARTS}}}")
 
 
 def _check_size(text: str) -> None:

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from climassay.confidence.settings import TopicSettings
 from climassay.confidence.statement import Statement
 from climassay.errors import InputError
-from climassay.io import read_text, write_file
+from climassay.io import describe_error, read_text, write_file
 from climassay.reporting import Table
 
 OUTSIDE = -1
@@ -111,8 +111,8 @@ def read_topics(path: Path) -> TopicModel:
     """
     try:
         model = _MODEL.validate_json(read_text(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {describe_error(error)}.") from None
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"]))
