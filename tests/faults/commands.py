@@ -417,6 +417,8 @@ ELSEWHERE = {
     "tune pretrain --output": "a name in the workspace",
     "tune finetune --output": "a name in the workspace",
     "check --config": "is read",
+    "generate run file": "is read",
+    "annotate rubrics --overlap": "is a number",
     "check --claim-review": "is written for verdicts that rest on a quotation, which answers drawn by a hash have not",
     "factcheck run --config": "is read",
 }

@@ -97,6 +97,8 @@ def _require_other_file(file: Path, path: Path) -> None:
 def _require_backup(file: Path) -> None:
     """Raise an error unless a file is an intact records database that this version of climassay can read."""
     try:
+        if not file.is_file() and file.exists():
+            raise InputError(f"{file} is not a file: name a backup.")
         with file.open("rb") as content:
             is_sqlite = content.read(len(_FIRST_BYTES)) == _FIRST_BYTES
     except OSError as error:

@@ -412,11 +412,6 @@ class TrainingRun:
                     f"{self.config.batch_size} sequences: "
                     "lower the batch size, raise the accumulation by the same factor, or use gradient checkpointing."
                 ) from error
-<<<<<<< HEAD
-            checkpoint = _last_checkpoint(checkpoints)
-            assert checkpoint is not None
-            state = _read_state(checkpoint)
-=======
             except (OSError, RuntimeError) as error:
                 if isinstance(error, RuntimeError) and not _WRITE_ERROR.search(str(error)):
                     raise
@@ -424,10 +419,9 @@ class TrainingRun:
                     checkpoints,
                     error if isinstance(error, OSError) else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
                 ) from error
-            last = _last_checkpoint(checkpoints)
-            assert last is not None
-            state = _read_state(last)
->>>>>>> w-rel
+            checkpoint = _last_checkpoint(checkpoints)
+            assert checkpoint is not None
+            state = _read_state(checkpoint)
         return state
 
     def _is_finished(self, state: Mapping[str, Any]) -> bool:
