@@ -27,9 +27,9 @@ from climassay.confidence.tagging import (
     read_climatex,
     train_tagger,
 )
-from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
+from climassay.confidence.tagging.insertion import sample_balanced, train_insertion
 from climassay.confidence.tagging.labelled import CLIMATEX_LICENCE
-from climassay.confidence.tagging.tagger import tagging_texts
+from climassay.confidence.tagging.tagger import make_training_texts
 from climassay.learning import Provenance, Split, evaluate, fit_linear, reweight, softmax
 from climassay.learning.calibration import class_shares
 from climassay.learning.features import POOLINGS, FeatureModels, text_states
@@ -119,8 +119,8 @@ def with_states(training: TrainingTexts, states: np.ndarray, wordy: NDArray[np.f
 def by_comparison(items: list[LabelledItem], split: Split, count: int) -> list[dict]:
     """PPAIRS_INSERT: 100 labelled statements of the training part, ``count`` of the held-out one."""
     model = LocalModel("local:smollm2")
-    labelled = balanced_sample([items[place] for place in split.train])
-    new = balanced_sample([items[place] for place in split.test], count, seed=1)
+    labelled = sample_balanced([items[place] for place in split.train])
+    new = sample_balanced([items[place] for place in split.test], count, seed=1)
     truth = np.array([LEVELS.index(one.tag) for one in new])
     found = []
     for method in ("pointwise", "ppairs"):
@@ -150,9 +150,9 @@ def main() -> None:
     data = read_climatex(file, given.data / "ipcc_ar6_paragraphs.jsonl.gz")
     items = list(data.items)
     keep("data", {"rows": data.rows, "kept": len(items), "match_rate": data.match_rate})
-    training = tagging_texts(items, FeatureModels(load_encoder()))
+    training = make_training_texts(items, FeatureModels(load_encoder()))
     split = held_out_part(training)
-    part = tagging_texts([items[place] for place in split.train], training.models)
+    part = make_training_texts([items[place] for place in split.train], training.models)
     for source in ("vectors", "context vectors"):
         part.set_block(source, np.asarray(training.block(source, split.train, None)))
     tried = compare_classifiers(SPECS, part, folds=SECTIONS)

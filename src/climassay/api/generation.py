@@ -80,7 +80,7 @@ def generate(
     generation.check_recipe(limited_recipe, name)
     with Session.opened(workspace) as session, ExitStack() as stack:
         options = session.options
-        limited_recipe = _with_limits(limited_recipe, session)
+        limited_recipe = _apply_limits(limited_recipe, session)
         store = generation.DatasetStore(session.records)
         config = {"recipe": asdict(limited_recipe), "prompts": options.prompts}
         run = stack.enter_context(session.run("generate run", config, {"recipe": limited_recipe.seed}))
@@ -101,7 +101,7 @@ def generate(
                 limited_recipe,
                 resources,
                 store,
-                on_progress=on_progress or _pipeline_bars(session, limited_recipe, progress_stack),
+                on_progress=on_progress or _start_progress_bars(session, limited_recipe, progress_stack),
             )
         dataset = GeneratedDataset.of(store, name, pipeline=pipeline, run=run.id)
         run.save_results("streams", dataset.streams())
@@ -124,12 +124,12 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
     loaded_recipe = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
     with Session.opened(workspace) as session:
         cost_estimate = estimate_run(
-            _with_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts
+            _apply_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts
         )
     return Shown(cost_estimate, (estimate_table(cost_estimate),))
 
 
-def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
+def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """Return the recipe with the session's timeout, token limit and reasoning effort, if set, for its writer."""
     options = session.options
     writer = with_changes(
@@ -141,7 +141,7 @@ def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     return replace(recipe, writer=writer)
 
 
-def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
+def _start_progress_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
     """Start a progress bar for each question stream, and return a callback that updates the bars and the cost."""
     requested = recipe.requested()
     tasks = {
@@ -162,8 +162,8 @@ def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "Pip
             description += f"; rejected: {reasons}" if reasons else ""
             task.update(completed=min(total, stream_counts.accepted), description=description)
         if usage.cost is not None and n_accepted:
-            remaining = f"about ${usage.cost / n_accepted * n_missing:.4f} to come"
-            session.progress.say(f"${usage.cost:.4f} so far in this run, {remaining}")
+            remaining_cost = f"about ${usage.cost / n_accepted * n_missing:.4f} to come"
+            session.progress.say(f"${usage.cost:.4f} so far in this run, {remaining_cost}")
 
     return update_bars
 
@@ -376,7 +376,7 @@ class Publication(Result):
             for split, count in counts.items()
         ]
 
-    def _files(self) -> list[str]:
+    def _list_files(self) -> list[str]:
         task_files = () if self.tasks is None else self.tasks.written
         return sorted({*self.dataset.written, *task_files})
 
@@ -390,7 +390,7 @@ class Publication(Result):
         if self.tasks is not None:
             counts = ", ".join(f"{count} {kind}" for kind, count in self.tasks.counts.items())
             yield f"Tasks on {counts}; for {' and '.join(self.tasks.parts)}."
-        for path in self._files():
+        for path in self._list_files():
             yield f"  {path}"
         if self.address is not None:
             yield f"Uploaded to {self.address}"
@@ -398,7 +398,7 @@ class Publication(Result):
     def notes(self) -> Iterator[str]:
         """Yield notes on unchanged and removed files, questions that are left out, and unknown licences."""
         yield from self.remarks
-        dataset, files = self.dataset, self._files()
+        dataset, files = self.dataset, self._list_files()
         n_unchanged = len(dataset.unchanged) + (
             0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files))
         )
@@ -413,9 +413,9 @@ class Publication(Result):
             yield f"No {names} question is in the test split: --splits 0,0,1 puts all into it."
         if dataset.unlicensed:
             yield f"The licence is not known of: {', '.join(dataset.unlicensed)}."
-        removed = [*dataset.removed, *(self.tasks.removed if self.tasks is not None else ())]
-        if removed:
-            yield f"Removed {counted(len(removed), 'file')} of the dataset that was there before."
+        removed_files = [*dataset.removed, *(self.tasks.removed if self.tasks is not None else ())]
+        if removed_files:
+            yield f"Removed {counted(len(removed_files), 'file')} of the dataset that was there before."
         yield from skipped_note(self.skipped)
 
 

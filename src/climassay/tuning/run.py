@@ -4,9 +4,12 @@ The Trainer's checkpoints hold the adapter, the optimiser, the schedule and the 
 killed training resumes from the last checkpoint and gives the result of an uninterrupted one.
 """
 
+import errno
 import json
 import math
+import os
 import random
+import re
 import shutil
 import signal
 import threading
@@ -27,6 +30,7 @@ from torch.utils.data import Sampler
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from climassay.errors import InputError, ModelError
+from climassay.io.writing import cannot_write
 from climassay.models.bundled import file_digest
 from climassay.models.local.loading import LoadedModel
 from climassay.models.local.prompt_format import PromptFormat
@@ -49,6 +53,8 @@ _STATE_FILE = "trainer_state.json"
 _TRAINING_FILE = "training.json"
 _CHECKPOINTS = "checkpoints"
 _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
+_WRITE_ERROR = re.compile("inline_container|iostream|No space left")
+"""Words of the errors of PyTorch and safetensors about a file that cannot be written."""
 
 
 class DivergedError(ModelError):
@@ -405,6 +411,13 @@ class TrainingRun:
                     f"The memory of {self.base.device} is not enough for a batch of "
                     f"{self.config.batch_size} sequences: "
                     "lower the batch size, raise the accumulation by the same factor, or use gradient checkpointing."
+                ) from error
+            except (OSError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and not _WRITE_ERROR.search(str(error)):
+                    raise
+                raise cannot_write(
+                    checkpoints,
+                    error if isinstance(error, OSError) else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
                 ) from error
             checkpoint = _last_checkpoint(checkpoints)
             assert checkpoint is not None
