@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from climassay.questions.types.multiple_choice.answers import chosen_option
+from climassay.questions.types.multiple_choice.answers import find_chosen_option
 from climassay.statistics import proportion
 
 FORMS = Path(__file__).parents[1] / "tests" / "questions" / "answer_forms.jsonl"
@@ -29,7 +29,7 @@ def main() -> None:
     outputs = parser.parse_args().outputs
     forms = [json.loads(line) for line in FORMS.read_text(encoding="utf-8").splitlines()]
     for form in forms:
-        chosen = chosen_option(form["answer"], form["options"])
+        chosen = find_chosen_option(form["answer"], form["options"])
         is_right = chosen == form["expected"]
         form["outcome"] = "right" if is_right else "unread" if chosen is None else "wrong"
     for name, group in (
@@ -73,7 +73,7 @@ def compare(path: Path) -> None:
         options = [option for option in row["options"] if option != "N/A"]
         stated = _STATED.findall(text)
         theirs = ord(stated[-1]) - ord("A") if stated else None
-        ours = chosen_option(text, len(options))
+        ours = find_chosen_option(text, len(options))
         outcomes["answers"] += 1
         outcomes["same"] += ours is not None and ours == theirs
         outcomes["other"] += None not in (ours, theirs) and ours != theirs

@@ -37,7 +37,7 @@ from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.batcher import search_all
 from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence
 from climassay.factcheck.debate.reading import read_claim
-from climassay.factcheck.debate.steps import Ask, AskPassages, AskText, Steps
+from climassay.factcheck.debate.steps import Request, SearchRequest, Steps, TextRequest
 from climassay.factcheck.transcript import Subclaim
 from climassay.grounding import CollectionGroup, open_collections
 from climassay.models.contract import Completion
@@ -90,11 +90,11 @@ def answered(entries: Sequence[Mapping[str, Any]], claims: Sequence[str]) -> lis
     return answers
 
 
-def replayed(answer: Mapping[str, Any], _: Ask) -> Completion:
+def replayed(answer: Mapping[str, Any], _: Request) -> Completion:
     return Completion(json.dumps(answer), "stop")
 
 
-def run_steps(steps: Steps[Any], answer: Callable[[Ask], Any]) -> Any:
+def run_steps(steps: Steps[Any], answer: Callable[[Request], Any]) -> Any:
     given: list[Any] | None = None
     try:
         while True:
@@ -119,11 +119,11 @@ class Searches:
         settings = AdvocateSettings("AR6", collections=(COLLECTION,), passages=passages, excerpt_words=0)
         grader = Grader("by hand", load_prompt("factcheck_grade")) if graded else None
 
-        def answer(ask: Ask) -> Any:
-            if isinstance(ask, AskPassages):
+        def answer(ask: Request) -> Any:
+            if isinstance(ask, SearchRequest):
                 return search_all([ask], {COLLECTION: self.group}, lambda _: frozenset())[0]
-            assert isinstance(ask, AskText)
-            self.prompt = "\n\n".join(f"[{one.role}]\n{one.content}" for one in ask.request.messages)
+            assert isinstance(ask, TextRequest)
+            self.prompt = "\n\n".join(f"[{one.role}]\n{one.content}" for one in ask.model_request.messages)
             if grades is None:
                 return Completion.failed("Nobody has graded them.")
             listed: list[dict[str, Any]] = [

@@ -49,7 +49,7 @@ def timed(way: str, file: Path) -> dict[str, float]:
     settings = TopicSettings()
     with _approximate() if way == "before" else nullcontext():
         modelling.group_statements([one.text for one in statements], vectors, encoder, settings)
-        modelling.map_of(vectors, settings.seed)
+        modelling.project_vectors(vectors, settings.seed)
     return {"vectors": middle - begun, "groups": time.process_time() - middle, "texts": len(texts)}
 
 
@@ -63,7 +63,7 @@ def _composed(statements: list[Statement], known):  # type: ignore[no-untyped-de
         return np.stack([known[sentence] for sentence in sentences])
 
     with patch.object(modelling, "cached_vectors", kept):
-        return modelling.context_vectors(statements, encoder=None)  # type: ignore[arg-type]
+        return modelling.encode_with_context(statements, encoder=None)  # type: ignore[arg-type]
 
 
 def _approximate():  # type: ignore[no-untyped-def]

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from climassay.factcheck import DebateSettings, advocates_from_names, find_past, make_claim
+from climassay.factcheck import DebateSettings, advocates_from_names, find_past_checks, make_claim
 from climassay.factcheck.check_store import CheckStore, check_collections, check_reviews, checks
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
@@ -118,7 +118,7 @@ def main() -> None:
             similar = []
             for claim in ("Sea ice changed 5 times as much in 1950.", "Cattle changed a lot in 1999."):
                 before = time.perf_counter()
-                find_past(records, claim, encoder, limit=5)
+                find_past_checks(records, claim, encoder, limit=5)
                 similar.append(round(1000 * (time.perf_counter() - before)))
         with ServerProcess(Place(workspace.root, None, {})) as server:
             connection = http.client.HTTPConnection(urlsplit(server.url).netloc, timeout=600)

@@ -26,7 +26,7 @@ from climassay.primer import gold_questions
 from climassay.tuning.base import TuningBase, default_dtype
 from climassay.tuning.config import TuningConfig
 from climassay.tuning.data import ChatData
-from climassay.tuning.run import adapted
+from climassay.tuning.run import attach_adapter
 from climassay.tuning.sequences import IGNORED, SequenceLoss, TokenSequence, epoch_order, tokenise
 
 RANK = 8
@@ -99,7 +99,7 @@ def compare(count: int, size: int, repeats: int) -> list[Measurement]:
     )
     for _ in range(repeats):
         for dtype, base in bases.items():
-            with adapted(base.load(), TuningConfig(rank=RANK)) as peft_model:
+            with attach_adapter(base.load(), TuningConfig(rank=RANK)) as peft_model:
                 torch.set_num_threads(1)
                 ours = SequenceLoss(base, peft_model.get_base_model(), rows)
                 ways = {f"climassay, {dtype}": (ours.nats, sorted_steps)}

@@ -19,7 +19,7 @@ from climassay.factcheck import (
     Transcript,
     make_claim,
 )
-from climassay.factcheck.checking import collections_of, models_of, set_up_debate
+from climassay.factcheck.checking import list_collections, list_models, set_up_debate
 from climassay.factcheck.debate.assessment import PLACEMENTS
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.context import load_templates
@@ -265,8 +265,8 @@ def hold(
     }
     chosen = DebateSettings(advocates, MediatorSettings(decide=decide), **{**known, **settings})
     company = DebateResources(
-        dict.fromkeys(models_of(chosen), script.model),
-        {name: collection(name) for name in collections_of(chosen)},
+        dict.fromkeys(list_models(chosen), script.model),
+        {name: collection(name) for name in list_collections(chosen)},
         encoder=encoder(),
     )
     return held(script, chosen, company, claim)

@@ -50,12 +50,12 @@ READER = {
     "GET /results",
     "GET /results/compare",
     "GET /results/compare/figures/{number}.svg",
-    "GET /results/compare/tables/{number}.{form}",
+    "GET /results/compare/tables/{number}.{suffix}",
     "GET /results/datasets",
     "GET /results/datasets/{name}",
     "GET /results/datasets/{name}/figures/{number}.svg",
     "GET /results/datasets/{name}/report.html",
-    "GET /results/datasets/{name}/tables/{number}.{form}",
+    "GET /results/datasets/{name}/tables/{number}.{suffix}",
     "GET /results/{run}",
     "GET /results/{run}/answers.jsonl",
     "GET /results/{run}/claims",
@@ -69,7 +69,7 @@ READER = {
     "GET /results/{run}/results",
     "GET /results/{run}/run.json",
     "GET /results/{run}/scores.csv",
-    "GET /results/{run}/tables/{number}.{form}",
+    "GET /results/{run}/tables/{number}.{suffix}",
 }
 """Anybody where the server is open for reading, else who is signed in."""
 ANNOTATOR = {
@@ -85,7 +85,7 @@ ANNOTATOR = {
     "POST /confidence",
     "POST /confidence/statement",
     "GET /usage",
-    "GET /usage/tables/{number}.{form}",
+    "GET /usage/tables/{number}.{suffix}",
     "GET /account",
     "POST /account/password",
     "POST /account/tokens",
@@ -107,6 +107,8 @@ ANNOTATOR = {
     "GET /library/{collection}/documents/{document_id}/original",
 }
 ADJUDICATOR = {
+    "DELETE /api/v1/checks/{check}",
+    "PATCH /api/v1/checks/{check}",
     "POST /checks/{check}/delete",
     "POST /checks/{check}/visibility",
     "GET /api/v1/annotate/datasets/{dataset}/export",

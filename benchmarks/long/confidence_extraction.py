@@ -20,7 +20,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from climassay.confidence.extraction import ExtractOptions, extract, normalised
+from climassay.confidence.extraction import ExtractOptions, extract, normalise_words
 from climassay.confidence.extraction.cleaning import clean_sentence
 from climassay.confidence.marks import find_tags
 from climassay.confidence.statement import Statement
@@ -38,7 +38,7 @@ _PREDICATE = re.compile(r"confiden\w*\b.*(?:low|medium|high)\W*$|highly\s+confid
 
 
 def words_of(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(normalised(text)))
+    return frozenset(_WORD.findall(normalise_words(text)))
 
 
 def share(successes: int, n: int) -> dict[str, float | int]:

@@ -27,13 +27,13 @@ from climassay.confidence.tagging import (
     read_climatex,
     train_tagger,
 )
-from climassay.confidence.tagging.insertion import balanced_sample, train_insertion
+from climassay.confidence.tagging.insertion import sample_balanced, train_insertion
 from climassay.confidence.tagging.labelled import CLIMATEX_LICENCE
-from climassay.confidence.tagging.tagger import tagging_texts
-from climassay.learning import Provenance, Split, evaluate, fit_linear, reweighted, softmax
+from climassay.confidence.tagging.tagger import make_training_texts
+from climassay.learning import Provenance, Split, evaluate, fit_linear, reweight, softmax
 from climassay.learning.calibration import class_shares
 from climassay.learning.features import POOLINGS, FeatureModels, text_states
-from climassay.learning.text_classifier import TrainingTexts, best_of, compare_classifiers, fit_classifier
+from climassay.learning.text_classifier import TrainingTexts, choose_best, compare_classifiers, fit_classifier
 from climassay.models.bundled import file_digest
 from climassay.models.encoders import load_encoder
 from climassay.models.local.model import LocalModel
@@ -61,7 +61,7 @@ def small_tests(truth: NDArray[np.int64], probabilities: NDArray[np.float64], dr
     counts = np.bincount(truth, minlength=len(LEVELS))
     if (counts < CLIMATEX_MIX).any():
         return None
-    right = reweighted(probabilities, class_shares(counts), CLIMATEX_MIX).argmax(axis=1) == truth
+    right = reweight(probabilities, class_shares(counts), CLIMATEX_MIX).argmax(axis=1) == truth
     generator = np.random.default_rng(0)
     found = []
     for _ in range(draws):
@@ -119,8 +119,8 @@ def with_states(training: TrainingTexts, states: np.ndarray, wordy: NDArray[np.f
 def by_comparison(items: list[LabelledItem], split: Split, count: int) -> list[dict]:
     """PPAIRS_INSERT: 100 labelled statements of the training part, ``count`` of the held-out one."""
     model = LocalModel("local:smollm2")
-    labelled = balanced_sample([items[place] for place in split.train])
-    new = balanced_sample([items[place] for place in split.test], count, seed=1)
+    labelled = sample_balanced([items[place] for place in split.train])
+    new = sample_balanced([items[place] for place in split.test], count, seed=1)
     truth = np.array([LEVELS.index(one.tag) for one in new])
     found = []
     for method in ("pointwise", "ppairs"):
@@ -150,13 +150,13 @@ def main() -> None:
     data = read_climatex(file, given.data / "ipcc_ar6_paragraphs.jsonl.gz")
     items = list(data.items)
     keep("data", {"rows": data.rows, "kept": len(items), "match_rate": data.match_rate})
-    training = tagging_texts(items, FeatureModels(load_encoder()))
+    training = make_training_texts(items, FeatureModels(load_encoder()))
     split = held_out_part(training)
-    part = tagging_texts([items[place] for place in split.train], training.models)
+    part = make_training_texts([items[place] for place in split.train], training.models)
     for source in ("vectors", "context vectors"):
-        part.give(source, np.asarray(training.block(source, split.train, None)))
+        part.set_block(source, np.asarray(training.block(source, split.train, None)))
     tried = compare_classifiers(SPECS, part, folds=SECTIONS)
-    chosen = best_of(tried).spec
+    chosen = choose_best(tried).spec
     rows = [row(one.spec.name, part.truth, one.probabilities, part.groups) for one in tried]
     keep("choice", {"chosen": chosen.name, "rows": rows})
     held = []

@@ -32,7 +32,7 @@ from climassay.generation.validation.readers import TextReader, draft_vectors
 from climassay.generation.validation.validators import Validator
 from climassay.io import parse_json, read_text, write_file
 from climassay.learning import auroc, fit_path
-from climassay.learning.linear import Scaling, in_span
+from climassay.learning.linear import Scaling, project_to_span
 from climassay.learning.splits import random_split
 from climassay.reporting import Axis, LinePlot, Point, Prose, Report, Section, Series, Table
 from climassay.statistics import Estimate, Interval, mean_estimates, proportion
@@ -214,9 +214,9 @@ def _one_split(items: SimulationItems, settings: SimulationSettings, split: int)
     none = RoundScores(0, base, 1.0, base, 0.5)
     zero = None if items.zero_shot is None else _score(0, valid, items.zero_shot[test], settings.kept_share)
     # Unlabelled drafts are at hand before any label is: scale and span may come from all of the pool.
-    scaling = Scaling.of([block[pool] for block in items.blocks])
+    scaling = Scaling.fit([block[pool] for block in items.blocks])
     rows = (np.concatenate(items.blocks, axis=1) - scaling.mean) * scaling.factor
-    turned, axes = in_span(rows[pool])
+    turned, axes = project_to_span(rows[pool])
     outside = rows[test] @ axes
     as_they_are = Scaling(np.zeros(turned.shape[1]), np.ones(turned.shape[1]))
     start = np.random.default_rng([settings.seed, split, 1]).permutation(len(pool))[: settings.start]

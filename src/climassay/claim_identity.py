@@ -34,12 +34,12 @@ def claim_key(text: str) -> str:
     Examples:
         ``CO₂  isn’t “the” cause`` and ``co2 isn't the cause`` have the same key; ``+0.5 K`` and ``-0.5 K`` do not.
     """
-    plain = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
-    plain = " ".join("".join(char for char in plain if unicodedata.category(char) != "Cf").split())
+    normalised = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
+    normalised = " ".join("".join(char for char in normalised if unicodedata.category(char) != "Cf").split())
     for quotes, replacement in ((_QUOTED_NUMBER, r" \2 "), (_DOUBLE_QUOTE, " "), (_SINGLE_QUOTE, " ")):
-        plain = quotes.sub(replacement, plain)
-    plain = " ".join(plain.split())
-    return folded_case(plain)
+        normalised = quotes.sub(replacement, normalised)
+    normalised = " ".join(normalised.split())
+    return folded_case(normalised)
 
 
 def folded_case(text: str) -> str:

@@ -89,7 +89,7 @@ class _Demo:
         """Model of the demo, which the first step that needs it loads, so that the first output appears at once."""
         return self.session.model(self.model_name)
 
-    def word(self, name: str = "") -> str:
+    def quoted_path(self, name: str = "") -> str:
         """Return the path of a file in the workspace, or of the workspace, quoted for a shell.
 
         The path is relative to the current folder if it lies in it.
@@ -131,18 +131,18 @@ def run_demo(
     return tuple(steps)
 
 
-def _confidence(_demo: _Demo, title: str) -> DemoStep:
+def _find_confidence(_demo: _Demo, title: str) -> DemoStep:
     """Find statements with a level of confidence, and words outside the IPCC's calibrated vocabulary, in two books."""
     from climassay.confidence.extraction import extract
     from climassay.confidence.linting import check, read_draft
-    from climassay.confidence.linting.presentation import text_lines
+    from climassay.confidence.linting.presentation import format_findings
     from climassay.corpus import read
 
     books = [primer.book_path(name) for name in primer.SOURCE_BOOKS]
     statements = extract([document for book in books for document in read(book).documents])
     drafts = [replace(read_draft(book), name=book.name) for book in books]
     checked_drafts = [check(draft) for draft in drafts]
-    findings = [line for draft in checked_drafts for line in text_lines(draft)]
+    findings = [line for draft in checked_drafts for line in format_findings(draft)]
     results = [
         f"{statement.tag} confidence: {statement.sentence} [{statement.document}, {statement.headings[-1]}]"
         for statement in statements
@@ -180,7 +180,7 @@ def _confidence(_demo: _Demo, title: str) -> DemoStep:
     )
 
 
-def _answers(demo: _Demo, title: str) -> DemoStep:
+def _answer_questions(demo: _Demo, title: str) -> DemoStep:
     """Ask a question that the books answer, and one that they do not answer."""
     documents = passages = 0
     for name, books in ((COLLECTION, primer.SOURCE_BOOKS), (CONTRARIAN, primer.CONTRARIAN_BOOKS)):
@@ -217,7 +217,7 @@ def _answers(demo: _Demo, title: str) -> DemoStep:
             "passages": passages,
             "answers": [{"question": answer.question, "text": answer.text} for answer in answers],
         },
-        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.word()} {SERVED}',
+        f'climassay ask "{QUESTION}" -c {COLLECTION} -w {demo.quoted_path()} {SERVED}',
     )
 
 
@@ -249,7 +249,7 @@ def term_questions() -> list[dict[str, Any]]:
     return rows
 
 
-def _retrieval(demo: _Demo, title: str) -> DemoStep:
+def _evaluate_retrieval(demo: _Demo, title: str) -> DemoStep:
     """Evaluate multiple-choice answers without and with the passage that contains the correct word."""
     from climassay.evaluation import mcq_report_sections
     from climassay.evaluation.scores import OVERALL
@@ -259,12 +259,13 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
     scores = result.data["scores"]
     rows = [row for row in scores.accuracy if row.level == OVERALL]
     lines = [
-        f"{row.setting}: {_percent(row.accuracy.value)} right, 95% interval {_percent(row.accuracy.interval.low)} to "
-        f"{_percent(row.accuracy.interval.high)}, n = {row.accuracy.n}"
+        f"{row.setting}: {_format_percent(row.accuracy.value)} right, 95% interval "
+        f"{_format_percent(row.accuracy.interval.low)} to {_format_percent(row.accuracy.interval.high)}, "
+        f"n = {row.accuracy.n}"
         for row in rows
         if row.accuracy is not None
     ]
-    lines.append(f"always the same letter: {_percent(rows[0].baseline)}")
+    lines.append(f"always the same letter: {_format_percent(rows[0].baseline)}")
     sentences = (
         "Which of four words is missing in a statement, by the likelihood of the words; the wrong ones are missing in "
         "the next three statements of the same book. Do not expect this model to know or to reason: on questions whose "
@@ -277,7 +278,8 @@ def _retrieval(demo: _Demo, title: str) -> DemoStep:
         (*lines, sentences),
         section.blocks,
         {"accuracy": scores.accuracy, "paired": scores.paired},
-        f"climassay evaluate mcq {demo.word(file.name)} {options} --scoring letter -w {demo.word()} {SERVED}",
+        f"climassay evaluate mcq {demo.quoted_path(file.name)} {options} --scoring letter -w {demo.quoted_path()} "
+        f"{SERVED}",
     )
 
 
@@ -286,9 +288,9 @@ def labelled_statements() -> list[dict[str, Any]]:
 
     Lengths are in words, and final punctuation is removed, so that neither length nor punctuation predicts the label.
     """
-    from climassay.factcheck.claims import examples
+    from climassay.factcheck.claims import load_examples
 
-    texts = [example for example in examples() if example.topic == "climate"]
+    texts = [example for example in load_examples() if example.topic == "climate"]
     available_texts = [text for text in texts if text.kind == "checkable"]
     rows = []
     for text in texts:
@@ -300,7 +302,7 @@ def labelled_statements() -> list[dict[str, Any]]:
     return rows
 
 
-def _judge(demo: _Demo, title: str) -> DemoStep:
+def _evaluate_judge(demo: _Demo, title: str) -> DemoStep:
     """Cross-validate a probe on the model's hidden states for statements, and compare it with two baselines."""
     from climassay.judging import (
         BenchmarkSettings,
@@ -330,15 +332,15 @@ def _judge(demo: _Demo, title: str) -> DemoStep:
     return DemoStep(
         title,
         (
-            f"the judge: {_percent(accuracy.value)} right, 95% interval {_percent(accuracy.low)} to "
-            f"{_percent(accuracy.high)}, n = {accuracy.n} pairs of {scores.n_items} texts",
-            f'"the longer text": {_percent(baseline.value)}; a constant answer: 50.0%',
+            f"the judge: {_format_percent(accuracy.value)} right, 95% interval {_format_percent(accuracy.low)} to "
+            f"{_format_percent(accuracy.high)}, n = {accuracy.n} pairs of {scores.n_items} texts",
+            f'"the longer text": {_format_percent(baseline.value)}; a constant answer: 50.0%',
             sentences,
         ),
         (Prose(sentences), result.tables()[0]),
         {"judge": {"accuracy": accuracy, "longer": baseline, "labels": LABELS}},
-        f'climassay judge benchmark {demo.word(file.name)} --quality "{QUALITY}" --item id --label kind '
-        f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.word()} '
+        f'climassay judge benchmark {demo.quoted_path(file.name)} --quality "{QUALITY}" --item id --label kind '
+        f'--levels "{levels}" --method pointwise --train-items {LABELS} -w {demo.quoted_path()} '
         "--model local:FOLDER_OR_HUB_ID",
     )
 
@@ -350,11 +352,11 @@ def _write_rows(demo: _Demo, name: str, rows: list[dict[str, Any]]) -> Path:
     return file
 
 
-def _percent(share: float | None) -> str:
+def _format_percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f}%"
 
 
-def _claim(demo: _Demo, title: str) -> DemoStep:
+def _check_claim(demo: _Demo, title: str) -> DemoStep:
     """Check a claim in one round of debate between the books and a contrarian pamphlet, with a neutral mediator."""
     from climassay.factcheck import DebateSettings
     from climassay.factcheck.results.page import ENDING
@@ -392,14 +394,14 @@ def _claim(demo: _Demo, title: str) -> DemoStep:
             Cases("Claims", (Case(CLAIM, (*opinions, ("Verdict", label)), reason, page.name),)),
         ),
         {"claim": CLAIM, "verdict": verdict.label},
-        f'climassay check "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.word()} {SERVED}',
+        f'climassay check "{CLAIM}" -c {COLLECTION} --adversary {CONTRARIAN} -w {demo.quoted_path()} {SERVED}',
     )
 
 
 _STEPS: tuple[tuple[str, Callable[[_Demo, str], DemoStep]], ...] = (
-    ("The IPCC's confidence levels, found in two books", _confidence),
-    ("A cited answer, and an honest no", _answers),
-    ("What the right passage is worth", _retrieval),
-    (f"A judge trained on {LABELS} labels", _judge),
-    ("A claim, checked", _claim),
+    ("The IPCC's confidence levels, found in two books", _find_confidence),
+    ("A cited answer, and an honest no", _answer_questions),
+    ("What the right passage is worth", _evaluate_retrieval),
+    (f"A judge trained on {LABELS} labels", _evaluate_judge),
+    ("A claim, checked", _check_claim),
 )

@@ -176,23 +176,23 @@ def _check_packages() -> Iterator[Diagnosis]:
         message = "climassay runs from a folder that pip does not know, so its packages cannot be told"
         yield _installation("packages", "warning", message, "Install it: pip install -e '.[local]'")
         return
-    missing = _missing_requirements(required.get("", ()))
-    if missing:
-        message = f"not there, or too old: {', '.join(missing)}"
+    missing_names = _find_missing_requirements(required.get("", ()))
+    if missing_names:
+        message = f"not there, or too old: {', '.join(missing_names)}"
         yield _installation("packages", "missing", message, "pip install --upgrade climassay", is_required=True)
     else:
         yield _installation("packages", "ok", f"all {len(required.get('', ()))} are there", is_required=True)
     for extra, purpose in EXTRAS.items():
         is_required = extra == REQUIRED_EXTRA
-        missing = _missing_requirements(required.get(extra, ()))
-        if missing:
-            message = f"{purpose}: not there, or too old: {', '.join(missing)}"
+        missing_names = _find_missing_requirements(required.get(extra, ()))
+        if missing_names:
+            message = f"{purpose}: not there, or too old: {', '.join(missing_names)}"
             yield _installation(f"[{extra}]", "missing", message, f"pip install 'climassay[{extra}]'", is_required)
         else:
             yield _installation(f"[{extra}]", "ok", purpose, is_required=is_required)
 
 
-def _missing_requirements(required: Sequence[Requirement]) -> list[str]:
+def _find_missing_requirements(required: Sequence[Requirement]) -> list[str]:
     """Return the names of required packages that are not installed or too old."""
     missing_names = []
     for name, versions in required:
@@ -202,12 +202,12 @@ def _missing_requirements(required: Sequence[Requirement]) -> list[str]:
         except metadata.PackageNotFoundError:
             missing_names.append(name)
         else:
-            if min_version is not None and _release_numbers(installed) < _release_numbers(min_version.group(1)):
+            if min_version is not None and _parse_release(installed) < _parse_release(min_version.group(1)):
                 missing_names.append(name)
     return missing_names
 
 
-def _release_numbers(version: str) -> tuple[int, ...]:
+def _parse_release(version: str) -> tuple[int, ...]:
     """Return the release number of a version without trailing zeros, for example (2, 6) for 2.6.0+cpu."""
     release = re.match(r"\d+(?:\.\d+)*", version)
     parts = [int(part) for part in release.group().split(".")] if release else [0]
@@ -294,7 +294,7 @@ def _check_records(workspace_data: Workspace) -> Diagnosis:
     from climassay.records.database import Database
 
     try:
-        database = Database(_with_timeout(workspace_data.records_url), create_missing=False)
+        database = Database(_add_timeout(workspace_data.records_url), create_missing=False)
     except ClimassayError as error:
         advice = "See the sentence; climassay records runs says the same."
         return _workspace("records", "broken", str(error), advice, is_required=True)
@@ -306,7 +306,7 @@ def _check_records(workspace_data: Workspace) -> Diagnosis:
         database.close()
 
 
-def _with_timeout(url: str) -> str:
+def _add_timeout(url: str) -> str:
     """Return a PostgreSQL URL with a connection timeout added; return other URLs unchanged."""
     import sqlalchemy as sa
 
@@ -366,7 +366,7 @@ def _check_collections(workspace_data: Workspace) -> Iterator[Diagnosis]:
 def _check_collection(label: str, collection: "Collection") -> Diagnosis:
     settings, count = collection.settings, len(collection)
     message = f"{counted(count, 'passage')}, {settings.encoder}"
-    current_fingerprint = _fingerprint_here(settings.encoder)
+    current_fingerprint = _compute_fingerprint(settings.encoder)
     if current_fingerprint is None:
         return _workspace(label, "ok", f"{message} (not looked at: it comes from a hub, or is not here)")
     if current_fingerprint != settings.encoder_fingerprint:
@@ -379,7 +379,7 @@ def _check_collection(label: str, collection: "Collection") -> Diagnosis:
     return _workspace(label, "ok", message)
 
 
-def _fingerprint_here(encoder: str) -> str | None:
+def _compute_fingerprint(encoder: str) -> str | None:
     """Return the fingerprint of an encoder that is stored on this machine; None if the network would be needed."""
     from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
@@ -407,18 +407,18 @@ def header_fault(file: Path) -> str:
     """Return a description of the fault in a safetensors file's header or length; empty if there is none."""
     try:
         size = file.stat().st_size
-        with file.open("rb") as opened:
-            prefix = opened.read(8)
+        with file.open("rb") as stream:
+            prefix = stream.read(8)
             length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else 0
             if not 0 < length <= min(_MAX_HEADER_BYTES, size - 8):
                 return "it is not a safetensors file, or cut short"
-            header = json.loads(opened.read(length))
-            ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+            header = json.loads(stream.read(length))
+            data_ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
     except OSError as error:
         return f"it cannot be read ({error.strerror})"
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return "its header is damaged"
-    return "" if 8 + length + max(ends, default=0) == size else "it is cut short"
+    return "" if 8 + length + max(data_ends, default=0) == size else "it is cut short"
 
 
 TIMEOUT_SECONDS = 5
@@ -436,7 +436,7 @@ def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
         yield _server("providers", "broken", str(error), "Mend the file, or take it away.")
         return
     for name, table in tables.items():
-        redacted_url, variable = _without_secrets(table.base_url), table.key_variable
+        redacted_url, variable = _strip_secrets(table.base_url), table.key_variable
         if variable is None:
             yield _server(f"provider {name}", "ok", f"{redacted_url}, without a key")
         elif not os.environ.get(variable):
@@ -454,7 +454,7 @@ def examine_servers(*, online: bool) -> Iterator[Diagnosis]:
 
 def _ask_server(provider: str, name: str, address: str, setting: str, key_variable: str) -> Diagnosis:
     """Check that a server answers a request for the list of its models."""
-    redacted_url, key = _without_secrets(address), None
+    redacted_url, key = _strip_secrets(address), None
     if urlsplit(address).scheme not in ("http", "https"):
         return _server(name, "broken", f"{redacted_url} is not a web address", f"Set {setting} again.")
     try:
@@ -485,7 +485,7 @@ def _ask_server(provider: str, name: str, address: str, setting: str, key_variab
         return _server(name, "warning", message, f"Check {setting} and the connection.")
 
 
-def _without_secrets(address: str) -> str:
+def _strip_secrets(address: str) -> str:
     """Return a URL without user name, password and query."""
     parts = urlsplit(address)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

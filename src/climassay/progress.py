@@ -78,7 +78,7 @@ class Bars(Progress):
         if self._display is not None:
             yield from _Bar(self._display, description, total).running()
             return
-        with _bars(self._console) as display:
+        with _make_display(self._console) as display:
             self._display = display
             try:
                 yield from _Bar(display, description, total).running()
@@ -128,7 +128,7 @@ class NotebookBars(Bars):
         if self._display is not None:
             yield from _Bar(self._display, description, total, self._show).running()
             return
-        self._display = _bars(self._console)
+        self._display = _make_display(self._console)
         with _below_the_cell(keep=True) as self._show:
             try:
                 yield from _Bar(self._display, description, total, self._show).running()
@@ -186,7 +186,7 @@ def _below_the_cell(*, keep: bool = False) -> Iterator[Callable[[Any], None]]:
             handle.update(last if keep else HTML(""))
 
 
-def _bars(console: "Console") -> "RichProgress":
+def _make_display(console: "Console") -> "RichProgress":
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     description, pace = TextColumn("{task.description}", markup=False), TextColumn("{task.fields[pace]}", markup=False)

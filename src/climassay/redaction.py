@@ -71,8 +71,8 @@ def without_key(body: bytes, key: str | None) -> bytes:
     """
     if key is None or not is_secret(key):
         return body
-    plain = body.replace(key.encode(), BLANK.encode())
-    return _key_pattern(key).sub(BLANK.encode(), plain) if b"\\" in plain else plain
+    redacted = body.replace(key.encode(), BLANK.encode())
+    return _make_key_pattern(key).sub(BLANK.encode(), redacted) if b"\\" in redacted else redacted
 
 
 def environment_without_secrets() -> Mapping[str, str]:
@@ -85,7 +85,7 @@ def environment_without_secrets() -> Mapping[str, str]:
 
 
 @cache
-def _key_pattern(key: str) -> re.Pattern[bytes]:
+def _make_key_pattern(key: str) -> re.Pattern[bytes]:
     r"""Return a pattern that matches all spellings of a key in JSON, including nested JSON.
 
     Each level of nesting doubles the backslashes of an escape, so that up to seven cover three levels. The limit avoids

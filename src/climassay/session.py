@@ -244,19 +244,20 @@ class Session:
             ModelError: A model cannot be loaded.
         """
         from climassay.factcheck import DebateResources
-        from climassay.factcheck.checking import collections_of, models_of
+        from climassay.factcheck.checking import list_collections, list_models
         from climassay.factcheck.scales import load_scale
 
         load_scale(settings.scale)  # a wrong name is reported before models are loaded
-        groups = {name: self.collections(name) for name in collections_of(settings)}
-        own = with_changes(
+        groups = {name: self.collections(name) for name in list_collections(settings)}
+        debate_options = with_changes(
             self.options, max_output_tokens=settings.max_output_tokens, reasoning_effort=settings.reasoning_effort
         )
         if model is not None:
             models = {settings.model: model}
         else:
             models = {
-                name: self.model(name, fitting) for name, fitting in own.fitting_each(models_of(settings)).items()
+                name: self.model(name, fitting)
+                for name, fitting in debate_options.fitting_each(list_models(settings)).items()
             }
         prices = {name: model_price(name, self.options, self.workspace.root) for name in models}
         first = next(iter(groups.values()), None)

@@ -91,7 +91,7 @@ def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject
                 # Strict here only: stored settings, in which a tuple has become a list, are read by TypeAdapter.
                 validator.validate_python(ArgsKwargs(arguments, values), self_instance=self, strict=True)
             except ValidationError as error:
-                raise _settings_error(decorated, error, subject) from None
+                raise _make_settings_error(decorated, error, subject) from None
 
         decorated.__init__ = initialise
         return cast("type[T]", decorated)
@@ -144,7 +144,7 @@ def commented_table(
         example = info.examples[0] if info.examples else None
         value = values.get(name, info.get_default(call_default_factory=True, validated_data={}))
         has_value = name in values or (not info.is_required() and value is not None and example is None)
-        line = f"{name} = {_toml(value if has_value else example)}"
+        line = f"{name} = {_format_toml(value if has_value else example)}"
         if not has_value and not disabled:
             line = f"# {line}"
         comment = textwrap.wrap(summary(info).rstrip("."), LINE_WIDTH - COMMENT_COLUMN - 2)
@@ -153,11 +153,11 @@ def commented_table(
     return "".join(f"{'# ' if disabled else ''}{line}".rstrip() + "\n" for line in lines)
 
 
-def _toml(value: Any) -> str:
+def _format_toml(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{name} = {_toml(item)}' for name, item in value.items())} }}"
+        return f"{{ {', '.join(f'{name} = {_format_toml(item)}' for name, item in value.items())} }}"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
+        return f"[{', '.join(map(_format_toml, value))}]"
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -167,9 +167,10 @@ _MAX_KEY_PARTS = 16
 """Maximum number of parts of a dotted key such as ``a.b.c``; memory grows with the square of their number."""
 _MAX_KEYS = 20_000
 _STRING_OR_COMMENT = re.compile(
-    r""""{3}(?:\\.|[^\\])*?"{3}|'{3}.*?'{3}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""", re.DOTALL
+    r""""{3}(?:\\.|[^\\])*?(?:"{3}|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\.|[^"\\\n])*+"?|'[^'\n]*+'?|#[^\n]*""", re.DOTALL
 )
-_LONG_KEY = re.compile(rf"(?:[\w-]+[ \t]*\.[ \t]*){{{_MAX_KEY_PARTS}}}")
+"""Pattern of strings and comments; an unclosed string ends with its line or text, so that no text is read twice."""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{_MAX_KEY_PARTS}}}")
 
 
 def _check_size(text: str) -> None:
@@ -228,13 +229,13 @@ def parse_table(
             valid_names = ", ".join((file_names or {}).get(valid_name, valid_name) for valid_name in names)
             raise InputError(f"{source}: {header} has no entry {name!r}; there are {valid_names}.")
     try:
-        return kind(**{name: _as_tuples(value) for name, value in data.items()})
+        return kind(**{name: _convert_to_tuples(value) for name, value in data.items()})
     except _SettingsError as error:
         error.value = data.get(error.name)
         raise InputError(f"{source}: {error.sentence(header)}") from None
 
 
-def _settings_error(kind: type, error: ValidationError, subject: str) -> InputError:
+def _make_settings_error(kind: type, error: ValidationError, subject: str) -> InputError:
     """Return the error for the first missing or invalid field of a class of settings."""
     infos = setting_fields(kind)
     for fault in error.errors(include_url=False, include_context=False):
@@ -255,9 +256,9 @@ def _settings_error(kind: type, error: ValidationError, subject: str) -> InputEr
     return InputError(f"{subject} cannot be used.")
 
 
-def _as_tuples(value: Any) -> Any:
+def _convert_to_tuples(value: Any) -> Any:
     """Convert a list, and lists nested in it, to tuples; return other values unchanged."""
-    return tuple(map(_as_tuples, value)) if isinstance(value, (list, tuple)) else value
+    return tuple(map(_convert_to_tuples, value)) if isinstance(value, (list, tuple)) else value
 
 
 def resolve_file(folder: Path, name: str) -> str:

@@ -10,7 +10,7 @@ import pytest
 from api_server import ApiServer
 from climassay.confidence.statement import write_statements
 from climassay.confidence.topics import Grouping
-from climassay.confidence.topics.modelling import cluster_centres
+from climassay.confidence.topics.modelling import compute_centres
 from climassay.records import Records
 from climassay.records.queries import run_details
 from climassay.reporting.html import report_from_data
@@ -33,7 +33,7 @@ def planted_groups(texts, vectors, *_):
     """The groups that were planted, the last three as one, in place of clusters whose search takes half a minute."""
     groups = np.array([min(next(i for i, one in enumerate(SUBJECTS) if one in text), 3) for text in texts])
     words = tuple((subject, "respond") for subject in SUBJECTS[:4])
-    centres = cluster_centres(vectors, groups)
+    centres = compute_centres(vectors, groups)
     return Grouping(groups, np.zeros(len(texts), dtype=bool), words, (1, 1, 1, 3), centres)
 
 
@@ -55,7 +55,7 @@ def run(climassay):
 def test_topics_then_a_report(place, run, grouping, monkeypatch):
     if grouping == "planted":
         monkeypatch.setattr("climassay.confidence.topics.modelling.group_statements", planted_groups)
-        monkeypatch.setattr("climassay.confidence.topics.modelling.map_of", lambda vectors, *_: vectors[:, :2])
+        monkeypatch.setattr("climassay.confidence.topics.modelling.project_vectors", lambda vectors, *_: vectors[:, :2])
     statements, topics, names = place / "s.jsonl", place / "t.json", place / "names.toml"
     found = json_of(run("topics", statements, "-o", topics, "--topics", 4, "--names", names, "--json"))
     assert len(found["topics"]) == 4

@@ -161,3 +161,8 @@ def test_the_quiet_wait_in_silence(capsys):
     with progress_bars(True).status("Loading ..."):
         pass
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("option", ["--split", "--rounds", "--timeout", "--mediator"])
+def test_none_is_no_value_of_an_option(climassay, option):
+    assert option in refused(climassay("check", "The Sun warms the Earth.", "--plain", option, "none"))

@@ -207,14 +207,14 @@ def test_a_postgresql_that_answers_is_left_as_it_is(workspace, monkeypatch, post
 
 
 def test_a_collection_of_another_encoder_is_broken(workspace, monkeypatch):
-    monkeypatch.setattr(doctor, "_fingerprint_here", lambda encoder: "0" * 64)
+    monkeypatch.setattr(doctor, "_compute_fingerprint", lambda encoder: "0" * 64)
     found = by_name(examine_workspace(workspace))["collection heat"]
     assert found.level == "broken"
     assert "weights or settings have changed" in found.message
 
 
 def test_a_collection_whose_encoder_is_not_here_is_left_alone(workspace, monkeypatch):
-    monkeypatch.setattr(doctor, "_fingerprint_here", lambda encoder: None)
+    monkeypatch.setattr(doctor, "_compute_fingerprint", lambda encoder: None)
     assert by_name(examine_workspace(workspace))["collection heat"].level == "ok"
 
 

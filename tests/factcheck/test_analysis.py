@@ -11,7 +11,7 @@ from climassay.factcheck.results.analysis_tables import (
     citation_table,
     failed_table,
 )
-from climassay.factcheck.results.page import MARKS_RIGHT
+from climassay.factcheck.results.page import ENTAILMENT_PRECISION
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.models import Usage
 from climassay.statistics import krippendorff_alpha, wilson_interval
@@ -165,8 +165,8 @@ def test_citations_are_counted_by_what_sentences_rest_on():
         replace(sentence("Two.", 1, 2), entailment=(None, 0.5)),
     )
     entailed = analysed([both("correct", "correct", "correct", "a", explanation=said)])
-    assert MARKS_RIGHT in citation_table(entailed).note
-    assert MARKS_RIGHT not in citation_table(analysed([full_transcript()], {})).note
+    assert ENTAILMENT_PRECISION in citation_table(entailed).note
+    assert ENTAILMENT_PRECISION not in citation_table(analysed([full_transcript()], {})).note
     measured = by_party(entailed.citations)
     assert measured["mediator"].entailed.value == pytest.approx(2 / 3)
     assert measured["mediator"].entailed.n == 3

@@ -16,7 +16,7 @@ from climassay.factcheck.debate.assessment import (
     assess,
     explain,
 )
-from climassay.factcheck.debate.steps import AskOptions, AskText
+from climassay.factcheck.debate.steps import ScoringRequest, TextRequest
 from climassay.factcheck.scales import CLIMATE_FEEDBACK
 from climassay.models import Completion, Message, OptionScores
 from debate_parts import drive
@@ -41,21 +41,23 @@ class Answers:
 
     def __call__(self, ask):
         self.asks.append(ask)
-        prefix = ask.request.assistant_prefix
+        prefix = ask.model_request.assistant_prefix
         kind = re.split("[:\n]", prefix.strip("\n").rpartition("\n")[2])[0] or "text"
         kind = "The claim is" if kind.startswith("The claim is") else kind
-        if not (isinstance(ask, AskOptions) and ask.blank):
+        if not (isinstance(ask, ScoringRequest) and ask.blank):
             self.steps.append(kind)
         if self.fails == (kind, getattr(ask, "blank", False)):
-            return OptionScores.failed("No luck.") if isinstance(ask, AskOptions) else Completion.failed("No luck.")
-        if isinstance(ask, AskText):
+            return OptionScores.failed("No luck.") if isinstance(ask, ScoringRequest) else Completion.failed("No luck.")
+        if isinstance(ask, TextRequest):
             return Completion(self.text, "stop")
         if ask.blank and self.blank is not None:
             return OptionScores(self.blank(ask))
         if ask.blank:
-            return OptionScores((-1.0,) * len(ask.request.options))
-        chosen = next((option for option in self.preferred if option in ask.request.options), ask.request.options[0])
-        return OptionScores(tuple(-0.1 if option == chosen else -5.0 for option in ask.request.options))
+            return OptionScores((-1.0,) * len(ask.model_request.options))
+        chosen = next(
+            (option for option in self.preferred if option in ask.model_request.options), ask.model_request.options[0]
+        )
+        return OptionScores(tuple(-0.1 if option == chosen else -5.0 for option in ask.model_request.options))
 
 
 def interviewed(answers, one=None, **manner):
@@ -100,7 +102,7 @@ def test_verdict_first_moves_the_verdict_and_nothing_else():
         "Assessment: Sunlight has hardly changed."
     )
     asked = [
-        sorted((ask.request.options, ask.blank) for ask in one.asks if isinstance(ask, AskOptions))
+        sorted((ask.model_request.options, ask.blank) for ask in one.asks if isinstance(ask, ScoringRequest))
         for one in (first, last)
     ]
     assert asked[0] == asked[1]
@@ -136,7 +138,7 @@ def test_brief_texts_begin_without_the_lines_above_them():
     answers = Answers(MEDIUM, " incorrect")
     found = interviewed(answers, brief=True)
     lead = "This is rated \u201cincorrect\u201d, because"
-    assert [ask.request.assistant_prefix for ask in answers.asks if isinstance(ask, AskText)] == ["", lead]
+    assert [ask.model_request.assistant_prefix for ask in answers.asks if isinstance(ask, TextRequest)] == ["", lead]
     assert found.draft == "Sunlight has hardly changed."
     assert (found.lead, found.explanation) == (lead, "Sunlight has hardly changed.")
     assert "Assessment: Sunlight has hardly changed.\nVerdict: incorrect" in found.answer
@@ -159,9 +161,9 @@ LOGS = st.floats(-1e6, 0)
 @given(st.data(), st.sampled_from(list(SCALES.values())), st.booleans(), st.booleans(), st.booleans())
 def test_any_scores_lead_to_a_legal_verdict(data, scale, calibrated, verdict_first, gate):
     def answer(ask):
-        if isinstance(ask, AskText):
+        if isinstance(ask, TextRequest):
             return Completion(data.draw(st.text(max_size=20)), "length")
-        count = len(ask.request.options)
+        count = len(ask.model_request.options)
         return OptionScores(tuple(data.draw(st.lists(LOGS, min_size=count, max_size=count))))
 
     found = interviewed(
@@ -185,16 +187,16 @@ def test_any_scores_lead_to_a_legal_verdict(data, scale, calibrated, verdict_fir
 
 def prefers_first(ask):
     """What a model answers that likes the first option whatever it reads."""
-    return tuple(-0.1 if place == 0 else -9.0 for place in range(len(ask.request.options)))
+    return tuple(-0.1 if place == 0 else -9.0 for place in range(len(ask.model_request.options)))
 
 
 def test_what_a_model_prefers_without_content_is_taken_off():
     def biased(ask):
-        if isinstance(ask, AskText):
+        if isinstance(ask, TextRequest):
             return Completion("So.", "stop")
         scores = list(prefers_first(ask))
-        if not ask.blank and " accurate" in ask.request.options:
-            scores[ask.request.options.index(" accurate")] += 1.0
+        if not ask.blank and " accurate" in ask.model_request.options:
+            scores[ask.model_request.options.index(" accurate")] += 1.0
         return OptionScores(tuple(scores))
 
     assert interviewed(biased, calibrated=False).verdict == "incorrect"

@@ -9,7 +9,7 @@ import pytest
 
 from climassay.factcheck import assess_claims
 from climassay.factcheck import claims as checkability
-from climassay.factcheck.claims import examples
+from climassay.factcheck.claims import load_examples
 from climassay.models.encoders import load_encoder
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -109,13 +109,13 @@ def test_what_is_fitted_is_kept_by_fingerprint_and_made_anew_when_spoilt(cache_o
     assert counting.encoded == 1
     file.write_bytes(b"spoilt")
     assert assess_claims(text, counting) == [first]
-    assert counting.encoded == 2 + len(examples())
+    assert counting.encoded == 2 + len(load_examples())
     assert [path.name for path in cache_of_its_own.iterdir()] == [file.name]
 
 
 def test_held_out_examples_are_told_apart():
     """Ten-fold cross-validation over the primer's texts, the rules included."""
-    texts = list(examples())
+    texts = list(load_examples())
     vectors = encoder().encode([example.text for example in texts]).astype(float)
     order = np.random.default_rng(0).permutation(len(texts))
     let_through = Counter()
@@ -126,7 +126,7 @@ def test_held_out_examples_are_told_apart():
             assert figures.accuracy.value >= figures.constant.value
             assert figures.auroc.value > 0.8
         for place, predicted in zip(fold, classifier.predict(vectors[fold]), strict=True):
-            kind = (checkability.refused_by_rule(texts[place].text) or predicted).kind
+            kind = (checkability.find_refusal(texts[place].text) or predicted).kind
             let_through[texts[place].kind] += kind == "checkable"
     counts = Counter(example.kind for example in texts)
     assert let_through["checkable"] / counts["checkable"] >= 0.98

@@ -7,7 +7,7 @@ import pytest
 from climassay.corpus import Passage, StoredDocument
 from climassay.errors import InputError
 from climassay.factcheck import Claim, ClaimColumns, make_claim, read_claims
-from climassay.factcheck.claims import dating_warning, iso_date, latest_editions, subject_year, year_of, years_named
+from climassay.factcheck.claims import dating_warning, find_years, iso_date, latest_editions, parse_year, subject_year
 
 
 def written(tmp_path, text, name="claims.csv"):
@@ -110,7 +110,7 @@ def passage(date=None, edition=None):
     ],
 )
 def test_years_are_told_from_other_numbers(text, years):
-    assert years_named(text) == years
+    assert find_years(text) == years
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_subject_of_a_claim_is_in_the_past_of_the_claim(text, date, year):
     ],
 )  # fmt: skip
 def test_dates_are_read_as_sources_write_them(date, year):
-    assert year_of(date) == year
+    assert parse_year(date) == year
 
 
 def test_a_warning_is_given_only_when_all_dated_evidence_is_older():

@@ -4,7 +4,7 @@ from climassay.factcheck import DebateResources, DebateSettings, MediatorSetting
 from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import debate
-from climassay.factcheck.debate.steps import AskEntailment
+from climassay.factcheck.debate.steps import EntailmentRequest
 from debate_parts import drive_batches
 from debate_tables import (
     ICE,
@@ -61,7 +61,7 @@ def answered(settings, script, give):
     """A debate whose entailment is answered by ``give``."""
     company = DebateResources({"local:scripted": script.model}, {"physical": collection("physical")}, encoder=encoder())
     exchange = RequestBatcher(company.models, company.collections)
-    other = AskEntailment
+    other = EntailmentRequest
 
     def answers(asks):
         known = iter(exchange.answer([ask for ask in asks if not isinstance(ask, other)]))

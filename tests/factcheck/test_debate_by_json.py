@@ -11,9 +11,9 @@ from climassay.factcheck import DebateResources, DebateSettings, factcheck_page,
 from climassay.factcheck.checking import set_up_debate
 from climassay.factcheck.debate import batcher, evidence
 from climassay.factcheck.debate.batcher import RequestBatcher, search_all
-from climassay.factcheck.debate.context import likelihood_holds
+from climassay.factcheck.debate.context import is_likelihood_supported
 from climassay.factcheck.debate.rounds import add_follow_up_passages, debate
-from climassay.factcheck.debate.steps import AskOptions, AskText
+from climassay.factcheck.debate.steps import ScoringRequest, TextRequest
 from climassay.factcheck.transcript import Activity
 from debate_parts import drive_batches
 from debate_tables import (
@@ -364,9 +364,9 @@ def test_a_likelihood_stands_in_the_sentence_that_bears_the_verdict(verdict, lik
     ],
 )
 def test_a_term_of_likelihood_is_read_whole_and_as_that_of_a_finding(text, stated):
-    assert likelihood_holds("very likely", True, [text]) == stated
-    assert likelihood_holds("very unlikely", False, [text]) == stated
-    assert not likelihood_holds("very likely", False, [text])
+    assert is_likelihood_supported("very likely", True, [text]) == stated
+    assert is_likelihood_supported("very unlikely", False, [text]) == stated
+    assert not is_likelihood_supported("very likely", False, [text])
 
 
 def prompt_of(found, name, place=0):
@@ -462,7 +462,7 @@ def waves(claim, statements, rounds, **plans):
     company = DebateResources({"openai:scripted": speaker.model}, shelves, encoder=encoder())
     exchange = RequestBatcher(company.models, shelves)
     transcript, batches = drive_batches(debate(make_claim(claim), set_up_debate(settings, company)), exchange.answer)
-    return sum(any(isinstance(ask, (AskText, AskOptions)) for ask in asks) for asks in batches), transcript
+    return sum(any(isinstance(ask, (TextRequest, ScoringRequest)) for ask in asks) for asks in batches), transcript
 
 
 @pytest.mark.parametrize(("claim", "statements"), [(SUN, (SUN,)), (TWO, PARTS)], ids=["one", "two"])

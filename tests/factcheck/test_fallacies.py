@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from climassay.errors import InputError
-from climassay.factcheck import FALLACIES, as_data, factcheck_page, find_fallacies, from_data, load_fallacies
-from climassay.factcheck.fallacies import SUBJECTS, score_fallacies, train_fallacies, with_fallacy
+from climassay.factcheck import FALLACIES, as_data, factcheck_page, find_fallacies, from_data, load_fallacy_classifier
+from climassay.factcheck.fallacies import SUBJECTS, add_fallacy, score_fallacies, train_fallacies
 from climassay.factcheck.results.page import fallacy_note
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK
 from climassay.factcheck.transcript import Fallacy
@@ -48,7 +48,7 @@ def test_a_trained_classifier_beats_the_constant_and_is_saved_whole(trained, tmp
     assert trained.chosen.evaluation.n == 8 * len(FALLACIES)
     assert trained.classifier.threshold.precision.interval.low >= 0.8
     trained.classifier.save(tmp_path / "f.safetensors")
-    loaded = load_fallacies(tmp_path / "f.safetensors").with_models(WordEncoder())
+    loaded = load_fallacy_classifier(tmp_path / "f.safetensors").with_models(WordEncoder())
     assert loaded.threshold == trained.classifier.threshold
     [found] = find_fallacies([f"{SIGNS['misrepresentation']} w1 w5"], classifier=loaded)
     assert (found.name, found.meaning) == ("misrepresentation", FALLACIES["misrepresentation"])
@@ -65,7 +65,7 @@ def test_a_classifier_without_subject_is_refused(trained, tmp_path):
     other = replace(trained.classifier, provenance=replace(trained.classifier.provenance, settings={}))
     other.save(tmp_path / "other.safetensors")
     with pytest.raises(InputError, match="train it again"):
-        load_fallacies(tmp_path / "other.safetensors")
+        load_fallacy_classifier(tmp_path / "other.safetensors")
 
 
 def test_codes_of_claims_are_read_by_their_first_two_numbers():
@@ -78,7 +78,7 @@ def test_codes_of_claims_are_read_by_their_first_two_numbers():
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_the_bundled_classifiers_have_their_provenance(name):
-    loaded = load_fallacies(name)
+    loaded = load_fallacy_classifier(name)
     assert loaded.classes == tuple(loaded.subject.meanings)
     source, threshold = loaded.provenance, loaded.threshold
     assert source.licence == "MIT"
@@ -95,13 +95,13 @@ def test_the_bundled_classifier_knows_a_conspiracy_and_a_claim():
 
 
 def test_only_what_is_refuted_is_told_to_mislead():
-    refuted = with_fallacy(checked(PLOT, ({"IPCC": "incorrect"}, "incorrect")), CLIMATE_FEEDBACK)
+    refuted = add_fallacy(checked(PLOT, ({"IPCC": "incorrect"}, "incorrect")), CLIMATE_FEEDBACK)
     assert refuted.fallacy.name == "conspiracy theory"
-    assert refuted.fallacy.precision == load_fallacies().threshold.precision.value >= 0.8
+    assert refuted.fallacy.precision == load_fallacy_classifier().threshold.precision.value >= 0.8
     for label in ("correct", CLIMATE_FEEDBACK.nei, None):
-        assert with_fallacy(checked(PLOT, ({"IPCC": label}, label)), CLIMATE_FEEDBACK).fallacy is None
+        assert add_fallacy(checked(PLOT, ({"IPCC": label}, label)), CLIMATE_FEEDBACK).fallacy is None
     unlikely = checked("Seven of nine.", ({"IPCC": "incorrect"}, "incorrect"))
-    assert with_fallacy(unlikely, CLIMATE_FEEDBACK).fallacy is None
+    assert add_fallacy(unlikely, CLIMATE_FEEDBACK).fallacy is None
 
 
 def test_the_page_tells_how_a_refuted_claim_misleads_and_nothing_of_others():

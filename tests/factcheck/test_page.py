@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from climassay.errors import InputError
 from climassay.factcheck import Subclaim, factcheck_page
-from climassay.factcheck.results.page import claim_pieces, notices, safe_link
+from climassay.factcheck.results.page import claim_pieces, list_notices, safe_link
 from climassay.factcheck.scales import ACCURACY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import cited_numbers, reader_view
 from climassay.prompts import DEMONSTRATION
@@ -93,7 +93,7 @@ def test_a_page_says_what_came_out_and_how():
 
 
 def test_warnings_come_before_the_explanation_and_name_everything():
-    found = notices(full_transcript())
+    found = list_notices(full_transcript())
     assert found[0].startswith("The advocates still differ")
     text = " ".join(found)
     for part in ("older than 2023", "1 of 3 sentences rests", "1 citation of", "67% of 3", "1 model call", "context"):
@@ -101,8 +101,8 @@ def test_warnings_come_before_the_explanation_and_name_everything():
     page = page_of(full_transcript())
     assert page.words.index("Before you rely on this") < page.words.index("Why")
     contrary = checked("It warms.", ({"IPCC": "correct"}, "correct"), contradicts=True, explanation=(sentence("No."),))
-    assert notices(contrary)[0].startswith("The explanation seems to argue for the other side")
-    assert notices(checked("It warms.", ({"IPCC": "correct"}, "correct"))) == ()
+    assert list_notices(contrary)[0].startswith("The explanation seems to argue for the other side")
+    assert list_notices(checked("It warms.", ({"IPCC": "correct"}, "correct"))) == ()
 
 
 def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
@@ -112,7 +112,7 @@ def test_passages_that_do_not_entail_what_they_are_cited_for_are_warned_of():
         replace(sentence("Three.", 1), entailment=(None,)),
     )
     weak = checked("It warms.", ({"IPCC": "correct"}, "correct"), explanation=said)
-    [note] = notices(weak)
+    [note] = list_notices(weak)
     assert note.startswith("1 sentence cites a passage that may not say so. How often that is right: on 1000 passages")
     assert note in page_of(weak).words
 

@@ -3,7 +3,7 @@ from functools import cache
 
 import pytest
 
-from climassay.factcheck import find_past
+from climassay.factcheck import find_past_checks
 from climassay.factcheck.past_checks import MIN_SIMILARITY
 from climassay.models.encoders import load_encoder
 from climassay.records import Records
@@ -32,7 +32,7 @@ CLAIM = "The Arctic ice will have gone by 2030."
 
 def test_the_same_claim_is_found_whatever_its_spelling(store):
     run = debated(store, "“The  arctic ice will have gone by 2030.”")
-    (check,) = find_past(store, CLAIM, WordEncoder())
+    (check,) = find_past_checks(store, CLAIM, WordEncoder())
     assert (check.run, check.same, check.similarity) == (run, True, 1.0)
     assert (check.verdict, check.outcome, check.scale) == ("incorrect", "verdict", "climate-feedback")
     assert not check.differs_in_numbers
@@ -43,20 +43,20 @@ def test_the_same_claim_is_found_whatever_its_spelling(store):
 def test_same_first_then_most_similar_and_nothing_below_the_threshold(store):
     similar = "The Arctic ice will have gone by 2050."
     debated(store, "Cows burp.", similar, CLAIM, "The Arctic ice will have gone.")
-    found = find_past(store, CLAIM, WordEncoder())
+    found = find_past_checks(store, CLAIM, WordEncoder())
     assert [check.claim for check in found] == [CLAIM, similar, "The Arctic ice will have gone."]
     assert [check.same for check in found] == [True, False, False]
-    assert find_past(store, CLAIM, WordEncoder(), limit=1) == found[:1]
-    assert find_past(store, CLAIM, WordEncoder(), min_similarity=0.99) == found[:1]
-    assert len(find_past(store, CLAIM, WordEncoder(), min_similarity=0.0)) == 4
+    assert find_past_checks(store, CLAIM, WordEncoder(), limit=1) == found[:1]
+    assert find_past_checks(store, CLAIM, WordEncoder(), min_similarity=0.99) == found[:1]
+    assert len(find_past_checks(store, CLAIM, WordEncoder(), min_similarity=0.0)) == 4
 
 
 def test_failed_debates_and_other_tables_are_no_checks(store):
     debated(store, CLAIM, outcome="failed", label=None)
     debated(store, CLAIM, table="scores")
-    assert find_past(store, CLAIM, WordEncoder()) == []
+    assert find_past_checks(store, CLAIM, WordEncoder()) == []
     debated(store, CLAIM, outcome="not about climate", label=None)
-    (check,) = find_past(store, CLAIM, WordEncoder())
+    (check,) = find_past_checks(store, CLAIM, WordEncoder())
     assert (check.verdict, check.outcome) == (None, "not about climate")
 
 
@@ -72,7 +72,7 @@ def test_failed_debates_and_other_tables_are_no_checks(store):
 )
 def test_what_may_make_a_similar_claim_another_one_is_told(store, other, numbers, negation):
     debated(store, other)
-    (check,) = find_past(store, CLAIM, WordEncoder(), min_similarity=0.1)
+    (check,) = find_past_checks(store, CLAIM, WordEncoder(), min_similarity=0.1)
     assert (check.differs_in_numbers, check.differs_in_negation) == (numbers, negation)
 
 
@@ -89,21 +89,21 @@ def test_what_may_make_a_similar_claim_another_one_is_told(store, other, numbers
 )
 def test_opposite_words_count_as_a_negation(store, first, second, opposed):
     debated(store, second)
-    (check,) = find_past(store, first, WordEncoder(), min_similarity=0.0)
+    (check,) = find_past_checks(store, first, WordEncoder(), min_similarity=0.0)
     assert check.differs_in_negation == opposed
 
 
 def test_vectors_are_kept_and_a_spoilt_cache_is_made_anew(store, tmp_path):
     encoder = WordEncoder()
     debated(store, CLAIM, "Cows burp.")
-    first = find_past(store, CLAIM, encoder)
+    first = find_past_checks(store, CLAIM, encoder)
     assert sorted(encoder.encoded) == sorted([CLAIM, "Cows burp."])
     debated(store, "Glaciers grow.")
-    assert find_past(store, CLAIM, encoder) == first
+    assert find_past_checks(store, CLAIM, encoder) == first
     assert encoder.encoded[2:] == ["Glaciers grow."]
     (file,) = (tmp_path / "cache" / "past_checks").iterdir()
     file.write_bytes(b"spoilt")
-    assert find_past(store, CLAIM, encoder) == first
+    assert find_past_checks(store, CLAIM, encoder) == first
     assert len(encoder.encoded) == 6
 
 
@@ -132,7 +132,7 @@ def test_the_bundled_encoder_finds_paraphrases_and_leaves_other_claims(number, t
     monkeypatch.setenv("CLIMASSAY_CACHE", str(tmp_path))
     with Records(f"sqlite:///{tmp_path / 'records.sqlite'}") as store:
         debated(store, *[second for _, second in PARAPHRASES])
-        (check,) = find_past(store, PARAPHRASES[number][0], encoder)
+        (check,) = find_past_checks(store, PARAPHRASES[number][0], encoder)
     assert check.claim == PARAPHRASES[number][1]
     assert MIN_SIMILARITY <= check.similarity < 1
     assert not check.same

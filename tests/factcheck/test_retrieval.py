@@ -12,7 +12,7 @@ from climassay.factcheck.debate import evidence as evidence_module
 from climassay.factcheck.debate.advocate import Advocate
 from climassay.factcheck.debate.batcher import search_all
 from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence, find_for_questions
-from climassay.factcheck.debate.steps import AskPassages, AskText
+from climassay.factcheck.debate.steps import SearchRequest, TextRequest
 from climassay.models import Completion
 from climassay.prompts import load_prompt
 from debate_parts import Shelf, drive_batches
@@ -41,14 +41,14 @@ def found_for(advocates, subclaims, shelves, grader=GRADER, answer=""):
 
     def give(asks):
         searches = iter(
-            search_all([ask for ask in asks if isinstance(ask, AskPassages)], collections, lambda _: frozenset())
+            search_all([ask for ask in asks if isinstance(ask, SearchRequest)], collections, lambda _: frozenset())
         )
-        return [next(searches) if isinstance(ask, AskPassages) else written(ask) for ask in asks]
+        return [next(searches) if isinstance(ask, SearchRequest) else written(ask) for ask in asks]
 
     def written(ask):
-        assert isinstance(ask, AskText)
-        prompts.append(ask.request)
-        text = answer(ask.request) if callable(answer) else answer
+        assert isinstance(ask, TextRequest)
+        prompts.append(ask.model_request)
+        text = answer(ask.model_request) if callable(answer) else answer
         return text if isinstance(text, Completion) else Completion(text, "stop")
 
     evidence, batches = drive_batches(find_evidence(advocates, subclaims, CLAIM, grader), give)

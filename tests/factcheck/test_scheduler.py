@@ -10,12 +10,12 @@ from climassay.errors import ModelError
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.scheduler import DebateScheduler
 from climassay.factcheck.debate.steps import (
-    AskEntailment,
-    AskOptions,
-    AskPassages,
-    AskText,
+    EntailmentRequest,
     Ledger,
-    counted,
+    ScoringRequest,
+    SearchRequest,
+    TextRequest,
+    count_usage,
     gather,
 )
 from climassay.models import Completion, GenerationRequest, Message, OptionRequest, OptionScores, Usage
@@ -27,7 +27,7 @@ PLANS = st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=8)
 
 
 def ask(words, model="m"):
-    return AskText(model, GenerationRequest((Message("user", words),)))
+    return TextRequest(model, GenerationRequest((Message("user", words),)))
 
 
 def asking(name, sizes, under_way=None, model="m"):
@@ -113,7 +113,7 @@ def test_steps_may_be_made_of_steps(groups):
 def test_usage_and_failures_add_up_over_nested_steps():
     """The tokens of a content-free prompt are nobody's, but that it failed counts."""
     some, weighed, blank = ask("?"), options("?"), options("?", blank=True)
-    measured = AskEntailment("p", "c"), AskEntailment("p", "d")
+    measured = EntailmentRequest("p", "c"), EntailmentRequest("p", "d")
     answers = {
         some: Completion("Yes.", "stop", Usage(10, 3, 1)),
         weighed: OptionScores.failed("No luck.", Usage(5, 0, 1)),
@@ -130,7 +130,7 @@ def test_usage_and_failures_add_up_over_nested_steps():
         return [first, *(yield from gather([asks(some), asks(*measured), asks(some)]))]
 
     ledger = Ledger()
-    found, batches = drive(counted(both(), ledger), answers.__getitem__)
+    found, batches = drive(count_usage(both(), ledger), answers.__getitem__)
     assert (ledger.usage, ledger.failures) == (Usage(25, 6, 3), 3)
     assert found == drive(both(), answers.__getitem__)[0]
     assert len(batches) == 2
@@ -173,7 +173,7 @@ def test_a_search_does_not_wait_for_a_call_and_a_call_not_for_a_search():
             return super().search_many(queries, k=k, min_cosine=min_cosine)
 
     def searching():
-        [found] = yield (AskPassages(("shelf",), "ice", 1),)
+        [found] = yield (SearchRequest(("shelf",), "ice", 1),)
         return found[0].excerpt
 
     exchange = RequestBatcher({"m": model}, {"shelf": Slow("shelf", "The ice melts.")})
@@ -223,8 +223,8 @@ def test_who_watches_hears_of_everything_before_it_is_asked():
     model, heard = Served(), []
 
     def watch(asks):
-        assert all(ask.request.messages[-1].content not in str(model.calls) for ask in asks)
-        heard.extend(ask.request.messages[-1].content for ask in asks)
+        assert all(ask.model_request.messages[-1].content not in str(model.calls) for ask in asks)
+        heard.extend(ask.model_request.messages[-1].content for ask in asks)
 
     run([asking("a", [2, 1]), asking("b", [1])], model, on_requests=watch)
     assert sorted(heard) == ["a 0 0", "a 0 1", "a 1 0", "b 0 0"]
@@ -259,7 +259,7 @@ class Counting(ScriptedModel):
 
 
 def options(words, model="m", blank=False):
-    return AskOptions(model, OptionRequest((Message("user", words),), (" yes", " no")), blank)
+    return ScoringRequest(model, OptionRequest((Message("user", words),), (" yes", " no")), blank)
 
 
 def echoing(**script):
@@ -270,8 +270,8 @@ KINDS = st.sampled_from(
     [
         options("a"), options("bb"), options("a", "other"), options("ccc", blank=True), options("a", blank=True),
         ask("a"), ask("bb"), ask("a", "other"),
-        AskPassages(("shelf",), "arctic ice", 1), AskPassages(("shelf",), "cows", 1),
-        AskEntailment("p", "s"),
+        SearchRequest(("shelf",), "arctic ice", 1), SearchRequest(("shelf",), "cows", 1),
+        EntailmentRequest("p", "s"),
     ]
 )  # fmt: skip
 
@@ -288,18 +288,18 @@ def test_answers_stand_in_the_order_of_the_asks_whatever_is_mixed(asks):
     assert len(answers) == len(asks)
     for ask, answer in zip(asks, answers, strict=True):
         match ask:
-            case AskText(request=request):
+            case TextRequest(request=request):
                 assert answer.text == models["m"].render(request.messages)
-            case AskOptions(request=request):
+            case ScoringRequest(request=request):
                 assert answer.logprobs == (-float(len(models["m"].render(request.messages))), 0.0)
-            case AskPassages(query=query):
+            case SearchRequest(query=query):
                 assert [found.passage.id for found in answer] == ["shelf-0" if "ice" in query else "shelf-1"]
-            case AskEntailment():
+            case EntailmentRequest():
                 assert answer == 2.0
     for name, model in models.items():
         wanted = {
-            "options": len({ask for ask in asks if isinstance(ask, AskOptions) and ask.model == name}),
-            "texts": sum(isinstance(ask, AskText) and ask.model == name for ask in asks),
+            "options": len({ask for ask in asks if isinstance(ask, ScoringRequest) and ask.model == name}),
+            "texts": sum(isinstance(ask, TextRequest) and ask.model == name for ask in asks),
         }
         assert sorted(model.calls) == sorted((kind, count) for kind, count in wanted.items() if count)
 
@@ -310,7 +310,7 @@ def test_the_latest_editions_of_a_collection_are_looked_up_once():
     shelf.collections[0].documents = lambda: lookups.append("documents") or []
     batcher = RequestBatcher({}, {"shelf": shelf})
     for _ in range(2):
-        batcher.answer([AskPassages(("shelf",), query, 1, latest_only=True) for query in ("ice", "cows")])
+        batcher.answer([SearchRequest(("shelf",), query, 1, latest_only=True) for query in ("ice", "cows")])
     assert lookups == ["documents"]
 
 

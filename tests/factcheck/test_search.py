@@ -7,7 +7,7 @@ import pytest
 from climassay.corpus import Block, Collection, Document
 from climassay.factcheck.claims import latest_editions
 from climassay.factcheck.debate.batcher import RERANK_FACTOR, search_all
-from climassay.factcheck.debate.steps import AskPassages
+from climassay.factcheck.debate.steps import SearchRequest
 from climassay.grounding import CollectionGroup
 from climassay.models.encoders import load_encoder
 from debate_parts import Shelf
@@ -29,11 +29,11 @@ def ids(found):
 def test_answers_stand_in_the_order_of_the_searches_and_each_kind_is_searched_once():
     first, second = Shelf("a", ICE, SEA), Shelf("b", COW, ICE)
     asks = [
-        AskPassages(("b",), "cows graze", 1),
-        AskPassages(("a",), "the sea rises", 1),
-        AskPassages(("a",), "arctic ice melts", 1),
-        AskPassages(("a",), "arctic ice melts", 2),
-        AskPassages(("a",), "arctic ice melts", 2, min_cosine=0.99),
+        SearchRequest(("b",), "cows graze", 1),
+        SearchRequest(("a",), "the sea rises", 1),
+        SearchRequest(("a",), "arctic ice melts", 1),
+        SearchRequest(("a",), "arctic ice melts", 2),
+        SearchRequest(("a",), "arctic ice melts", 2, min_cosine=0.99),
     ]
     found = found_in(asks, first, second)
     assert [ids(some) for some in found] == [["b-0"], ["a-1"], ["a-0"], ["a-0", "a-1"], []]
@@ -45,8 +45,8 @@ def test_answers_stand_in_the_order_of_the_searches_and_each_kind_is_searched_on
 
 def test_passages_are_cut_to_the_sentences_nearest_to_the_query():
     asks = [
-        AskPassages(("a",), "ice melts", 1, excerpt_words=3),
-        AskPassages(("a",), "penguins live", 1, excerpt_words=6),
+        SearchRequest(("a",), "ice melts", 1, excerpt_words=3),
+        SearchRequest(("a",), "penguins live", 1, excerpt_words=6),
     ]
     [[first], [second]] = found_in(asks, Shelf("a", ICE))
     assert first.excerpt == "Arctic ice melts."
@@ -58,9 +58,9 @@ def test_reranking_takes_the_best_of_four_times_as_many_by_their_nearest_sentenc
     far = "Ice melts here. " + " ".join(f"Unrelated word{place} stands." for place in range(40))
     near = [f"ice word{place} more{place}" for place in range(6)]
     shelf = Shelf("a", *near, far)
-    [plain] = found_in([AskPassages(("a",), "ice melts here", 2)], shelf)
+    [plain] = found_in([SearchRequest(("a",), "ice melts here", 2)], shelf)
     assert "a-6" not in ids(plain)
-    [ranked] = found_in([AskPassages(("a",), "ice melts here", 2, rerank=True)], shelf)
+    [ranked] = found_in([SearchRequest(("a",), "ice melts here", 2, rerank=True)], shelf)
     assert ids(ranked)[0] == "a-6"
     assert ranked[0].excerpt.startswith("Ice melts here. Unrelated")
     assert shelf.searches[-1][1] == 2 * RERANK_FACTOR == 8
@@ -68,24 +68,24 @@ def test_reranking_takes_the_best_of_four_times_as_many_by_their_nearest_sentenc
 
 def test_several_collections_take_turns():
     first, second = Shelf("a", ICE, COW, "Arctic ice melts."), Shelf("b", SEA, "Arctic ice.")
-    [some] = found_in([AskPassages(("a", "b"), "arctic ice melts", 4)], first, second)
+    [some] = found_in([SearchRequest(("a", "b"), "arctic ice melts", 4)], first, second)
     assert ids(some) == ["a-2", "b-1", "a-0", "b-0"]
-    [turned] = found_in([AskPassages(("b", "a"), "arctic ice melts", 4)], first, second)
+    [turned] = found_in([SearchRequest(("b", "a"), "arctic ice melts", 4)], first, second)
     assert ids(turned) == ["b-1", "a-2", "b-0", "a-0"]
-    [fewer] = found_in([AskPassages(("a", "b"), "arctic ice melts", 2)], first, second)
+    [fewer] = found_in([SearchRequest(("a", "b"), "arctic ice melts", 2)], first, second)
     assert fewer == some[:2]
 
 
 def test_a_passage_of_two_collections_takes_one_place():
     first, second = Shelf("a", ICE, SEA), Shelf("b", COW, SEA)
     second.passages[1] = replace(second.passages[1], id=first.passages[1].id)
-    [some] = found_in([AskPassages(("a", "b"), "arctic ice sea", 4)], first, second)
+    [some] = found_in([SearchRequest(("a", "b"), "arctic ice sea", 4)], first, second)
     assert sorted(ids(some)) == ["a-0", "a-1", "b-0"]
 
 
 def test_what_was_measured_decides_where_no_threshold_is_named():
     shelf = Shelf("a", ICE)
-    found_in([AskPassages(("a",), "ice", 1), AskPassages(("a",), "ice", 1, min_cosine=0.1)], shelf)
+    found_in([SearchRequest(("a",), "ice", 1), SearchRequest(("a",), "ice", 1, min_cosine=0.1)], shelf)
     assert [limit for _, _, limit in shelf.searches] == ["measured", 0.1]
 
 
@@ -106,7 +106,7 @@ def test_latest_only_leaves_out_what_has_a_later_edition(reports):
     group = {"reports": CollectionGroup((reports,))}
 
     def documents(latest_only):
-        ask = AskPassages(("reports",), "How fast does sea level rise?", 3, min_cosine=0.0, latest_only=latest_only)
+        ask = SearchRequest(("reports",), "How fast does sea level rise?", 3, min_cosine=0.0, latest_only=latest_only)
         [some] = search_all([ask], group, lambda _: latest_editions(reports.documents()))
         return {one.passage.document_id for one in some}
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.factcheck import SCALES, AdvocateOpinion, FollowUp, MediatorDecision, Verdict
-from climassay.factcheck.results.page import notices
+from climassay.factcheck.results.page import list_notices
 from climassay.factcheck.scales import BINARY, CLIMATE_FEEDBACK, CLIMATE_FEVER
 from climassay.factcheck.transcript import Activity, Retrieval
 from debate_tables import ICE, NEI, PAMPHLET, PHYSICAL, PLAIN, UNSURE, Script, View, among, hold
@@ -218,7 +218,7 @@ def test_the_only_informed_advocate_is_leant_to_with_a_caveat():
     [caveat] = verdict.caveats
     assert caveat.startswith("Only Ice has information on this claim")
     assert "by this source alone" in caveat
-    assert notices(held.transcript) == (caveat,)
+    assert list_notices(held.transcript) == (caveat,)
     [prompt] = held.script.prompts_of("mediator", "Evidence")
     # It is told who abstained, and why.
     assert (

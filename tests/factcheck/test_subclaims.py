@@ -102,9 +102,9 @@ def test_the_model_quotes_and_says_each_part_so_that_it_stands_alone():
         Subclaim(2, "CO2 does nothing to the climate.", 39, 55),
     )
     assert SUN[39:55] == "CO2 does nothing"
-    assert SUN in ask.request.messages[-1].content
-    assert ask.request.schema["properties"]["parts"]["maxItems"] == MAX_SUBCLAIMS
-    assert ask.request.sampling.temperature == 0
+    assert SUN in ask.model_request.messages[-1].content
+    assert ask.model_request.schema["properties"]["parts"]["maxItems"] == MAX_SUBCLAIMS
+    assert ask.model_request.sampling.temperature == 0
 
 
 def test_a_statement_about_something_else_gives_way_to_the_words_of_the_claim():
@@ -179,7 +179,7 @@ def test_one_call_says_whether_a_claim_can_be_checked_and_gives_statements_and_q
     assert [one.queries for one in found.subclaims] == [
         ("total solar irradiance trend", "solar forcing"), ("radiative forcing of CO2",),
     ]  # fmt: skip
-    assert SUN in ask.request.messages[-1].content
+    assert SUN in ask.model_request.messages[-1].content
 
 
 def test_the_statement_of_a_strong_model_is_taken_in_its_own_words():

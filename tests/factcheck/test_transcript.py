@@ -17,8 +17,8 @@ from climassay.factcheck.certainty import (
     EVIDENCE,
     LIKELIHOODS,
     allowed_confidences,
-    coherent,
-    weakest,
+    combine_levels,
+    nearest_confidence,
 )
 from climassay.factcheck.debate.context import SourceBook
 from climassay.factcheck.debate.steps import FoundPassage
@@ -198,17 +198,17 @@ def test_confidence_increases_towards_the_corner_of_high_evidence_and_agreement(
 @given(st.sampled_from(EVIDENCE), st.sampled_from(AGREEMENT), st.sampled_from(CONFIDENCES))
 def test_an_incoherent_confidence_becomes_the_nearest_one_allowed(evidence, agreement, confidence):
     allowed = allowed_confidences(evidence, agreement)
-    found = coherent(evidence, agreement, confidence)
+    found = nearest_confidence(evidence, agreement, confidence)
     assert found in allowed
     place = CONFIDENCES.index(confidence)
     steps = [abs(CONFIDENCES.index(level) - place) for level in allowed]
     assert abs(CONFIDENCES.index(found) - place) == min(steps)
-    assert coherent(evidence, agreement, found) == found
+    assert nearest_confidence(evidence, agreement, found) == found
 
 
 @given(st.lists(ASSESSMENTS, min_size=1, max_size=6), st.sampled_from(LIKELIHOODS))
 def test_several_statements_hold_no_better_than_the_weakest(assessments, likelihood):
-    found = weakest([Levels(one.evidence, one.agreement, one.confidence, likelihood) for one in assessments])
+    found = combine_levels([Levels(one.evidence, one.agreement, one.confidence, likelihood) for one in assessments])
     assert Levels(found.evidence, found.agreement, found.confidence) in ALL_LEVELS
     assert found.likelihood is None
     for one in assessments:

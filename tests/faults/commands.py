@@ -310,11 +310,6 @@ WRITES: dict[str, WritingCommand] = {
     **_options("factcheck init", "", "file", new=True),
     **_saved("check", f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}}"),
     **_options("factcheck fallacies train", "{given}/fallacies.csv --folds 2", "--output"),
-    **_options(
-        "check",
-        f"{CLAIM} {DEBATE} --force {ASKING} -w {{w}} --url https://example.org/1 --publisher Us",
-        "--claim-review",
-    ),
     **_saved("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}"),
     **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--transcripts"),
     **_options("factcheck run", f"{{given}}/claims.csv {DEBATE} {ASKING} -w {{w}}", "--pages", folder=True),
@@ -326,9 +321,7 @@ WRITES: dict[str, WritingCommand] = {
     ),
     **_options("factcheck checks export", "-w {w}", "file", ending=".jsonl"),
     **_saved("confidence extract", "{given}/report.md --untagged"),
-    **_options(
-        "confidence extract", "{given}/report.md --untagged --output {given}/extracted.jsonl", "--html", "--terms"
-    ),
+    **_options("confidence extract", "{given}/report.md --untagged", "--terms", ending=".csv"),
     **_saved("confidence lint", "{given}/report.md --exit-zero"),
     **_saved("confidence diff", "{given}/planted.jsonl {given}/planted.jsonl"),
     **_options("confidence topics", "{given}/planted.jsonl --topics 4 -w {w}", "--output"),
@@ -338,13 +331,12 @@ WRITES: dict[str, WritingCommand] = {
         "--names",
         new=True,
     ),
-    **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w} -o {given}/r.html", "--html"),
+    **_saved("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w}"),
     **_options("confidence report", "{given}/planted.jsonl {given}/topics.json -w {w}", "--tables", folder=True),
-    **_options("confidence tag apply", "bundled 'Seas rise.'", "--output"),
-    **_options(
+    **_saved("confidence tag apply", "bundled 'Seas rise.'"),
+    **_saved(
         "confidence tag insert",
         "'Seas rise.' --anchors {given}/statements.jsonl --layer 1 --train-items 16 --model {model}",
-        "--output",
     ),
     **_options("confidence tag train", "{given}/climatex.tsv --method words --folds 3", "--output"),
     **_options("confidence tag evaluate", "{given}/statements.jsonl --method words --folds 4", "--predictions"),
@@ -373,7 +365,7 @@ WRITES: dict[str, WritingCommand] = {
     **_options("judge train", _PROBE, "--output"),
     **_options("judge train", f"{_PROBE} --output {{given}}/probe.safetensors", "--html"),
     **_saved("judge rank", f"{_QUALITY}"),
-    **_options("judge apply", f"pairs {_QUALITY}", "--output"),
+    **_saved("judge apply", f"pairs {_QUALITY}"),
     **_saved(
         "judge insert",
         "{given}/new.jsonl --anchors {given}/few.jsonl --kind claims --method pairs --label score "
@@ -384,7 +376,7 @@ WRITES: dict[str, WritingCommand] = {
     **_options("generate mask", "statistics {given}/unmasked.jsonl", "--output"),
     **_options("prompts export", "", "folder", folder=True),
     **_options("generate validate train", "{given}/labels.jsonl", "--output"),
-    **_options("generate validate train", "{given}/labels.jsonl --output {given}/validator", "--html"),
+    **_options("generate validate train", "{given}/labels.jsonl --output {given}/validator", "--html", ending=".html"),
     **_options(
         "generate validate apply",
         "{given}/validator {given}/drafts.jsonl",
@@ -425,6 +417,9 @@ ELSEWHERE = {
     "tune pretrain --output": "a name in the workspace",
     "tune finetune --output": "a name in the workspace",
     "check --config": "is read",
+    "generate run file": "is read",
+    "annotate rubrics --overlap": "is a number",
+    "check --claim-review": "is written for verdicts that rest on a quotation, which answers drawn by a hash have not",
     "factcheck run --config": "is read",
 }
 """What looks as if it named a file to write and is not tried, and why."""

@@ -108,7 +108,7 @@ def _corpus() -> list[Reader]:
     ]
 
 
-_labelled = _called("corpus.gold_texts:read_labelled")
+_labelled = _called("corpus.gold_texts:read_gold_questions")
 
 
 def _tables() -> list[Reader]:

@@ -262,7 +262,7 @@ def test_collections_without_books_are_refused(store):
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 40), st.integers(1, 64))
 def test_no_more_is_asked_than_the_yield_makes_necessary(accepted, rejected, missing, most):
     counts = StreamCounts(drafts=accepted + rejected, accepted=accepted)
-    needed = counts.needed(missing, most)
+    needed = counts.estimate_drafts(missing, most)
     assert 1 <= needed <= most
     assert needed >= min(missing, most)
     if rejected == 0:

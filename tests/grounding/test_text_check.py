@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.confidence.overstatement import overstatement
+from climassay.confidence.overstatement import describe_overstatement
 from climassay.corpus import Passage
 from climassay.errors import InputError
 from climassay.grounding.support_judge import SupportJudge
@@ -23,7 +23,9 @@ PASSAGES = {
 
 
 def checked(text, **options):
-    return check_sentences(text, None, encoder=load_encoder(), passages=PASSAGES, overstated=overstatement, **options)
+    return check_sentences(
+        text, None, encoder=load_encoder(), passages=PASSAGES, overstated=describe_overstatement, **options
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_paragraphs_references_and_certainty_are_told():
     ],
 )
 def test_a_sentence_that_is_surer_than_its_source(sentence, source, too_sure):
-    assert (overstatement(sentence, source) is not None) == too_sure
+    assert (describe_overstatement(sentence, source) is not None) == too_sure
 
 
 def test_a_figure_of_another_thing_is_shown_with_the_sentence_that_speaks_against_it():

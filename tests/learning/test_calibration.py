@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from climassay.errors import InputError
 from climassay.judging.probe import three_way
-from climassay.learning import calibration, fit_calibrator, group_folds, reweighted, threshold_for
-from climassay.learning.calibration import cross_fitted, fit_scale, fit_tie_band
+from climassay.learning import calibration, find_threshold, fit_calibrator, group_folds, reweight
+from climassay.learning.calibration import cross_fit, fit_scale, fit_tie_band
 
 
 def test_summary_matches_hand_worked_example():
@@ -103,7 +103,7 @@ def test_probabilities_never_fall_and_stay_within_bounds(seed, method):
 def test_each_item_is_calibrated_by_others():
     scores, valid = drawn(60, 1, 0)
     folds = np.arange(60) % 3
-    found = cross_fitted(scores, valid, folds)
+    found = cross_fit(scores, valid, folds)
     outside = folds != 1
     assert np.allclose(found[~outside], fit_calibrator(scores[outside], valid[outside])(scores[~outside]))
 
@@ -124,7 +124,7 @@ def test_the_lowest_threshold_that_reaches_the_precision():
     # By falling probability: 1 1 1 1 0 1 1 0 0 0; precision 6/7 at seven kept, 0.75 at eight.
     probabilities = np.linspace(1.0, 0.1, 10)
     labels = np.array([1, 1, 1, 1, 0, 1, 1, 0, 0, 0])
-    found = threshold_for(0.85, labels, probabilities, min_kept=3)
+    found = find_threshold(0.85, labels, probabilities, min_kept=3)
     assert found.value == pytest.approx(probabilities[6])
     assert found.precision.value == pytest.approx(6 / 7)
     assert found.yield_.value == pytest.approx(0.7)
@@ -133,21 +133,21 @@ def test_the_lowest_threshold_that_reaches_the_precision():
 
 def test_equal_probabilities_stay_together():
     labels, probabilities = [1, 1, 0, 0], [0.9, 0.5, 0.5, 0.1]
-    found = threshold_for(0.6, labels, probabilities, min_kept=1)
+    found = find_threshold(0.6, labels, probabilities, min_kept=1)
     assert (found.value, found.yield_.value) == (0.5, 0.75)
     with pytest.raises(InputError):
-        threshold_for(0.9, labels, [0.5] * 4, min_kept=1)
+        find_threshold(0.9, labels, [0.5] * 4, min_kept=1)
 
 
 def test_what_cannot_be_reached_is_refused_with_what_can():
     labels, probabilities = [1] * 15 + [0] * 15, np.tile(np.linspace(0, 1, 15), 2)
     with pytest.raises(InputError, match=r"95.0% cannot be reached .* at most 50.0%, by keeping"):
-        threshold_for(0.95, labels, probabilities)
+        find_threshold(0.95, labels, probabilities)
 
 
 def test_too_few_labels_say_nothing():
     with pytest.raises(InputError, match="at least 20 labelled"):
-        threshold_for(0.5, [1] * 5, [0.5] * 5)
+        find_threshold(0.5, [1] * 5, [0.5] * 5)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 10)), min_size=6, max_size=40), st.floats(0.1, 1.0))
@@ -155,7 +155,7 @@ def test_whatever_is_chosen_keeps_its_promise_on_the_labels(rows, precision):
     labels = np.array([row[0] for row in rows], dtype=int)
     probabilities = np.array([row[1] for row in rows]) / 10
     try:
-        found = threshold_for(precision, labels, probabilities, min_kept=2)
+        found = find_threshold(precision, labels, probabilities, min_kept=2)
     except InputError:
         shares = [labels[probabilities >= t].mean() for t in set(probabilities) if (probabilities >= t).sum() >= 2]
         assert all(share < precision for share in shares)
@@ -172,9 +172,9 @@ def test_whatever_is_chosen_keeps_its_promise_on_the_labels(rows, precision):
     ("asked", "message"),
     [
         (lambda: fit_calibrator([0.5], [1, 0]), "one label for each score"),
-        (lambda: threshold_for(0.9, [1], [0.5, 0.5]), "one label for each probability"),
-        (lambda: threshold_for(0.0, [1], [0.5]), "give a share above 0"),
-        (lambda: reweighted([[0.5, 0.5]], [0.0, 1.0]), "Class shares must be positive"),
+        (lambda: find_threshold(0.9, [1], [0.5, 0.5]), "one label for each probability"),
+        (lambda: find_threshold(0.0, [1], [0.5]), "give a share above 0"),
+        (lambda: reweight([[0.5, 0.5]], [0.0, 1.0]), "Class shares must be positive"),
     ],
     ids=["calibrator", "labels", "precision", "shares"],
 )

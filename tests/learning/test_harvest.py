@@ -127,7 +127,7 @@ def test_one_row_of_a_large_shard_is_read_without_the_rest(tmp_path: Path) -> No
     ActivationStore(tmp_path).section(SETTING).write(keys(count), large)
     section = ActivationStore(tmp_path).section(SETTING)
     (path,) = tmp_path.rglob("*.safetensors")
-    parts = section._parts(keys(1, 3000))
+    parts = section._open_shards(keys(1, 3000))
     file, _, (row,) = next(parts)
     assert file.get_slice("states")[row : row + 1].sum() == 2 * width
     assert path.stat().st_size > 60e6

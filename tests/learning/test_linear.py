@@ -33,7 +33,7 @@ def test_a_block_alone_is_fitted_as_scikit_learn_fits_it_standardised(generator)
 def test_more_features_than_items_give_the_same_model_by_way_of_the_span(generator):
     wide = generator.normal(size=(30, 200))
     truth = (wide[:, 0] > 0).astype(int)
-    scaling = Scaling.of([wide])
+    scaling = Scaling.fit([wide])
     scaled = (wide - scaling.mean) * scaling.factor
     wanted = LogisticRegression(C=1.0, max_iter=2000, tol=1e-8).fit(scaled, truth).decision_function(scaled)
     (model,) = fit_path([wide], truth, 2, [1.0])
@@ -42,14 +42,14 @@ def test_more_features_than_items_give_the_same_model_by_way_of_the_span(generat
 
 def test_a_wide_block_does_not_drown_a_narrow_one(generator):
     narrow, wide = generator.normal(size=(200, 1)), generator.normal(size=(200, 50)) * 100
-    scaling = Scaling.of([narrow, wide])
+    scaling = Scaling.fit([narrow, wide])
     scaled = (np.concatenate([narrow, wide], axis=1) - scaling.mean) * scaling.factor
     assert (scaled[:, :1] ** 2).sum(axis=1).mean() == pytest.approx((scaled[:, 1:] ** 2).sum(axis=1).mean())
 
 
 def test_unstandardised_features_keep_their_proportions(generator):
     block = generator.normal(size=(100, 2)) * [1.0, 5.0]
-    factor = Scaling.of([block], standardise=False).factor
+    factor = Scaling.fit([block], standardise=False).factor
     assert factor[0] == factor[1]
 
 

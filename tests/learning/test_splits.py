@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from climassay.errors import InputError
-from climassay.learning import NearDuplicates, group_folds, splits_of
+from climassay.learning import NearDuplicates, group_folds, iterate_splits
 
 
 @given(st.lists(st.integers(0, 8), min_size=4, max_size=60), st.integers(2, 6), st.integers(0, 3), st.booleans())
@@ -15,7 +15,7 @@ def test_a_group_is_never_split_and_every_item_is_tested_once(groups, folds, see
         return
     dealt = group_folds(groups, folds, seed=seed, even=even)
     tested = []
-    for split in splits_of(dealt):
+    for split in iterate_splits(dealt):
         assert not {groups[place] for place in split.train} & {groups[place] for place in split.test}
         tested += split.test.tolist()
     assert sorted(tested) == list(range(len(groups)))
@@ -46,7 +46,7 @@ def test_near_copies_of_test_items_leave_training():
     duplicates = NearDuplicates(list("abcdef"), vectors=vectors)
     assert len(duplicates) == 1
     folds = np.arange(6)
-    for split in splits_of(folds, duplicates):
+    for split in iterate_splits(folds, duplicates):
         [tested] = split.test.tolist()
         copies = {0: {5}, 5: {0}}.get(tested, set())
         assert set(split.train.tolist()) == set(range(6)) - {tested} - copies

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 from climassay.errors import InputError, ModelError
-from climassay.learning import ModelFormat, Provenance, TextClassifier, checked_array, reweighted
-from climassay.learning.features import FeatureModels, Vocabulary, ngrams, read_source, text_states
+from climassay.learning import ModelFormat, Provenance, TextClassifier, check_array, reweight
+from climassay.learning.features import FeatureModels, Vocabulary, compute_block, ngrams, text_states
 from climassay.learning.text_classifier import BOTH, CONSTANT, WORDS, TrainingTexts, train_text_classifier
 from climassay.models import Encoder
 from planted_model import PlantedModel
@@ -109,7 +109,7 @@ def test_another_mix_is_bayes_rule(trained):
     texts = ["wind over the shore"]
     plain = trained.classifier.predict_proba(texts)
     turned = trained.classifier.for_mix((1, 1, 8)).predict_proba(texts)
-    assert turned == pytest.approx(reweighted(plain, trained.classifier.shares, (1, 1, 8)))
+    assert turned == pytest.approx(reweight(plain, trained.classifier.shares, (1, 1, 8)))
 
 
 def test_a_text_without_words_and_an_unknown_label_are_named(trained):
@@ -125,7 +125,7 @@ def test_ngrams_leave_numbers_out() -> None:
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=6))
 def test_rows_of_words_have_length_one_or_none(texts) -> None:
-    read = Vocabulary.learn(texts, min_texts=1).read(texts).toarray()
+    read = Vocabulary.fit(texts, min_texts=1).transform(texts).toarray()
     lengths = np.linalg.norm(read, axis=1)
     assert all(length == pytest.approx(1) or length == 0 for length in lengths)
     assert [length > 0 for length in lengths] == [bool(ngrams(text, 1)) for text in texts]
@@ -147,8 +147,8 @@ def test_states_of_a_text_are_its_tokens_own(model) -> None:
     # A text has the same states whatever is read beside it.
     assert np.array_equal(text_states(model, texts[1:], [1, -1])[0], found[1])
     given = [(text, "") for text in texts]
-    assert np.array_equal(read_source("last states", given, FeatureModels(None, model, -1)), found[:, 1, 1])
-    assert np.array_equal(read_source("mean states", given, FeatureModels(None, model, 1)), found[:, 0, 0])
+    assert np.array_equal(compute_block("last states", given, FeatureModels(None, model, -1)), found[:, 1, 1])
+    assert np.array_equal(compute_block("mean states", given, FeatureModels(None, model, 1)), found[:, 0, 0])
 
 
 @pytest.mark.model
@@ -226,4 +226,4 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
 )
 def test_arrays_are_checked(array):
     with pytest.raises(ValueError, match="weights"):
-        checked_array("weights", array, (2,))
+        check_array("weights", array, (2,))

@@ -8,7 +8,7 @@ from climassay.api.annotation import annotator_agreement
 from climassay.evaluation import BlindAnswer
 from climassay.generation import DatasetStore
 from climassay.generation.annotation import AnnotationStore
-from climassay.generation.annotation.long_answers import rating_agreement, rating_drafts, ratings_of
+from climassay.generation.annotation.long_answers import collect_ratings, rating_agreement, rating_drafts
 from climassay.questions import Criterion, Question
 from web_parts import post
 
@@ -60,7 +60,7 @@ def test_answers_are_rated_conflicts_decided_and_the_ratings_come_back(store, pl
     page = judge.get(f"{HOME}/conflicts/{other}")
     key = re.search(r'name="key" value="([^"]*)"', page.text)[1]
     post(judge, f"{HOME}/conflicts/{other}", {"key": key, "verdict": "edit", "rating-5": "3"})
-    rated, preferred = ratings_of(kept.items("rated"))
+    rated, preferred = collect_ratings(kept.items("rated"))
     assert not preferred
     assert sorted(one.ratings["accuracy"] for one in rated) == [(3.0,), (4.0, 5.0)]
     [agreed] = [one for one in rated if len(one.ratings["accuracy"]) == 2]
@@ -84,6 +84,6 @@ def test_pairs_are_compared(store, client_of):
     page = client.get(HOME)
     assert "First answer" in page.text
     rate(client, page, rating_0="second", rating_5="")
-    [_], [pair] = kept.items("rated"), ratings_of(kept.items("rated"))[1]
+    [_], [pair] = kept.items("rated"), collect_ratings(kept.items("rated"))[1]
     assert {pair.first, pair.second} == {one.answer for one in ANSWERS}
     assert (pair.better, pair.audience) == ("second", "a pupil")

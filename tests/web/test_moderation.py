@@ -3,6 +3,7 @@
 import pytest
 import sqlalchemy as sa
 
+from api_parts import bearer
 from check_parts import SUN, ask, ended, furnish, scripted, write_settings
 from climassay.records import tables
 from climassay.records.database import POSTGRES_SCHEMA
@@ -86,8 +87,11 @@ def test_a_deleted_check_leaves_no_word_of_the_claim_behind(place_on, database_u
     furnish(place, scripted())
     with application_over(place) as client_of:
         user, judge = client_of("annotator"), client_of("adjudicator")
-        check, other = ask(user), ask(user, claim="The ocean takes up most of the heat.")
-        run, other_run = ended(place, check).about.run, ended(place, other).about.run
+        # One after the other: whichever debate asks first stores the answers that both use.
+        check = ask(user)
+        run = ended(place, check).about.run
+        other = ask(user, claim="The ocean takes up most of the heat.")
+        other_run = ended(place, other).about.run
         post(user, f"/checks/{check}/review", {"opinion": "agree"})
         kept = rows_of(place, other_run)
         assert post(judge, f"/checks/{check}/delete", {}).headers["location"] == "/checks"
@@ -119,6 +123,39 @@ def dump(place):
         for table in metadata.sorted_tables:
             for row in connection.execute(sa.select(table)):
                 yield from (value for value in row if isinstance(value, str))
+
+
+def test_programs_moderate_with_the_rights_of_their_user(client_of, place, script):
+    check = ask(client_of("annotator"))
+    ended(place, check)
+    visitor, path = client_of(None), f"/api/v1/checks/{check}"
+
+    def call(role, method, address=path, **more):
+        return visitor.request(method, address, headers=bearer(place, role), **more)
+
+    for readers, seen in (("published", 200), ("hidden", 404), ("unpublished", 404)):
+        assert call("annotator", "PATCH", json={"visibility": readers}).status_code == 403
+        changed = call("adjudicator", "PATCH", json={"visibility": readers})
+        assert (changed.status_code, changed.json()["visibility"]) == (200, readers)
+        assert visitor.get(path).status_code == seen
+    assert call("adjudicator", "PATCH", json={"visibility": "everywhere"}).status_code in (400, 422)
+    assert call("adjudicator", "PATCH", "/api/v1/checks/c0", json={"visibility": "hidden"}).status_code == 404
+    assert call("annotator", "DELETE").status_code == 403
+    assert check in get_check_store(place)
+    assert call("adjudicator", "DELETE").status_code == 204
+    assert check not in get_check_store(place)
+    assert call("adjudicator", "DELETE").status_code == 404
+
+
+def test_a_hidden_check_is_not_followed_by_its_job_either(client_of, place, script):
+    user, judge = client_of("annotator"), client_of("adjudicator")
+    check = ask(user)
+    events = f"/jobs/{ended(place, check).about.job}/events"
+    assert SUN in user.get(events).text
+    post(judge, f"/checks/{check}/visibility", {"visibility": "hidden"})
+    assert user.get(events).status_code == 404
+    assert SUN not in user.get(events).text
+    assert SUN in judge.get(events).text
 
 
 def test_visitors_do_not_learn_who_asked(client_of, place, script):

@@ -237,7 +237,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
         items = list(store.items(dataset))
         ratings = rating_agreement(items)
         if any(is_rubric(item.draft.wording) for item in items):
-            return _rubric_agreement_result(dataset, rubric_agreement(items, session.encoder()))
+            return _make_rubric_result(dataset, rubric_agreement(items, session.encoder()))
     if ratings:
         cells = [(name, str(rating.n), _format_estimate(rating)) for name, rating in ratings.items()]
         columns = ("rated", "by two or more", "Krippendorff's alpha (95% interval)")
@@ -253,7 +253,7 @@ def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     return Shown({"dataset": dataset, **asdict(agreement)}, (table,), noted=notes)
 
 
-def _rubric_agreement_result(dataset: str, agreement: "RubricAgreement | None") -> Shown:
+def _make_rubric_result(dataset: str, agreement: "RubricAgreement | None") -> Shown:
     if agreement is None:
         return Shown({"dataset": dataset, "rubrics": None}, noted=("No question has rubrics by two people yet.",))
     rows = [
@@ -317,7 +317,7 @@ def export_labels(
         if label_format == "questions":
             return _export_questions(dataset, output, list(store.items(dataset)), settings.overlap)
         if label_format == "jsonl":
-            labels, skipped = store.labels(dataset, current=False), store.skipped(dataset)
+            labels, skipped = store.labels(dataset, current=False), store.skips(dataset)
             count = annotation.write_annotations(output, dataset, settings, labels, skipped, store.comments(dataset))
         elif label_format == "csv":
             count = annotation.write_table(output, store.items(dataset))

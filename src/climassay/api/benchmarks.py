@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from climassay import evaluation
 from climassay.errors import InputError
-from climassay.evaluation.evaluation_result import Evaluation, ScoredChoices, _tally_sentence
+from climassay.evaluation.evaluation_result import Evaluation, ScoredChoices, describe_requests
 from climassay.models import DEFAULT_MODEL, Generator, ModelOptions, load_model
 from climassay.progress import Task
 from climassay.questions import read_questions
@@ -87,7 +87,7 @@ def evaluate(
             name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
             models=specs,
-            settings=_setting_specs(settings, passages, examples, seed),
+            settings=_parse_settings(settings, passages, examples, seed),
             tasks=scored_kinds or kinds,
             **({"scoring": scoring} if isinstance(scoring, str) else {"scorings": tuple(scoring)}),
             permutations=permutations,
@@ -149,7 +149,7 @@ def run_experiment_file(file: Path | str, *, limit: int | None = None, workspace
         return run_plan(plan, workspace=session)
 
 
-def _setting_specs(names: Sequence[str], passages: int, examples: int, seed: int) -> "tuple[SettingSpec, ...]":
+def _parse_settings(names: Sequence[str], passages: int, examples: int, seed: int) -> "tuple[SettingSpec, ...]":
     return tuple(evaluation.parse_spec(name, passages=passages, examples=examples, seed=seed) for name in names)
 
 
@@ -215,10 +215,10 @@ def _run_experiment(
             n_answers += count
             task.update(total=n_answers)
 
-        def on_end(words: str) -> None:
+        def on_end(step_name: str) -> None:
             if not final_tasks:
-                final_tasks.append(tasks.enter_context(session.progress.task(words)))
-            final_tasks[0].update(description=words)
+                final_tasks.append(tasks.enter_context(session.progress.task(step_name)))
+            final_tasks[0].update(description=step_name)
 
         base_resources = evaluation.open_resources(
             plan,
@@ -419,7 +419,7 @@ def evaluate_choices(
     question_set = read_questions(questions)
     if not question_set.of_kind("mcq"):
         raise InputError(f"{question_set.name} has no multiple-choice question.")
-    specs = _setting_specs(settings, passages, examples, seed)
+    specs = _parse_settings(settings, passages, examples, seed)
     with Session.opened(workspace) as session:
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:
@@ -465,7 +465,7 @@ def evaluate_choices(
         data,
         evaluation.mcq_tables(scores),
         printed_lines=(f"{question_set.name}: {len(limited_set.questions)} multiple-choice questions, {names}",),
-        noted=(*skipped_note(question_set.skipped), _tally_sentence(experiment)),
+        noted=(*skipped_note(question_set.skipped), describe_requests(experiment)),
         reported=lambda: evaluation.experiment_report(experiment, seed=seed),
         predictions=[asdict(row) for row in rows],
     )

@@ -93,7 +93,7 @@ def check_claim(
         past_checks = (
             ()
             if encoder is None
-            else tuple(factcheck.find_past(store, claim_record.text, encoder, limit=MAX_PAST_CHECKS))
+            else tuple(factcheck.find_past_checks(store, claim_record.text, encoder, limit=MAX_PAST_CHECKS))
         )
         if on_start is not None:
             on_start(checker.setup, past_checks)

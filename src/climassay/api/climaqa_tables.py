@@ -153,8 +153,8 @@ class ClimaqaRecipe:
         """
         choose_tables(climaqa_tables(), self.tables)
         specs = tuple(evaluation.ModelSpec(model if isinstance(model, str) else model.name) for model in models)
-        plans = self._plans(specs)
-        remarks = _scorer_remark(self.metrics.entailment) if any("freeform" in plan.tasks for plan in plans) else ()
+        plans = self._make_plans(specs)
+        remarks = _remark_on_scorer(self.metrics.entailment) if any("freeform" in plan.tasks for plan in plans) else ()
         return ReproductionEstimate(tuple(part for plan in plans for part in _estimate_plan(plan, session)), remarks)
 
     def run(self, models: Sequence[Generator | str], session: Session) -> Reproduction:
@@ -166,10 +166,10 @@ class ClimaqaRecipe:
         """
         tables = choose_tables(climaqa_tables(), self.tables)
         specs, loaded = make_model_specs(models, session)
-        plans = {cast("Dataset", plan.benchmarks[0].name): plan for plan in self._plans(specs)}
+        plans = {cast("Dataset", plan.benchmarks[0].name): plan for plan in self._make_plans(specs)}
         evaluations = {dataset: run_plan(plan, loaded=loaded, workspace=session) for dataset, plan in plans.items()}
         results = [
-            self._with_our_rows(table, evaluations[_TABLES[number].dataset], plans[_TABLES[number].dataset])
+            self._add_our_rows(table, evaluations[_TABLES[number].dataset], plans[_TABLES[number].dataset])
             for number, table in tables.items()
         ]
         remarks = [
@@ -182,12 +182,12 @@ class ClimaqaRecipe:
             tuple(results),
             tuple(result.experiment.run for result in evaluations.values()),
             tuple(remarks),
-            tuple(_level_figures(results)),
-            _book_distribution(plans.get("gold"), self.books["rag-source"], session),
-            tuple(_facts(tables, [*evaluations.values()])),
+            tuple(_plot_levels(results)),
+            _count_by_book(plans.get("gold"), self.books["rag-source"], session),
+            tuple(_collect_facts(tables, [*evaluations.values()])),
         )
 
-    def _plans(self, models: "tuple[ModelSpec, ...]") -> "list[ExperimentPlan]":
+    def _make_plans(self, models: "tuple[ModelSpec, ...]") -> "list[ExperimentPlan]":
         """Return the plan of an experiment for each dataset that the tables need."""
         plans = []
         for dataset, files in self.files.items():
@@ -202,7 +202,7 @@ class ClimaqaRecipe:
                 name=f"ClimaQA {dataset}",
                 benchmarks=(evaluation.BenchmarkSpec(dataset, files or (CLIMAQA_SUBSETS[dataset],)),),
                 models=models,
-                settings=self._settings(dataset),
+                settings=self._make_settings(dataset),
                 tasks=tasks,
                 scoring=self.scoring,
                 limit=limit,
@@ -213,7 +213,7 @@ class ClimaqaRecipe:
             plans.append(plan)
         return plans
 
-    def _settings(self, dataset: Dataset) -> tuple[SettingSpec, ...]:
+    def _make_settings(self, dataset: Dataset) -> tuple[SettingSpec, ...]:
         """Return a dataset's settings: only the default for silver; retrieval and adapters only if they are named."""
         default = evaluation.parse_spec("default")
         if dataset == "silver":
@@ -231,7 +231,7 @@ class ClimaqaRecipe:
         ]
         return (default, replace(few_shot, label="few-shot"), *retrieval_settings, *tuned_settings)
 
-    def _with_our_rows(self, table: PaperTable, result: Evaluation, plan: "ExperimentPlan") -> PaperTable:
+    def _add_our_rows(self, table: PaperTable, result: Evaluation, plan: "ExperimentPlan") -> PaperTable:
         """Return a table with our scores, the majority-class baseline, and notes on what differs from the paper."""
         spec = _TABLES[table.number]
         column_by_score = {score: column for column, score in spec.columns.items()}
@@ -258,7 +258,7 @@ class ClimaqaRecipe:
         )
         our_columns = {column for row in our_rows for column in row.scores}
         not_comparable = {
-            column: reason for column, reason in _metric_reasons(spec, plan).items() if column in our_columns
+            column: reason for column, reason in _explain_metrics(spec, plan).items() if column in our_columns
         }
         if not same_questions:
             reason = "our questions are not those of the paper."
@@ -266,11 +266,11 @@ class ClimaqaRecipe:
         return replace(
             table,
             ours=tuple(our_rows),
-            differences=tuple(self._differences(result, plan, spec)),
+            differences=tuple(self._describe_differences(result, plan, spec)),
             not_comparable=not_comparable,
         )
 
-    def _differences(self, result: Evaluation, plan: "ExperimentPlan", spec: _TableSpec) -> Iterator[str]:
+    def _describe_differences(self, result: Evaluation, plan: "ExperimentPlan", spec: _TableSpec) -> Iterator[str]:
         """Yield a sentence for each difference between our procedure and that of the published rows."""
         yield "Ours: one greedy answer to climassay's own wording of the prompts; the authors average three runs."
         if "mcq" in spec.tasks:
@@ -295,7 +295,7 @@ class ClimaqaRecipe:
         if plan.limit is not None and (spec.dataset == "gold" or plan.limit < SILVER_SAMPLE):
             yield f"Ours: a sample of at most {plan.limit} questions per task."
         if "freeform" in spec.tasks:
-            yield from _scorer_remark(plan.metrics.entailment)
+            yield from _remark_on_scorer(plan.metrics.entailment)
         failed = sum(count.failed for count in result.scores.counts if count.cell.task in spec.tasks)
         if failed:
             yield f"{counted(failed, 'answer')} of ours failed and count as wrong."
@@ -307,7 +307,7 @@ def _is_sampled_from_paper(plan: "ExperimentPlan", dataset: Dataset) -> bool:
     return has_published_questions(dataset, complete.questions)
 
 
-def _metric_reasons(spec: _TableSpec, plan: "ExperimentPlan") -> dict[str, str]:
+def _explain_metrics(spec: _TableSpec, plan: "ExperimentPlan") -> dict[str, str]:
     """Return the reason why our scores of a column are computed differently from the paper's, by column."""
     metrics = plan.metrics
     bert_model = metrics.bert_model or metrics.encoder
@@ -321,13 +321,13 @@ def _metric_reasons(spec: _TableSpec, plan: "ExperimentPlan") -> dict[str, str]:
     return {column: reasons[metric] for column, (metric, _) in spec.columns.items() if metric in reasons}
 
 
-def _scorer_remark(entailment: str) -> tuple[str, ...]:
+def _remark_on_scorer(entailment: str) -> tuple[str, ...]:
     if entailment:
         return ()
     return ("Factual accuracy is left out: name a scorer with --entailment, as supports:openai:gpt-4o-mini.",)
 
 
-def _facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tuple[str, str]]:
+def _collect_facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tuple[str, str]]:
     """Yield label and text of each model's fingerprint and dtype, and of the implementation of each metric."""
     record_by_model = {record.model: record for result in results for record in result.experiment.cells}
     for name, record in record_by_model.items():
@@ -338,14 +338,14 @@ def _facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tup
             yield METRICS[metric].label, sources[metric]
 
 
-def _level_figures(tables: Sequence[PaperTable]) -> Iterator[DotPlot]:
+def _plot_levels(tables: Sequence[PaperTable]) -> Iterator[DotPlot]:
     """Yield a plot for each metric of all systems' scores by level in the default setting, as in Figure 5."""
     for table in tables:
         spec = _TABLES[table.number]
         for metric in dict.fromkeys(name for name, _ in spec.columns.values()):
             columns = [column for column, (name, _) in spec.columns.items() if name == metric]
             if spec.dataset == "gold" and len(columns) > 1:
-                dots = tuple(_level_dots(table, columns))
+                dots = tuple(_make_level_dots(table, columns))
                 bounds = [bound for dot in dots for bound in (dot.low, dot.high)]
                 label = METRICS[metric].label
                 note = "Published systems without intervals, ours with 95% intervals."
@@ -354,7 +354,7 @@ def _level_figures(tables: Sequence[PaperTable]) -> Iterator[DotPlot]:
                 )
 
 
-def _level_dots(table: PaperTable, columns: Sequence[str]) -> Iterator[Dot]:
+def _make_level_dots(table: PaperTable, columns: Sequence[str]) -> Iterator[Dot]:
     suffixes = tuple(suffix for suffix in _SUFFIXES.values() if suffix)
     for origin, rows in (("", table.published), (" (ours)", table.ours)):
         for row in rows:
@@ -367,9 +367,7 @@ def _level_dots(table: PaperTable, columns: Sequence[str]) -> Iterator[Dot]:
                     yield Dot(f"{row.system}{origin}", column, value, *(interval or (value, value)))
 
 
-def _book_distribution(
-    gold: "ExperimentPlan | None", collections: Sequence[str], session: Session
-) -> tuple[Table, ...]:
+def _count_by_book(gold: "ExperimentPlan | None", collections: Sequence[str], session: Session) -> tuple[Table, ...]:
     """Return the number of gold questions per book as a table (Figure 6); empty without questions or collections.
 
     The book is the one with the passage that is most similar to the question's source text.

@@ -15,7 +15,7 @@ from climassay.api.claims import check_claims, claim_table, estimate_debates, sa
 from climassay.errors import InputError
 from climassay.factcheck.configuration import AdvocateSettings, DebateSettings
 from climassay.factcheck.results.analysis import FOLLOW_UP, MEDIATOR, round_outcome, verdict_of
-from climassay.factcheck.results.scoring import RowScores, VerdictFigures, score_verdicts
+from climassay.factcheck.results.scoring import RowScores, VerdictMetrics, score_verdicts
 from climassay.factcheck.scales import CLIMATE_FEEDBACK, Scale
 from climassay.factcheck.transcript import Transcript
 from climassay.io import parse_rows, read_bytes
@@ -119,7 +119,7 @@ class ClimateClaims:
             return None
         if table == "5":
             return claim_table(file)
-        claims = claim_table(file, factcheck.ClaimColumns(verdict=self.truth or _verdict_column(file)))
+        claims = claim_table(file, factcheck.ClaimColumns(verdict=self.truth or _find_verdict_column(file)))
         CLIMATE_FEEDBACK.comparable_counts(verdict for verdict in claims.verdicts if verdict is not None)
         return claims
 
@@ -128,7 +128,7 @@ class ClimateClaims:
         return {"2": "--myths", "5": "--report-claims"}.get(table, "--claims")
 
 
-def _verdict_column(file: Path) -> str:
+def _find_verdict_column(file: Path) -> str:
     """Return the only column of a file that contains nothing but verdicts of Climate Feedback."""
     cells: dict[str, list[str]] = {}
     for row in parse_rows(file, read_bytes(file)):
@@ -165,14 +165,16 @@ class CliminatorRecipe:
         """
         parts = []
         for model in models:
-            for table, system in self._debates(self._available_tables()):
-                claims = self._claims(table).claims
-                settings = self._settings(table, system, model)
+            for table, system in self._list_debates(self._select_tables()):
+                claims = self._load_claims(table).claims
+                settings = self._make_settings(table, system, model)
                 loaded_model = None if isinstance(model, str) else model
                 debate_estimate = estimate_debates(claims, settings, model=loaded_model, workspace=session)
                 counts = debate_estimate.requests, debate_estimate.prompt_tokens, debate_estimate.completion_tokens
                 parts.append(
-                    PartEstimate(f"{_label(model)}, {system}, {_claims_name(table)}", *counts, debate_estimate.cost)
+                    PartEstimate(
+                        f"{_shorten_name(model)}, {system}, {_name_claims(table)}", *counts, debate_estimate.cost
+                    )
                 )
         remark = "The first round of each debate; further rounds come on top, and equal requests are asked once."
         return ReproductionEstimate(tuple(parts), (remark,))
@@ -184,49 +186,51 @@ class CliminatorRecipe:
             InputError: Claims or collections for a table are missing or cannot be read.
             ModelError: A model cannot be loaded.
         """
-        tables = self._available_tables()
+        tables = self._select_tables()
         rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
         runs, n_failed_by_file, is_demonstration = [], Counter[str](), False
         skipped: dict[str, tuple[str, ...]] = {}
         facts: dict[str, str] = {}
         for model in models:
             debates: dict[tuple[str, str], _Debates] = {}
-            for table, system in self._debates(tables):
-                claims = self._claims(table)
+            for table, system in self._list_debates(tables):
+                claims = self._load_claims(table)
                 result = check_claims(
                     claims,
-                    settings=self._settings(table, system, model),
+                    settings=self._make_settings(table, system, model),
                     model=None if isinstance(model, str) else model,
                     workspace=session,
                     force=True,
                 )
                 transcripts = {transcript.claim.id: transcript for transcript in result.transcripts}
-                debates[_claims_name(table), system] = _Debates(system, claims, transcripts, result.run)
+                debates[_name_claims(table), system] = _Debates(system, claims, transcripts, result.run)
                 runs.append(result.run)
                 facts |= {name: value for name, value in result.facts if name.startswith("Model ")}
                 is_demonstration |= result.analysis.demonstration
-                skipped[_claims_name(table)] = claims.skipped
-                n_failed_by_file[_claims_name(table)] += sum(
+                skipped[_name_claims(table)] = claims.skipped
+                n_failed_by_file[_name_claims(table)] += sum(
                     item.verdict.outcome == "failed" for item in result.transcripts
                 )
             for number in tables:
-                by_system = {system: item for (file, system), item in debates.items() if file == _claims_name(number)}
-                rows[number] += self._rows(number, by_system, f" ({_label(model)})")
+                by_system = {system: item for (file, system), item in debates.items() if file == _name_claims(number)}
+                rows[number] += self._make_rows(number, by_system, f" ({_shorten_name(model)})")
         paper_tables = [
-            replace(table, ours=tuple(rows[number]), differences=tuple(self._differences(number, n_failed_by_file)))
+            replace(
+                table, ours=tuple(rows[number]), differences=tuple(self._describe_differences(number, n_failed_by_file))
+            )
             for number, table in tables.items()
         ]
         remarks = [note for name, reasons in skipped.items() for note in skipped_note(reasons, f"row of {name}")]
         if is_demonstration:
             remarks.append(DEMONSTRATION)
-        remarks = [*self._omission_notes(tables), *remarks]
+        remarks = [*self._note_omissions(tables), *remarks]
         return Reproduction(
             tuple(paper_tables), tuple(dict.fromkeys(runs)), tuple(remarks), facts=tuple(sorted(facts.items()))
         )
 
     # -------------------------------------------------------------------------------------------------- which debates
 
-    def _available_tables(self) -> dict[str, PaperTable]:
+    def _select_tables(self) -> dict[str, PaperTable]:
         """Return the published tables that can be reproduced, by number.
 
         Raises:
@@ -245,21 +249,21 @@ class CliminatorRecipe:
         """Return a description of the first input missing for a table; None if the table can be reproduced."""
         if self.claims.read(table) is None:
             return f"a file of claims ({self.claims.option(table)})"
-        if not self._available_sources():
+        if not self._list_sources():
             return f"a collection of at least one source, for example {SOURCES['IPCC'][0]} NAME"
         if table in "345" and ADVERSARY not in self.collections:
             return f"a collection of a contrarian report ({_ADVERSARY_OPTION})"
         return None
 
-    def _omission_notes(self, tables: Iterable[str]) -> Iterator[str]:
+    def _note_omissions(self, tables: Iterable[str]) -> Iterator[str]:
         for number in climinator_tables():
             if number not in tables and not self.tables:
                 yield f"Table {number} is left out: it needs {self._find_missing_input(number)}."
 
-    def _available_sources(self) -> list[str]:
+    def _list_sources(self) -> list[str]:
         return [name for name in SOURCES if name in self.collections]
 
-    def _debates(self, tables: Iterable[str]) -> list[tuple[str, str]]:
+    def _list_debates(self, tables: Iterable[str]) -> list[tuple[str, str]]:
         """Return (table, system) for each distinct combination of a file of claims and a system."""
         systems_by_table = {
             "1": ("Climinator", "Climinator+"),
@@ -272,16 +276,16 @@ class CliminatorRecipe:
         for table in tables:
             for system in systems_by_table[table]:
                 if system != "Climinator (B)" or "IPCC" in self.collections:
-                    debates.setdefault((_claims_name(table), system), (table, system))
+                    debates.setdefault((_name_claims(table), system), (table, system))
         return list(debates.values())
 
-    def _claims(self, table: str) -> factcheck.ClaimTable:
+    def _load_claims(self, table: str) -> factcheck.ClaimTable:
         claims = self.claims.read(table)
         assert claims is not None
         return sample_claims(claims, self.limit, self.seed)
 
-    def _settings(self, table: str, system: str, model: Generator | str) -> DebateSettings:
-        names = ["IPCC"] if system == "Climinator (B)" else self._available_sources()
+    def _make_settings(self, table: str, system: str, model: Generator | str) -> DebateSettings:
+        names = ["IPCC"] if system == "Climinator (B)" else self._list_sources()
         advocates = [
             AdvocateSettings(name, collections=(self.collections[name],), weight=SOURCES[name][1]) for name in names
         ]
@@ -303,45 +307,47 @@ class CliminatorRecipe:
 
     # ---------------------------------------------------------------------------------------------------------- rows
 
-    def _rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+    def _make_rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         if table in "12":
-            score_rows = self._class_rows if table == "1" else self._myth_rows
+            score_rows = self._make_class_rows if table == "1" else self._make_myth_rows
             yield from score_rows(debates, suffix)
         elif table == "4":
-            yield from self._round_rows(debates, suffix)
+            yield from self._make_round_rows(debates, suffix)
         else:
-            yield from self._count_rows(table, debates, suffix)
+            yield from self._make_count_rows(table, debates, suffix)
 
-    def _verdicts_by_party(self, debates: Mapping[str, _Debates]) -> Iterator[tuple[str, _Debates, list[str | None]]]:
+    def _iterate_verdicts(self, debates: Mapping[str, _Debates]) -> Iterator[tuple[str, _Debates, list[str | None]]]:
         """Yield the rows of Tables 1 and 2 as tuples of name, debates and the verdict on each claim."""
         for system, item in debates.items():
             if system in ("Climinator", "Climinator+"):
                 yield system, item, item.verdicts(MEDIATOR)
         with_plain = debates["Climinator+"]
-        for name in self._available_sources():
+        for name in self._list_sources():
             yield name, with_plain, with_plain.verdicts(name, 1)
         yield "no documents, as GPT-4", with_plain, with_plain.verdicts(_PLAIN, 1)
 
-    def _class_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+    def _make_class_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         for classes in _CLASS_COUNTS:
             scores = {
                 system: item.score(verdicts, classes, self.seed)
-                for system, item, verdicts in self._verdicts_by_party(debates)
+                for system, item, verdicts in self._iterate_verdicts(debates)
             }
             for nei_treatment in ("without", "with"):
                 group = f"{classes} classes, {nei_treatment} NEI"
-                constant: VerdictFigures | None = None
+                constant: VerdictMetrics | None = None
                 for system, row_scores in scores.items():
                     scores_of_row = row_scores.without_nei if nei_treatment == "without" else row_scores.figures
                     if scores_of_row is not None:
                         constant = constant or scores_of_row
-                        yield PaperRow(f"{system}{suffix}", _percentages(scores_of_row), group, scores_of_row.n)
+                        yield PaperRow(f"{system}{suffix}", _to_percentages(scores_of_row), group, scores_of_row.n)
                 if constant is not None:
-                    yield PaperRow(f"always “{constant.constant}”", _constant_percentages(constant), group, constant.n)
+                    yield PaperRow(
+                        f"always “{constant.constant}”", _to_baseline_percentages(constant), group, constant.n
+                    )
 
-    def _myth_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+    def _make_myth_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         constant = None
-        for system, item, verdicts in self._verdicts_by_party(debates):
+        for system, item, verdicts in self._iterate_verdicts(debates):
             scores = item.score(verdicts, 2, self.seed)
             row: dict[str, float | Estimate] = {"Acc. with NEI": scaled(scores.figures.accuracy)}
             if scores.without_nei is not None:
@@ -353,7 +359,7 @@ class CliminatorRecipe:
             accuracy = {"Acc. with NEI": scaled(constant.constant_accuracy)}
             yield PaperRow(f"always “{constant.constant}”", accuracy, n=constant.n)
 
-    def _round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+    def _make_round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         """Yield the rows of Table 4, in which "follow-up" and "not enough information" are additional classes."""
         predictions: list[tuple[str, _Debates, list[str | None]]] = []
         for system, item in debates.items():
@@ -367,10 +373,10 @@ class CliminatorRecipe:
         for system, item, verdicts in predictions:
             truth = item.claims.verdicts
             yield PaperRow(f"{system}{suffix}", score_outcomes(truth, verdicts, item.texts, self.seed), n=len(verdicts))
-        figures = adversarial.score(adversarial.verdicts(MEDIATOR), 2, self.seed).figures
-        yield PaperRow(f"always “{figures.constant}”", _constant_percentages(figures), n=figures.n)
+        baseline = adversarial.score(adversarial.verdicts(MEDIATOR), 2, self.seed).figures
+        yield PaperRow(f"always “{baseline.constant}”", _to_baseline_percentages(baseline), n=baseline.n)
 
-    def _count_rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
+    def _make_count_rows(self, table: str, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         """Yield the rows of Tables 3 and 5, which count the verdicts of each class by system and round."""
         classes = 2 if table == "3" else len(CLIMATE_FEEDBACK.labels)
         adversarial = debates["Climinator (A)"]
@@ -393,20 +399,20 @@ class CliminatorRecipe:
 
     # --------------------------------------------------------------------------------------------------- differences
 
-    def _differences(self, table: str, n_failed_by_file: Mapping[str, int]) -> Iterator[str]:
+    def _describe_differences(self, table: str, n_failed_by_file: Mapping[str, int]) -> Iterator[str]:
         """Yield a sentence for each difference between our procedure and that of the published rows."""
-        claims = self._claims(table)
-        published = {"1": 170, "2": 163, "3": 170, "4": 170, "5": 81}[table]
+        claims = self._load_claims(table)
+        n_published = {"1": 170, "2": 163, "3": 170, "4": 170, "5": 81}[table]
         count = counted(len(claims.claims), "claim")
-        yield f"Ours: {count} of the named file; the paper has {published}."
+        yield f"Ours: {count} of the named file; the paper has {n_published}."
         distinct = len({claim.id for claim in claims.claims})
         if distinct < len(claims.claims):
             yield f"{counted(len(claims.claims) - distinct, 'claim')} repeated; each counts, as in the paper."
-        missing = [
+        missing_sources = [
             f"{name} ({SOURCES[name][2]}, {SOURCES[name][0]})" for name in SOURCES if name not in self.collections
         ]
-        if missing:
-            yield f"Our debates have no advocate for {', '.join(missing)}."
+        if missing_sources:
+            yield f"Our debates have no advocate for {', '.join(missing_sources)}."
         yield "Ours: climassay's own wording of the prompts; each advocate reads the documents of the named collection."
         if table in "1345":
             yield "Advocates alone: their opinion after the first round."
@@ -414,28 +420,28 @@ class CliminatorRecipe:
             yield "Round 1: follow-up if the mediator asks further questions; round 2 ends every debate."
         if table == "4":
             yield "Recall counts a class that is never true, such as follow-up, as 1: so do the paper's figures."
-        if n_failed_by_file[_claims_name(table)]:
-            yield f"{counted(n_failed_by_file[_claims_name(table)], 'debate')} failed and count as wrong."
+        if n_failed_by_file[_name_claims(table)]:
+            yield f"{counted(n_failed_by_file[_name_claims(table)], 'debate')} failed and count as wrong."
 
 
-def _claims_name(table: str) -> str:
+def _name_claims(table: str) -> str:
     """Return a short name of the claims that a table uses, so that tables with the same claims share debates."""
     return {"2": "Skeptical Science", "5": "contrarian report"}.get(table, "Climate Feedback")
 
 
-def _label(model: Generator | str) -> str:
+def _shorten_name(model: Generator | str) -> str:
     name = model if isinstance(model, str) else model.name
     return name.partition(":")[2] or name
 
 
-def _percentages(figures: VerdictFigures) -> dict[str, Estimate]:
-    estimates = (figures.precision, figures.recall, figures.f1, figures.accuracy)
+def _to_percentages(scores: VerdictMetrics) -> dict[str, Estimate]:
+    estimates = (scores.precision, scores.recall, scores.f1, scores.accuracy)
     return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scaled, estimates), strict=True))
 
 
-def _constant_percentages(figures: VerdictFigures) -> dict[str, Estimate]:
+def _to_baseline_percentages(scores: VerdictMetrics) -> dict[str, Estimate]:
     estimates = (
-        figures.constant_precision, figures.constant_recall, figures.constant_f1, figures.constant_accuracy,
+        scores.constant_precision, scores.constant_recall, scores.constant_f1, scores.constant_accuracy,
     )  # fmt: skip
     return dict(zip(("Prec.", "Rec.", "F1", "Acc."), map(scaled, estimates), strict=True))
 
@@ -472,7 +478,7 @@ def score_outcomes(
     }
     n_never_true = sum(name not in true_classes for name in rows.figures.averaged)
     recall = 100 * (rows.figures.recall.value + n_never_true / len(rows.figures.averaged))
-    return {**_percentages(rows.figures), "Rec.": recall}
+    return {**_to_percentages(rows.figures), "Rec.": recall}
 
 
 def _count_label(verdict: str | None, classes: int) -> str:

@@ -130,9 +130,9 @@ def lint_confidence(
         >>> [finding.rule for finding in found.drafts[0].findings]
         ['likelihood-low-confidence']
     """
-    from climassay.confidence.linting import check, chosen_rules, draft_of, read_draft
+    from climassay.confidence.linting import check, draft_of, read_draft, select_rules
 
-    enabled_rules = chosen_rules(rules)
+    enabled_rules = select_rules(rules)
     # All files are opened before any is checked, so that a wrong name is reported at once.
     loaded_drafts = [
         draft_of(draft_file)
@@ -142,7 +142,7 @@ def lint_confidence(
     ]
     if model is None:
         return LintedDrafts(tuple(check(draft, enabled_rules) for draft in loaded_drafts))
-    from climassay.confidence.linting.model_rule import ModelReader, passages_to_read
+    from climassay.confidence.linting.model_rule import ModelReader, select_passages
 
     with Session.opened(workspace) as session:
         loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
@@ -151,7 +151,7 @@ def lint_confidence(
             "model": loaded.name,
             "prompt_sha256": prompt.sha256,
         }
-        total = sum(len(passages_to_read(draft)) for draft in loaded_drafts)
+        total = sum(len(select_passages(draft)) for draft in loaded_drafts)
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
             reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
             checked = tuple(check(draft, (*enabled_rules, reader.rule)) for draft in loaded_drafts)
@@ -219,12 +219,12 @@ def find_topics(
                 loaded_statements, encoder, settings, assign_untagged=assign_untagged, on_progress=task.advance
             )
         if model is None:
-            named = topics.name_topics(fitted, loaded_statements, encoder, earlier=saved_names)
+            named_topics = topics.name_topics(fitted, loaded_statements, encoder, earlier=saved_names)
         else:
             loaded = session.model(model)
             config = {"file": str(statements), "model": model if isinstance(model, str) else model.name}
             with session.run("confidence topics", {**config, **asdict(settings)}, {"topics": settings.seed}) as run:
-                named = topics.name_topics(
+                named_topics = topics.name_topics(
                     fitted,
                     loaded_statements,
                     encoder,
@@ -232,14 +232,14 @@ def find_topics(
                     generator=session.recorded(loaded, run),
                     prompts=session.options.prompts,
                 )
-                result = FoundTopics(named, loaded_statements, output)
-                lead = f"{len(named.model.topics)} topics of {len(loaded_statements)} statements."
+                result = FoundTopics(named_topics, loaded_statements, output)
+                lead = f"{len(named_topics.model.topics)} topics of {len(loaded_statements)} statements."
                 page = Report("Topics", lead, (Section("Topics", tuple(result.tables())),))
                 run.save_results("report", [report_data(page)])
-    topics.write_topics(named.model, output)
+    topics.write_topics(named_topics.model, output)
     if names:
-        topics.write_names(names, named.named, named.unused)
-    return FoundTopics(named, loaded_statements, output)
+        topics.write_names(names, named_topics.named, named_topics.unused)
+    return FoundTopics(named_topics, loaded_statements, output)
 
 
 def report_topics(

@@ -361,9 +361,13 @@ def edit_document(
     if title is None and author is None and date is None:
         raise InputError("Say what is to be changed: --title, --author or --date.")
     with Session.opened(workspace) as session:
-        edited = corpus.Collection.open(session.workspace, name).edit(document, title=title, author=author, date=date)
-    details = ", ".join(filter(None, (edited.author, edited.title, edited.date)))
-    return Shown({"collection": name, "edited": edited}, printed_lines=(f"{edited.id} is now: {details}.",))
+        edited_document = corpus.Collection.open(session.workspace, name).edit(
+            document, title=title, author=author, date=date
+        )
+    details = ", ".join(filter(None, (edited_document.author, edited_document.title, edited_document.date)))
+    return Shown(
+        {"collection": name, "edited": edited_document}, printed_lines=(f"{edited_document.id} is now: {details}.",)
+    )
 
 
 def compact_collection(name: str, *, workspace: Place = None) -> Shown:
@@ -400,11 +404,12 @@ def remove_documents(name: str, document: str | None = None, *, workspace: Place
         if document is None:
             remove_collection(session.workspace, name)
             return Shown({"removed": name}, printed_lines=(f"Removed the collection {name}.",))
-        removed = corpus.Collection.open(session.workspace, name).remove(document)
+        removed_documents = corpus.Collection.open(session.workspace, name).remove(document)
     sentences = [
-        f"Removed {item.title} ({item.id}, {counted(item.passages, 'passage')}) from {name}." for item in removed
+        f"Removed {item.title} ({item.id}, {counted(item.passages, 'passage')}) from {name}."
+        for item in removed_documents
     ]
-    return Shown({"collection": name, "removed": removed}, printed_lines=sentences)
+    return Shown({"collection": name, "removed": removed_documents}, printed_lines=sentences)
 
 
 _PLAIN_SUFFIXES = (".txt", ".md", ".markdown", "")
@@ -458,7 +463,7 @@ def check_text(
         InputError: The text is empty or too long, or a collection does not exist.
         ModelError: The model cannot be loaded.
     """
-    from climassay.confidence.overstatement import overstatement
+    from climassay.confidence.overstatement import describe_overstatement
     from climassay.grounding.references import check_address
     from climassay.grounding.support_judge import SupportJudge
     from climassay.grounding.text_check import MAX_TEXT_LENGTH, check_sentences, sentence_to_dict
@@ -489,7 +494,7 @@ def check_text(
                 content,
                 group,
                 judge=support_judge,
-                overstated=overstatement,
+                overstated=describe_overstatement,
                 ask=check_address if network else None,
                 k=passages,
                 on_progress=task.advance,

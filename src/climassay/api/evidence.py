@@ -38,7 +38,7 @@ def _make_result(
     """
     n_omitted = len(table.rows) - len(predictions)
     errors = [prediction.error for prediction in predictions if prediction.error is not None]
-    rows = _prediction_rows(predictions)
+    rows = _make_prediction_rows(predictions)
     data = {
         "run": run,
         "claims": len(predictions),
@@ -116,7 +116,7 @@ def check_with_evidence(
             prompts=session.options.prompts,
             on_progress=task.advance,
         )
-        run.save_results("predictions", _prediction_rows(predictions))
+        run.save_results("predictions", _make_prediction_rows(predictions))
     labels = (*verdict_scale.labels, verdict_scale.nei)
     if not any(row.label for row in rows):
         return _make_result(run.id, table, predictions, labels)
@@ -131,7 +131,7 @@ def check_with_evidence(
     return _make_result(run.id, table, predictions, labels, scores=verdict_data(scores), **result_fields)
 
 
-def _prediction_rows(predictions: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
+def _make_prediction_rows(predictions: "Sequence[EvidencePrediction]") -> list[dict[str, Any]]:
     return [
         {
             "id": prediction.claim.id,

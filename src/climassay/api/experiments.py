@@ -232,11 +232,11 @@ def read_texts(name: str, workspace: Workspace) -> "Iterator[str | LabelledText]
         except InputError as error:
             raise InputError(f"{name} is neither a file or folder nor a collection: {error}") from None
         return (text for batch in collection.texts() for text in batch)
-    questions = None if path.is_dir() else _question_texts(path)
-    return _file_texts(path) if questions is None else iter(questions)
+    questions = None if path.is_dir() else _read_question_texts(path)
+    return _read_file_texts(path) if questions is None else iter(questions)
 
 
-def _question_texts(path: Path) -> "list[str | LabelledText] | None":
+def _read_question_texts(path: Path) -> "list[str | LabelledText] | None":
     """Return all texts of a question file, or None if the file is not a question file."""
     from climassay.evaluation.contamination import LabelledText
 
@@ -255,7 +255,7 @@ def _question_texts(path: Path) -> "list[str | LabelledText] | None":
     ]
 
 
-def _file_texts(path: Path) -> "Iterator[str | LabelledText]":
+def _read_file_texts(path: Path) -> "Iterator[str | LabelledText]":
     from climassay.corpus import read_all
     from climassay.evaluation.contamination import LabelledText
 
@@ -382,14 +382,14 @@ def check_judge(
 
     from climassay.evaluation.judge_check import PreferredAnswer, read_ratings
     from climassay.evaluation.judge_check import check_judge as run_judge_check
-    from climassay.generation.annotation.long_answers import ratings_of
+    from climassay.generation.annotation.long_answers import collect_ratings
 
     with Session.opened(workspace) as session:
         preferences: list[PreferredAnswer] = []
         if isinstance(file, Path):
             items = read_ratings(file, labels or {}, question=question, answer=answer, group=group, scale=scale)
         else:
-            items, preferences = ratings_of(annotation.AnnotationStore(session.records).items(file))
+            items, preferences = collect_ratings(annotation.AnnotationStore(session.records).items(file))
             if not items and not preferences:
                 raise InputError(
                     f"Nobody has rated an answer of the dataset {file} yet: people do so with climassay serve."

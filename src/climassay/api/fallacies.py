@@ -41,7 +41,7 @@ def name_fallacies(
     Raises:
         InputError: The classifier does not exist, or the table or a column cannot be used.
     """
-    from climassay.factcheck.fallacies import find_fallacies, load_fallacies, score_fallacies
+    from climassay.factcheck.fallacies import find_fallacies, load_fallacy_classifier, score_fallacies
 
     labels: list[str] = []
     if isinstance(texts, (str, Path)):
@@ -54,7 +54,7 @@ def name_fallacies(
             texts = [str(texts)]
     elif not texts:
         raise InputError("There is no text to name the fallacy of.")
-    fallacy_classifier = load_fallacies(classifier)
+    fallacy_classifier = load_fallacy_classifier(classifier)
     with Session.opened(workspace) as session, session.progress_of(len(texts)).task("Reading texts") as task:
         predictions = find_fallacies(texts, classifier=fallacy_classifier, on_progress=task.advance)
     rows = [{"text": text, **asdict(fallacy)} for text, fallacy in zip(texts, predictions, strict=True)]
@@ -63,7 +63,7 @@ def name_fallacies(
     if truth is not None:
         rows = data["texts"] = [{**row, "truth": label} for row, label in zip(rows, labels, strict=True)]
         scores = score_fallacies(fallacy_classifier, texts, labels, seed=seed)
-        data |= _score_data(scores)
+        data |= _convert_scores(scores)
     measured, threshold = fallacy_classifier.provenance.measured, fallacy_classifier.threshold
     threshold_note = (
         "" if threshold is None else f"; {threshold.precision.value:.0%} from {threshold.value:.0%} on (strong)"
@@ -78,7 +78,7 @@ def name_fallacies(
     ]
     likely_rows = [index for index, fallacy in enumerate(predictions) if fallacy.likely]
     table = Table.of("", ["text", "most probable", "probability"], cells, left=2, strong=likely_rows, note=note)
-    return Shown(data, [table, *_score_tables(scores)], rows)
+    return Shown(data, [table, *_make_score_tables(scores)], rows)
 
 
 def evaluate_fallacies(
@@ -112,11 +112,11 @@ def evaluate_fallacies(
     """
     import numpy as np
 
-    from climassay.factcheck.fallacies import load_fallacies, score_fallacies
+    from climassay.factcheck.fallacies import load_fallacy_classifier, score_fallacies
     from climassay.learning import NearDuplicates
 
     labels = Path(labels)
-    fallacy_classifier = load_fallacies(classifier)
+    fallacy_classifier = load_fallacy_classifier(classifier)
     texts, classes = _read_table(labels, text, truth or fallacy_classifier.subject.column)
     excluded_texts = [item for file in exclude for item, *_ in read_text_rows(Path(file), text)]
     duplicate_indices: set[int] = set()
@@ -127,15 +127,16 @@ def evaluate_fallacies(
     indices = [
         index
         for index, item in enumerate(texts)
-        if index not in duplicate_indices and (include_trained or not fallacy_classifier.provenance.knows(item))
+        if index not in duplicate_indices
+        and (include_trained or not fallacy_classifier.provenance.was_trained_on(item))
     ]
     if not indices:
         raise InputError(f"{labels} has no text that the classifier was not trained on.")
     scores = score_fallacies(fallacy_classifier, [texts[i] for i in indices], [classes[i] for i in indices], seed=seed)
     n_excluded = len(texts) - len(indices)
-    data = {"classifier": _describe(fallacy_classifier), "left_out": n_excluded, **_score_data(scores)}
+    data = {"classifier": _describe(fallacy_classifier), "left_out": n_excluded, **_convert_scores(scores)}
     notes = [f"{n_excluded} texts left out: training texts, or nearly equal to one."] if n_excluded else []
-    return Shown(data, _score_tables(scores), noted=notes)
+    return Shown(data, _make_score_tables(scores), noted=notes)
 
 
 def train_fallacies(
@@ -229,12 +230,12 @@ def _describe(classifier: "FallacyClassifier") -> dict[str, Any]:
     return {**provenance_data(classifier.provenance), "sources": classifier.sources, "classes": classifier.classes}
 
 
-def _score_data(scores: "dict[str, HeldOutScores]") -> dict[str, Any]:
+def _convert_scores(scores: "dict[str, HeldOutScores]") -> dict[str, Any]:
     data = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return {**next(iter(data.values())), "scores": data}
 
 
-def _score_tables(scores: "dict[str, HeldOutScores]") -> list[Table]:
+def _make_score_tables(scores: "dict[str, HeldOutScores]") -> list[Table]:
     return [
         replace(table, title=f"{table.title}: {name}")
         for name, evaluation in scores.items()

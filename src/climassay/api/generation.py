@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from climassay.generation.dataset_results import Dataset, GeneratedDataset, ScreenedDrafts
     from climassay.generation.pipeline import PipelineCounts, PipelineProgress
     from climassay.generation.publishing import PublishedDataset
+    from climassay.generation.writing import AnswerProgress
     from climassay.integrations import PublishedBenchmark
     from climassay.models.contract import Usage
     from climassay.questions import QuestionSet
@@ -80,11 +81,12 @@ def generate(
     generation.check_recipe(limited_recipe, name)
     with Session.opened(workspace) as session, ExitStack() as stack:
         options = session.options
-        limited_recipe = _with_limits(limited_recipe, session)
+        limited_recipe = _apply_limits(limited_recipe, session)
         store = generation.DatasetStore(session.records)
         config = {"recipe": asdict(limited_recipe), "prompts": options.prompts}
         run = stack.enter_context(session.run("generate run", config, {"recipe": limited_recipe.seed}))
         with (
+            ExitStack() as progress_stack,
             generation.open_pipeline(
                 limited_recipe,
                 session.workspace,
@@ -93,15 +95,15 @@ def generate(
                 prompts=options.prompts,
                 deadline=options.deadline,
                 use_cache=not options.no_cache,
+                on_answer=None if on_progress else _start_batch_bar(session, progress_stack),
                 **({} if session.pool is None else {"load": session.pool.load_model}),
             ) as resources,
-            ExitStack() as progress_stack,
         ):
             pipeline = generation.run_pipeline(
                 limited_recipe,
                 resources,
                 store,
-                on_progress=on_progress or _pipeline_bars(session, limited_recipe, progress_stack),
+                on_progress=on_progress or _start_progress_bars(session, limited_recipe, progress_stack),
             )
         dataset = GeneratedDataset.of(store, name, pipeline=pipeline, run=run.id)
         run.save_results("streams", dataset.streams())
@@ -124,12 +126,12 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
     loaded_recipe = load_recipe(Path(recipe)) if isinstance(recipe, (str, Path)) else recipe
     with Session.opened(workspace) as session:
         cost_estimate = estimate_run(
-            _with_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts
+            _apply_limits(loaded_recipe, session), session.workspace, prompts=session.options.prompts
         )
     return Shown(cost_estimate, (estimate_table(cost_estimate),))
 
 
-def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
+def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
     """Return the recipe with the session's timeout, token limit and reasoning effort, if set, for its writer."""
     options = session.options
     writer = with_changes(
@@ -141,7 +143,18 @@ def _with_limits(recipe: "Recipe", session: Session) -> "Recipe":
     return replace(recipe, writer=writer)
 
 
-def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
+def _start_batch_bar(session: Session, stack: ExitStack) -> "AnswerProgress":
+    """Start a progress bar for the drafts of a batch, and return a callback that updates it."""
+    task = stack.enter_context(session.progress.task("Writing drafts"))
+
+    def update_bar(n_answered: int, n_requests: int) -> None:
+        description = f"Writing drafts: {n_answered} of {n_requests} of this batch"
+        task.update(completed=n_answered, total=n_requests, description=description)
+
+    return update_bar
+
+
+def _start_progress_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
     """Start a progress bar for each question stream, and return a callback that updates the bars and the cost."""
     requested = recipe.requested()
     tasks = {
@@ -162,8 +175,8 @@ def _pipeline_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "Pip
             description += f"; rejected: {reasons}" if reasons else ""
             task.update(completed=min(total, stream_counts.accepted), description=description)
         if usage.cost is not None and n_accepted:
-            remaining = f"about ${usage.cost / n_accepted * n_missing:.4f} to come"
-            session.progress.say(f"${usage.cost:.4f} so far in this run, {remaining}")
+            remaining_cost = f"about ${usage.cost / n_accepted * n_missing:.4f} to come"
+            session.progress.say(f"${usage.cost:.4f} so far in this run, {remaining_cost}")
 
     return update_bars
 
@@ -376,7 +389,7 @@ class Publication(Result):
             for split, count in counts.items()
         ]
 
-    def _files(self) -> list[str]:
+    def _list_files(self) -> list[str]:
         task_files = () if self.tasks is None else self.tasks.written
         return sorted({*self.dataset.written, *task_files})
 
@@ -390,7 +403,7 @@ class Publication(Result):
         if self.tasks is not None:
             counts = ", ".join(f"{count} {kind}" for kind, count in self.tasks.counts.items())
             yield f"Tasks on {counts}; for {' and '.join(self.tasks.parts)}."
-        for path in self._files():
+        for path in self._list_files():
             yield f"  {path}"
         if self.address is not None:
             yield f"Uploaded to {self.address}"
@@ -398,7 +411,7 @@ class Publication(Result):
     def notes(self) -> Iterator[str]:
         """Yield notes on unchanged and removed files, questions that are left out, and unknown licences."""
         yield from self.remarks
-        dataset, files = self.dataset, self._files()
+        dataset, files = self.dataset, self._list_files()
         n_unchanged = len(dataset.unchanged) + (
             0 if self.tasks is None else len(set(self.tasks.unchanged) - set(files))
         )
@@ -413,9 +426,9 @@ class Publication(Result):
             yield f"No {names} question is in the test split: --splits 0,0,1 puts all into it."
         if dataset.unlicensed:
             yield f"The licence is not known of: {', '.join(dataset.unlicensed)}."
-        removed = [*dataset.removed, *(self.tasks.removed if self.tasks is not None else ())]
-        if removed:
-            yield f"Removed {counted(len(removed), 'file')} of the dataset that was there before."
+        removed_files = [*dataset.removed, *(self.tasks.removed if self.tasks is not None else ())]
+        if removed_files:
+            yield f"Removed {counted(len(removed_files), 'file')} of the dataset that was there before."
         yield from skipped_note(self.skipped)
 
 

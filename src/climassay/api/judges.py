@@ -64,7 +64,7 @@ def rank(
         >>> [row.rank for row in ranking.ranked]
         [1, 2]
     """
-    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _as_item_table(texts)
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _to_item_table(texts)
     config = {"file": table.file, "items": len(table.items)}
     with judge.opened(workspace, command, config, {"sort": seed}) as comparer:
         result = judging.rank_items(
@@ -122,8 +122,8 @@ def insert(
 
     judge, table, anchor_table = (
         JudgeSpec(quality, probe, method, model, token_budget),
-        _as_item_table(texts),
-        _as_item_table(anchors),
+        _to_item_table(texts),
+        _to_item_table(anchors),
     )
     config = {
         "file": table.file,
@@ -316,9 +316,9 @@ def evaluate_judge(
     from climassay.judging.benchmark import result_row
     from climassay.judging.report import judge_sections, judge_tables
 
-    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _as_item_table(items)
+    judge, table = JudgeSpec(quality, probe, method, model, token_budget), _to_item_table(items)
     provenance = None if judge.loaded_probe is None or include_trained else judge.loaded_probe.provenance
-    unseen_items = [item for item in table.items if provenance is None or not provenance.knows(item.text)]
+    unseen_items = [item for item in table.items if provenance is None or not provenance.was_trained_on(item.text)]
     with judge.opened(workspace, "judge evaluate", {"file": table.file}, {"seed": seed}) as comparer:
         if not unseen_items:
             name = probe if isinstance(probe, (str, Path)) else "The judge"
@@ -540,7 +540,7 @@ def train_judge(
     output = None if output is None else Path(output)
     if output is not None:
         check_model_path(output)
-    table, probe_settings = _as_item_table(items), settings or judging.ProbeSettings((), seed=seed)
+    table, probe_settings = _to_item_table(items), settings or judging.ProbeSettings((), seed=seed)
     with Session.opened(workspace) as session:
         prompts = judging.QualityRequests(_find_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
@@ -582,7 +582,7 @@ def _find_quality(quality_name: "judging.Quality | str | None") -> "judging.Qual
     return judging.quality("text", name) if name in judging.aspect_names() else judging.quality("own", sentence=name)
 
 
-def _as_item_table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
+def _to_item_table(texts: "Sequence[str | judging.Item] | judging.ItemTable") -> "judging.ItemTable":
     from climassay.judging.item_tables import clean_text
 
     if isinstance(texts, judging.ItemTable):

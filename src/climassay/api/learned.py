@@ -98,8 +98,8 @@ def read_text_rows(file: Path, text: str, other: str | None = None) -> list[Text
         content = str(row.get(text) or "")
         if not any(map(str.isalpha, content)):
             raise InputError(f"Row {row_number} of {file} has no text in the column {text!r}.")
-        remaining = {name: value for name, value in row.items() if name not in (text, other)}
-        results.append(TextRow(content, str(row.get(other) or "") if other else "", remaining))
+        other_cells = {name: value for name, value in row.items() if name not in (text, other)}
+        results.append(TextRow(content, str(row.get(other) or "") if other else "", other_cells))
     return results
 
 
@@ -112,7 +112,7 @@ def comparison_table(
     evaluations: "Sequence[tuple[str, HeldOutScores]]", title: str = "Tried, on held-out items"
 ) -> "Table":
     """Return a table with an evaluation per row; the row with the lowest log loss is emphasised."""
-    best = min(range(len(evaluations)), key=lambda index: evaluations[index][1].log_loss.value)
+    best_index = min(range(len(evaluations)), key=lambda index: evaluations[index][1].log_loss.value)
     first = evaluations[0][1]
     rows = [
         [
@@ -130,4 +130,6 @@ def comparison_table(
         f"{first.n} items in {first.groups} groups; 95% bootstrap intervals over groups. The most frequent class alone:"
         f" {first.constant.value:.3f} right."
     )
-    return Table.of(title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=note, strong=[best])
+    return Table.of(
+        title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=note, strong=[best_index]
+    )

@@ -113,7 +113,7 @@ def check_model(
         ("dtype", report.dtype),
         ("threads", None if report.threads is None else str(report.threads)),
         ("loaded in", f"{report.load_seconds:.1f} s"),
-        *([] if report.capabilities is None else _capability_lines(report.capabilities)),
+        *([] if report.capabilities is None else _describe_capabilities(report.capabilities)),
         ("prefill", _format_rate(report.prefill_tokens_per_second)),
         ("decode", _format_rate(report.decode_tokens_per_second)),
         ("prompt", report.prompt),
@@ -125,7 +125,7 @@ def check_model(
     )
 
 
-def _capability_lines(capabilities: "Capabilities") -> Iterator[tuple[str, str | None]]:
+def _describe_capabilities(capabilities: "Capabilities") -> Iterator[tuple[str, str | None]]:
     """Yield a label and a description of each capability; the description is None if it is to be left out."""
     status = "" if capabilities.logprobs_status is None else f" with {capabilities.logprobs_status}"
     logprobs = {

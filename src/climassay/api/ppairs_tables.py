@@ -104,9 +104,9 @@ class PpairsRecipe:
             for model in models
             for part in self._run_model(open_weights(session.model(model), "This reproduction"), numbers, session)
         ]
-        published = load_paper_tables(PUBLISHED)
+        published_tables = load_paper_tables(PUBLISHED)
         return Reproduction(
-            tuple(_add_our_rows(published[number], parts) for number in numbers),
+            tuple(_add_our_rows(published_tables[number], parts) for number in numbers),
             tuple(run for part in parts for run in part.runs),
             tuple(dict.fromkeys(remark for part in parts for remark in part.remarks)),
         )
@@ -173,7 +173,7 @@ class PpairsRecipe:
         )
         methods = ("direct", "pairs", "ppairs")
         benchmark = benchmark_judges(tasks, settings, methods, file=file, model=model, workspace=session).benchmark
-        part = _Part(_display_name(model), (benchmark.run,))
+        part = _Part(_shorten_name(model), (benchmark.run,))
         headings = {aspect: heading for heading, aspect in ASPECTS.items()}
         for result in benchmark.results:
             column = f"{name} {headings[result.scores.quality]}"
@@ -215,7 +215,7 @@ class PpairsRecipe:
             benchmark = benchmark_judges(
                 [task], settings, methods, file=self.claims[domain], model=model, workspace=session
             ).benchmark
-            part = _Part(_display_name(model), (benchmark.run,))
+            part = _Part(_shorten_name(model), (benchmark.run,))
             for result in benchmark.results:
                 _add_scores(part, result, domain, ("4.3",), "claims")
             if len(claims) != N_CLAIMS[domain]:
@@ -229,7 +229,7 @@ class PpairsRecipe:
             )
             for source in [domain for domain in items if domain != "Energy"]:
                 figure = judging.score_transfer(items[source], items["Energy"], harvester, seed=self.seed)
-                part = _Part(_display_name(model), ())
+                part = _Part(_shorten_name(model), ())
                 part.add("4.3", f"PPairS, Energy by transfer from {source}", "Energy", figure)
                 parts.append(part)
         return parts
@@ -256,13 +256,13 @@ class PpairsRecipe:
             InputError: The file cannot be read, or has no assessment cycles.
         """
         from climassay.confidence.tagging import read_labelled
-        from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors
+        from climassay.confidence.tagging.insertion import sample_balanced, sample_latest_anchors
         from climassay.learning import sample
 
         table = read_labelled(Path(self.statements), Path(self.paragraphs) if self.paragraphs else None)
         labelled = table.items
-        training = balanced_sample(labelled, N_TRAINING, by="cycle", seed=self.seed)
-        anchors = latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
+        training = sample_balanced(labelled, N_TRAINING, by="cycle", seed=self.seed)
+        anchors = sample_latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
         training_texts = {item.item.text for item in (*training, *anchors)}
         limit = min(N_PER_CYCLE, self.limit or N_PER_CYCLE)
         test_statements: list[LabelledItem] = []
@@ -286,7 +286,7 @@ class PpairsRecipe:
                 training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
                 store=session.activations, seed=self.seed, on_progress=training_task.advance,
             )  # fmt: skip
-            part = _Part(_display_name(model), (run.id,), remarks=[*notes])
+            part = _Part(_shorten_name(model), (run.id,), remarks=[*notes])
             levels = [TAGS.index(item.tag) for item in items]
             for mode, system in _INSERTION_SYSTEMS.items():
                 tags = replace(tagger, mode=mode).predict(
@@ -309,9 +309,11 @@ class PpairsRecipe:
             f"Table 4.4: the probe ordered {accuracy.value:.3f} [{interval}] of {accuracy.n} pairs of training "
             "statements with different levels, held out by item; the thesis prints .727 for three outcomes."
         )
-        missing = [column for cycle, column in CYCLES.items() if cycle not in {item.cycle for item in items}]
-        if missing:
-            part.add_reason(["Overall"], f"no statement of ours is of the cycles {', '.join(missing)}.", ("4.4",))
+        missing_cycles = [column for cycle, column in CYCLES.items() if cycle not in {item.cycle for item in items}]
+        if missing_cycles:
+            part.add_reason(
+                ["Overall"], f"no statement of ours is of the cycles {', '.join(missing_cycles)}.", ("4.4",)
+            )
         return part
 
 
@@ -392,23 +394,23 @@ _LEAKY = " (leaky)"
 def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], unit: str) -> None:
     """Add the scores of a method evaluated as in the thesis and on unseen items, and the scores of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    suffix_of_unseen, suffix_of_leaky = _UNSEEN.format(unit=unit), _LEAKY if result.scores.method == "ppairs" else ""
+    unseen_suffix, leaky_suffix = _UNSEEN.format(unit=unit), _LEAKY if result.scores.method == "ppairs" else ""
     if scores.as_published is not None:
-        part.add(tables[0], system + suffix_of_leaky, column, scores.as_published.accuracy)
+        part.add(tables[0], system + leaky_suffix, column, scores.as_published.accuracy)
         part.add(tables[0], _CONSTANT, column, scores.as_published.constant)
-    part.add(tables[0], system + suffix_of_unseen, column, scores.agreement.accuracy_differing)
+    part.add(tables[0], system + unseen_suffix, column, scores.agreement.accuracy_differing)
     length_baseline = scores.baselines["longer"]
-    part.add(tables[0], "the longer text" + suffix_of_unseen, column, length_baseline.accuracy_differing)
+    part.add(tables[0], "the longer text" + unseen_suffix, column, length_baseline.accuracy_differing)
     if len(tables) > 1:
         if scores.as_published is not None:
-            part.add(tables[1], system + suffix_of_leaky, column, scores.as_published.spearman)
+            part.add(tables[1], system + leaky_suffix, column, scores.as_published.spearman)
         part.add(tables[1], f"{system}, unseen {unit}", column, scores.agreement.spearman)
         part.add(tables[1], f"the longer text, unseen {unit}", column, length_baseline.spearman)
     if scores.failed:
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
 
 
-def _display_name(model: Generator) -> str:
+def _shorten_name(model: Generator) -> str:
     return model.name.rpartition(":")[2].rstrip("/").rpartition("/")[2]
 
 
@@ -434,11 +436,11 @@ def _estimate_part(part: str, items: Sequence[judging.Item]) -> PartEstimate:
     for item in items:
         groups.setdefault(item.group, []).append(item)
     calls, characters = len(items), 0.0
-    for members in groups.values():
-        length = sum(len(item.text) for item in members) / len(members)
-        n_pairs = len(members) * (len(members) - 1)
+    for group_items in groups.values():
+        length = sum(len(item.text) for item in group_items) / len(group_items)
+        n_pairs = len(group_items) * (len(group_items) - 1)
         calls += 2 * n_pairs
-        characters += 2 * n_pairs * (len(members[0].context) + 2 * length)
+        characters += 2 * n_pairs * (len(group_items[0].context) + 2 * length)
     return PartEstimate(part, calls, _estimate_tokens(characters), 0, 0.0)
 
 

@@ -43,21 +43,21 @@ class WithFailedCalls(Result):
         rests = self.result.rests_on_calls and self.result.failure() is None
         return rests and all(call.unanswered for call in self.calls)
 
-    def _failed_calls(self) -> "list[ModelCalls]":
+    def _select_failed_calls(self) -> "list[ModelCalls]":
         return [call for call in self.calls if call.failed or call.empty]
 
-    def _failure_sentences(self) -> list[str]:
-        return [sentence for model_calls in self._failed_calls() for sentence in model_calls.sentences()]
+    def _describe_failures(self) -> list[str]:
+        return [sentence for model_calls in self._select_failed_calls() for sentence in model_calls.sentences()]
 
-    def _table(self) -> "Table":
+    def _make_failure_table(self) -> "Table":
         reasons = [
             (model_calls.model, {**model_calls.reasons, "The answer is empty.": model_calls.empty})
-            for model_calls in self._failed_calls()
+            for model_calls in self._select_failed_calls()
         ]
         rows = [(model, why, str(count)) for model, whys in reasons for why, count in whys.items() if count]
         note = "; ".join(
             f"{model_calls.model}: {model_calls.failed:,} of {model_calls.sent:,} calls failed"
-            for model_calls in self._failed_calls()
+            for model_calls in self._select_failed_calls()
         )
         return Table.of(
             "Calls without an answer", ("model", "reason", "calls"), rows, left=2, note=f"{note}. {_RESUME_NOTE}"
@@ -65,7 +65,7 @@ class WithFailedCalls(Result):
 
     def tables(self) -> "list[Table]":
         """Return the tables of the result, followed by the table of failed calls."""
-        return [*(() if self.shows_only_failures else self.result.tables()), self._table()]
+        return [*(() if self.shows_only_failures else self.result.tables()), self._make_failure_table()]
 
     def terminal_tables(self, width: int) -> "Sequence[Table]":
         """Return the tables of the result for a terminal; failed calls are reported by the notes instead."""
@@ -75,9 +75,9 @@ class WithFailedCalls(Result):
         """Return the result as JSON-serialisable values, with an entry ``failed_calls`` if they are a mapping."""
         data = self.result.to_dict()
         if not isinstance(data, Mapping):
-            return {"failed_calls": self._failed_calls()} if self.shows_only_failures else data
-        remaining = {name: value for name, value in data.items() if not self.shows_only_failures or name == "run"}
-        return {**remaining, "failed_calls": self._failed_calls()}
+            return {"failed_calls": self._select_failed_calls()} if self.shows_only_failures else data
+        fields = {name: value for name, value in data.items() if not self.shows_only_failures or name == "run"}
+        return {**fields, "failed_calls": self._select_failed_calls()}
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the rows of the result, or of the failed calls if there is no answer."""
@@ -89,7 +89,7 @@ class WithFailedCalls(Result):
 
     def notes(self) -> Iterator[str]:
         """Yield the notes of the result, then the reasons for failed calls."""
-        sentences = self._failure_sentences()
+        sentences = self._describe_failures()
         if not self.shows_only_failures:
             yield from self.result.notes()
             if self.result.failure() is None:
@@ -102,7 +102,7 @@ class WithFailedCalls(Result):
         """Return an error if no call was answered, otherwise the error of the result, if any."""
         if not self.shows_only_failures:
             return self.result.failure()
-        sentences = self._failure_sentences()
+        sentences = self._describe_failures()
         why = f" {sentences[0]}" if len(sentences) == 1 else ""
         return NoAnswerError(f"{_NO_ANSWER_NOTE}{why} {_RESUME_NOTE}")
 
@@ -115,12 +115,12 @@ class WithFailedCalls(Result):
         return (
             Result.markdown(self)
             if self.shows_only_failures
-            else f"{self.result.markdown()}\n{as_markdown(self._table())}"
+            else f"{self.result.markdown()}\n{as_markdown(self._make_failure_table())}"
         )
 
     def report(self) -> Report:
         """Return the report with the failed calls as its first section."""
-        section = Section("Calls without an answer", (self._table(),))
+        section = Section("Calls without an answer", (self._make_failure_table(),))
         if self.shows_only_failures:
             return Report(self.title(), _NO_ANSWER_NOTE, (section,))
         page = self.result.report()
@@ -128,8 +128,8 @@ class WithFailedCalls(Result):
 
     def page(self) -> str:
         """Return the HTML page of the report, or the result's own page if it has one."""
-        own = type(self.result).page is not Result.page and not self.shows_only_failures
-        return self.result.page() if own else Result.page(self)
+        has_own_page = type(self.result).page is not Result.page and not self.shows_only_failures
+        return self.result.page() if has_own_page else Result.page(self)
 
 
 def failed_calls(records: "Records", runs: Sequence[str] = (), *, besides: str = "") -> list[str]:
@@ -176,7 +176,7 @@ def list_runs(*, workspace: Place = None) -> Shown:
         for run in runs
     ]
     notes = () if runs else (f"No runs yet in {database_name}.",)
-    return Shown(runs, (_table(columns, rows),) if runs else (), [asdict(run) for run in runs], noted=notes)
+    return Shown(runs, (_make_table(columns, rows),) if runs else (), [asdict(run) for run in runs], noted=notes)
 
 
 def show_record(what: str, *, workspace: Place = None) -> Shown:
@@ -196,7 +196,7 @@ def show_record(what: str, *, workspace: Place = None) -> Shown:
         if what.startswith("r"):
             return _show_run(run_details(session.records.database, what))
         answers = find_answers(session.records.database, what)
-        return Shown(answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_answer_lines(answers)))
+        return Shown(answers, (), [asdict(answer) for answer in answers], printed_lines=tuple(_format_answers(answers)))
 
 
 def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -213,7 +213,9 @@ def model_usage(run: str | None = None, *, workspace: Place = None) -> Shown:
         usages, calls = usage_by_model(database, run), calls_by_model(database, None if run is None else [run])
     sentences = [sentence for call in calls for sentence in call.sentences()]
     notes = sentences if usages else (f"Nothing has been asked yet in {database.shown_url}.",)
-    return Shown(usages, (_usage_table(usages),) if usages else (), [asdict(usage) for usage in usages], noted=notes)
+    return Shown(
+        usages, (_make_usage_table(usages),) if usages else (), [asdict(usage) for usage in usages], noted=notes
+    )
 
 
 def export_records(file: Path | str, run: str | None = None, *, workspace: Place = None) -> Shown:
@@ -305,7 +307,7 @@ def _import_sentence(merged: "ImportCounts") -> str:
     return sentence
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
+def _make_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "") -> "Table":
     column_headings = tuple(
         Column(column, "left" if not rows or isinstance(rows[0][index], str) else "right")
         for index, column in enumerate(columns)
@@ -313,7 +315,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], title: str = "
     return Table(title, column_headings, tuple(tuple(map(str, row)) for row in rows))
 
 
-def _usage_table(usages: "Sequence[ModelUsage]") -> "Table":
+def _make_usage_table(usages: "Sequence[ModelUsage]") -> "Table":
     count_columns = ("answers", "failed", "sent", "prompt tokens", "completion tokens", "thought")
     rows = []
     for usage in usages:
@@ -329,7 +331,7 @@ def _usage_table(usages: "Sequence[ModelUsage]") -> "Table":
                 usage.formatted_cost,
             )
         )
-    return _table(("model", "fingerprint", *count_columns, "cost"), rows)
+    return _make_table(("model", "fingerprint", *count_columns, "cost"), rows)
 
 
 def _show_run(details: "RunDetails") -> Shown:
@@ -342,10 +344,10 @@ def _show_run(details: "RunDetails") -> Shown:
         *(sentence for call in details.calls for sentence in call.sentences()),
         *_format_entries({"configuration": details.config, "seeds": details.seeds}),
     ]
-    tables = [_usage_table(details.usage)] if details.usage else []
+    tables = [_make_usage_table(details.usage)] if details.usage else []
     for name, rows in details.results.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
-        table = _table(columns, [[row.get(column, "") for column in columns] for row in rows[:MAX_ROWS]], name)
+        table = _make_table(columns, [[row.get(column, "") for column in columns] for row in rows[:MAX_ROWS]], name)
         more_note = f"... and {len(rows) - MAX_ROWS} more rows (all with --json)" if len(rows) > MAX_ROWS else ""
         tables.append(replace(table, note=more_note))
     return Shown(details, tables, printed_lines=lines)
@@ -373,7 +375,7 @@ def _format_entries(data: Mapping[str, Any], indent: str = "") -> Iterator[str]:
             yield f"{indent}{f'{name}:':{width + 1}} " + text.replace("\n", f"\n{indent}{' ' * (width + 2)}")
 
 
-def _answer_lines(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
+def _format_answers(answers: "Sequence[RecordedAnswer]") -> Iterator[str]:
     for answer in answers:
         yield f"key {answer.key}, {answer.kind}, {answer.model} ({answer.fingerprint[:12]})"
         yield f"asked by run {answer.run}, {answer.answered_at}, {answer.attempts} attempts"

@@ -200,7 +200,9 @@ def reproduce_ppairs(
     from climassay.api.ppairs_tables import PpairsRecipe
 
     files = {"Newsroom": newsroom, "SummEval": summeval}, {"Climate": climate, "Health": health, "Energy": energy}
-    summaries, claims = ({name: str(file) for name, file in named.items() if file is not None} for named in files)
+    summaries, claims = (
+        {name: str(file) for name, file in file_by_name.items() if file is not None} for file_by_name in files
+    )
     recipe = PpairsRecipe(tuple(tables), summaries, claims, str(statements or ""), str(paragraphs or ""), limit, seed)
     return _reproduce(recipe, models, estimate, output, workspace)
 

@@ -72,7 +72,7 @@ def score_answers(
     return ScoredAnswers(answers, scores)
 
 
-def _score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
+def _make_score_tables(scores: "Sequence[EntailmentScores]") -> list[Table]:
     two_class_table = comparison_table([(score.scorer, score.two_class) for score in scores], "SUPPORTS or REFUTES")
     three_class_table = comparison_table([(score.scorer, score.three_class) for score in scores], "Three relations")
     rows = []
@@ -145,7 +145,7 @@ def evaluate_entailment(
             _evaluate_scorer(session, name, entailment_scorer, pairs, seed)
             for name, entailment_scorer in scorers.items()
         ]
-    tables = _score_tables(scores)
+    tables = _make_score_tables(scores)
     lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
     notes = (f"{counted(table.skipped, 'pair')} without a text or a label left out.",) if table.skipped else ()
     data = {

@@ -57,8 +57,8 @@ class _TextRow(NamedTuple):
     def level(self, column: str) -> "Tag | None":
         """Return the level in a column, spelt like ``very_high`` or ``High confidence``; None if there is none."""
         cell = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
-        words = cell.removesuffix("confidence").split()
-        return next((level for level in TAGS if level.split() == words), None)
+        level_words = cell.removesuffix("confidence").split()
+        return next((level for level in TAGS if level.split() == level_words), None)
 
     def value(self, column: str | None) -> str:
         """Return the cell of a column as text: ``unknown`` if the cell is empty, ``""`` if ``column`` is None."""
@@ -137,7 +137,7 @@ def tag_statements(
     Raises:
         InputError: There is no statement, a file cannot be read, the tagger does not exist, or the mix is invalid.
     """
-    from climassay.learning import reweighted
+    from climassay.learning import reweight
 
     statements = _load_rows(text, context, column, context_column)
     texts = [row.item for row in statements]
@@ -155,8 +155,8 @@ def tag_statements(
         session.progress_of(len(texts)).task("Tagging", total) as task,
     ):
         natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
-    equal = reweighted(natural, loaded.shares)
-    probabilities = natural if mixed_tagger.mix is None else reweighted(natural, loaded.shares, mixed_tagger.mix)
+    equal = reweight(natural, loaded.shares)
+    probabilities = natural if mixed_tagger.mix is None else reweight(natural, loaded.shares, mixed_tagger.mix)
 
     def prediction_data(row: Any) -> dict[str, Any]:
         shares = row.tolist()
@@ -248,10 +248,10 @@ def train_tagger(
         "tagger": output,
         "chosen": name,
         "card": _describe_tagger(classifier),
-        "candidates": _scores_data(scores),
+        "candidates": _convert_scores(scores),
     }
-    sentences = (f"Chosen: {name}; written to {output}.", *_missing_mix_notes(scores))
-    return Shown(data, _score_tables(scores), printed_lines=sentences, noted=table.notes)
+    sentences = (f"Chosen: {name}; written to {output}.", *_note_missing_mixes(scores))
+    return Shown(data, _make_score_tables(scores), printed_lines=sentences, noted=table.notes)
 
 
 def evaluate_tagger(
@@ -296,7 +296,7 @@ def evaluate_tagger(
 
     from climassay.confidence.tagging import LEVELS, evaluate_on_mixes, read_labelled
     from climassay.learning import sample
-    from climassay.learning.text_classifier import class_places, compare_classifiers
+    from climassay.learning.text_classifier import class_indices, compare_classifiers
 
     labels = Path(labels)
     paragraphs = None if paragraphs is None else Path(paragraphs)
@@ -309,13 +309,13 @@ def evaluate_tagger(
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
         source = loaded.provenance
         if not include_trained:
-            items = tuple(item for item in items if not source.knows(item.item.text))
+            items = tuple(item for item in items if not source.was_trained_on(item.item.text))
         n_omitted = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
         probabilities = loaded.predict_proba([item.item for item in items])
-        truth, sections = class_places([item.tag for item in items], LEVELS), [item.section for item in items]
+        truth, sections = class_indices([item.tag for item in items], LEVELS), [item.section for item in items]
         scores = [
             (Path(tagger).name, evaluate_on_mixes(truth, probabilities, sections, shares=loaded.shares, seed=seed))
         ]
@@ -353,12 +353,12 @@ def evaluate_tagger(
         "left_out": n_omitted,
         "notes": table.notes,
         "apart": split_by,
-        "scores": _scores_data(scores),
+        "scores": _convert_scores(scores),
     }
     notes = [*table.notes]
     if n_omitted:
         notes.append(f"{n_omitted} statements are left out: the tagger was trained on them.")
-    return Shown(data, _score_tables(scores), rows, printed_lines=_missing_mix_notes(scores), noted=notes)
+    return Shown(data, _make_score_tables(scores), rows, printed_lines=_note_missing_mixes(scores), noted=notes)
 
 
 def insert_statements(
@@ -417,7 +417,7 @@ def insert_statements(
         ModelError: The model cannot be loaded.
     """
     from climassay.confidence.tagging import read_labelled
-    from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors, train_insertion
+    from climassay.confidence.tagging.insertion import sample_balanced, sample_latest_anchors, train_insertion
     from climassay.learning import sample
 
     labelled = Path(labelled)
@@ -429,8 +429,8 @@ def insert_statements(
     truth = require_column("The table", names, truth, "--truth") if truth else None
     by = require_column("The table", names, by, "--by") if by else None
     table = read_labelled(labelled, paragraphs)
-    training = balanced_sample(table.items, train_items, by=train_by, seed=seed)
-    anchors = latest_anchors(table.items, training, train_items, seed=seed) if train_by == "cycle" else training
+    training = sample_balanced(table.items, train_items, by=train_by, seed=seed)
+    anchors = sample_latest_anchors(table.items, training, train_items, seed=seed) if train_by == "cycle" else training
     notes = list(table.notes)
     if truth is not None:
         statements, note = _select_unseen(statements, truth, (*training, *anchors))
@@ -481,7 +481,7 @@ def insert_statements(
     data: dict[str, Any] = {"probe": evidence, "notes": notes, "statements": rows}
     if truth is not None:
         scores = _score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged], seed)
-        tables.append(_insertion_scores_table(scores, by))
+        tables.append(_make_insertion_table(scores, by))
         data["scores"] = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return Shown(data, tuple(tables), rows, noted=tuple(notes))
 
@@ -525,7 +525,7 @@ def _score_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) 
     return results
 
 
-def _insertion_scores_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
+def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
     """Return a table of accuracy and macro-F1 by value of the column ``by``, beside the majority-class baseline."""
     cells = [
         (
@@ -557,9 +557,9 @@ def _find_specs(names: Sequence[str]) -> "tuple[ClassifierSpec, ...]":
     from climassay.confidence.tagging import SPECS, STATES
 
     specs_by_name = {spec.name: spec for spec in (*SPECS, *STATES)}
-    unknown = next((name for name in names if name not in specs_by_name), None)
-    if unknown is not None:
-        raise InputError(f"There is no tagger {unknown!r} to try: there are {'; '.join(specs_by_name)}.")
+    unknown_name = next((name for name in names if name not in specs_by_name), None)
+    if unknown_name is not None:
+        raise InputError(f"There is no tagger {unknown_name!r} to try: there are {'; '.join(specs_by_name)}.")
     return tuple(specs_by_name[name] for name in names) if names else SPECS
 
 
@@ -568,7 +568,7 @@ def _open_training(
     session: Session, table: "LabelledTable", specs: "tuple[ClassifierSpec, ...]", name: str, layer: int
 ) -> "Iterator[tuple[TrainingTexts, Callable[[], None]]]":
     """Yield the training data, and a callback that must be called after each tagger is fitted."""
-    from climassay.confidence.tagging.tagger import tagging_texts
+    from climassay.confidence.tagging.tagger import make_training_texts
     from climassay.learning.features import FeatureModels, needs_model
     from climassay.models.encoders import load_encoder
 
@@ -578,7 +578,7 @@ def _open_training(
         session.progress.task("Trying taggers", len(specs)) as fitting,
     ):
         models = FeatureModels(load_encoder(), model, layer)
-        yield tagging_texts(table.items, models, on_progress=reading.advance), fitting.advance
+        yield make_training_texts(table.items, models, on_progress=reading.advance), fitting.advance
 
 
 def _describe_tagger(tagger: "Tagger") -> dict[str, Any]:
@@ -586,13 +586,13 @@ def _describe_tagger(tagger: "Tagger") -> dict[str, Any]:
     return {**provenance_data(tagger.provenance), **facts}
 
 
-def _scores_data(scores: "_Scores") -> list[dict[str, Any]]:
+def _convert_scores(scores: "_Scores") -> list[dict[str, Any]]:
     return [
         {"tagger": name, **{mix: evaluation.to_dict() for mix, evaluation in mixes.items()}} for name, mixes in scores
     ]
 
 
-def _score_tables(scores: "_Scores") -> list[Table]:
+def _make_score_tables(scores: "_Scores") -> list[Table]:
     from climassay.confidence.tagging import PUBLISHED
 
     tables = []
@@ -600,12 +600,14 @@ def _score_tables(scores: "_Scores") -> list[Table]:
         if mix in scores[0][1]:
             tables.append(comparison_table([(name, mixes[mix]) for name, mixes in scores], title))
         if mix == "climatex" and mix in scores[0][1]:
-            published = tuple((f"published: {name}", f"{value:.3f}", "", "", "") for name, value in PUBLISHED.items())
-            tables[-1] = replace(tables[-1], rows=tables[-1].rows + published)
+            published_rows = tuple(
+                (f"published: {name}", f"{value:.3f}", "", "", "") for name, value in PUBLISHED.items()
+            )
+            tables[-1] = replace(tables[-1], rows=tables[-1].rows + published_rows)
     return tables
 
 
-def _missing_mix_notes(scores: "_Scores") -> tuple[str, ...]:
+def _note_missing_mixes(scores: "_Scores") -> tuple[str, ...]:
     from climassay.confidence.tagging import LEVELS
 
     if "equal" in scores[0][1]:

@@ -60,16 +60,16 @@ def pretrain(
     names = one_or_several(collections)
     with Session.opened(workspace) as session:
         pool = evaluation.collection_documents(session.workspace, names)
-        source_names = _source_documents(questions)
-        excluded = [document for document in pool if source_names & set(_selectable_names(document))]
+        source_names = _collect_source_names(questions)
+        excluded = [document for document in pool if source_names & set(_list_document_names(document))]
         validation_pool = _select_documents(pool, validation_documents)
         training_texts = tuple(
             document.text for document in pool if document not in excluded and document not in validation_pool
         )
         if not training_texts:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
-        sources = _unique_texts([*evaluation.collection_documents(session.workspace, source), *excluded])
-        validation_texts = _unique_texts(
+        sources = _collect_texts([*evaluation.collection_documents(session.workspace, source), *excluded])
+        validation_texts = _collect_texts(
             [*evaluation.collection_documents(session.workspace, validation), *validation_pool]
         )
         names_of_sources = [*source, *(Path(file).name for file in questions)]
@@ -255,12 +255,12 @@ def _train(
         )
 
 
-def _selectable_names(document: "ReadDocument") -> tuple[str, ...]:
+def _list_document_names(document: "ReadDocument") -> tuple[str, ...]:
     """Return the names by which a user can select a document: id, title, and file name with and without suffix."""
     return document.stored.id, document.stored.title, document.stored.source, Path(document.stored.source).stem
 
 
-def _unique_texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
+def _collect_texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDocument, ...]":
     return tuple({document.stored.id: document.text for document in documents}.values())
 
 
@@ -268,7 +268,7 @@ def _select_documents(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "
     """Return the documents with the given names; raise an error for a name without a document."""
     selected = []
     for name in names:
-        matches = [document for document in pool if name in _selectable_names(document)]
+        matches = [document for document in pool if name in _list_document_names(document)]
         if not matches:
             raise InputError(
                 f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."
@@ -277,7 +277,7 @@ def _select_documents(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "
     return selected
 
 
-def _source_documents(files: Sequence[str]) -> set[str]:
+def _collect_source_names(files: Sequence[str]) -> set[str]:
     """Return the names of the source documents of question files; raise an error for a file that names none."""
     names: set[str] = set()
     for file in files:

@@ -329,8 +329,8 @@ def _load_validator(session: Session, name: str, field: str | None) -> "Validato
     )
 
 
-def _select_newly_decided(before: "Sequence[Draft]", after: "Sequence[Draft]") -> "list[Draft]":
-    return [new for old, new in zip(before, after, strict=True) if len(new.decisions) > len(old.decisions)]
+def _select_newly_decided(old_drafts: "Sequence[Draft]", new_drafts: "Sequence[Draft]") -> "list[Draft]":
+    return [new for old, new in zip(old_drafts, new_drafts, strict=True) if len(new.decisions) > len(old.decisions)]
 
 
 def _find_tuning_server(model: str, base_url: str | None) -> tuple[str | None, str]:

@@ -144,7 +144,7 @@ def lint(
     if as_json:
         emit(complete, as_json)
     else:
-        for line in (line for draft in result.drafts for line in presentation.text_lines(draft)):
+        for line in (line for draft in result.drafts for line in presentation.format_findings(draft)):
             print(visible(line))
         print(visible("\n".join(complete.notes())), file=sys.stderr)
     if (failure := complete.failure()) is not None:

@@ -202,11 +202,11 @@ def table(
             workspace=session,
         )
         failure_sentences = failed_calls(session.records, (run,))
-    chosen_tables = result.chosen(tables, form)
+    chosen_tables = result.select(tables, form)
     if output is not None and form == "csv":
         write_table(output, chosen_tables[0][1])
     elif output is not None:
-        write_file(output, result.written(tables, form))
+        write_file(output, result.format_tables(tables, form))
     if setup.as_json:
         print_json(result.to_dict())
     elif output is None and form == "screen":
@@ -216,7 +216,7 @@ def table(
         for sentence in failure_sentences:
             print_note(sentence)
     elif output is None:
-        text = result.written(tables, form)
+        text = result.format_tables(tables, form)
         sys.stdout.write(visible(text) if sys.stdout.isatty() else text)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from cyclopts import Group, Parameter, Token
+from cyclopts import Group, Parameter, Token, convert
 
 from climassay.cli.output import check_output_files, emit, print_note, progress_bars
 from climassay.errors import InputError, ModelError, NoAnswerError
@@ -82,8 +82,10 @@ def options_for(
         for name, info in setting_fields(settings).items():
             if not names or name in names or name in parameters:
                 option = Parameter.combine(_make_option(name, info, show_defaults), parameters.get(name, Parameter()))
-                kind = _option_type(info.annotation) | None
-                group.__annotations__[name] = Annotated[kind, option, settings]
+                option_type = _option_type(info.annotation)
+                if option_type is not bool and get_origin(option_type) is not list:
+                    option = Parameter.combine(option, Parameter(converter=_make_converter(option_type)))
+                group.__annotations__[name] = Annotated[option_type | None, option, settings]
                 setattr(group, name, None)
         return group
 
@@ -95,6 +97,11 @@ def _option_type(field_type: Any) -> Any:
     if get_origin(field_type) in (Union, UnionType):
         field_type = next(member for member in get_args(field_type) if member is not type(None))
     return GenericAlias(list, get_args(field_type)[:1]) if get_origin(field_type) is tuple else field_type
+
+
+def _make_converter(option_type: Any) -> Callable[[Any, Sequence[Token]], Any]:
+    """Return a converter to a type that refuses "none", which would count as an option not given."""
+    return lambda _, tokens: convert(option_type, tokens)
 
 
 def _make_option(name: str, info: "FieldInfo", show_default: bool) -> Parameter:

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from climassay.confidence.extraction.extracting import normalised
+from climassay.confidence.extraction.extracting import normalise_words
 from climassay.confidence.statement import Statement
 
 Status = Literal["level changed", "removed", "added", "reworded", "unchanged"]
@@ -38,7 +38,7 @@ class SentenceChange:
             return "added" if self.new else "removed"
         if _levels(self.old) != _levels(self.new):
             return "level changed"
-        return "unchanged" if normalised(self.old[0].text) == normalised(self.new[0].text) else "reworded"
+        return "unchanged" if normalise_words(self.old[0].text) == normalise_words(self.new[0].text) else "reworded"
 
     def row(self) -> dict[str, Any]:
         """Return the change as a row of a table or of JSON."""
@@ -59,34 +59,38 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
     Returns:
         One change per sentence of the later extraction, in its order, followed by one per removed sentence.
     """
-    before, after = _sentences(old), _sentences(new)
-    unmatched: dict[str, deque[int]] = defaultdict(deque)
-    for index, group in enumerate(before):
-        unmatched[normalised(group[0].text)].append(index)
-    matched: dict[int, tuple[int, float]] = {}
-    for index, group in enumerate(after):
-        if old_matches := unmatched[normalised(group[0].text)]:
-            matched[index] = old_matches.popleft(), 1.0
-    old_indices = sorted(index for indices in unmatched.values() for index in indices)
-    new_indices = [index for index in range(len(after)) if index not in matched]
-    if old_indices and new_indices:
-        similarities = _similarities([before[index] for index in old_indices], [after[index] for index in new_indices])
+    old_sentences, new_sentences = _group_by_sentence(old), _group_by_sentence(new)
+    unmatched_by_text: dict[str, deque[int]] = defaultdict(deque)
+    for index, group in enumerate(old_sentences):
+        unmatched_by_text[normalise_words(group[0].text)].append(index)
+    matches: dict[int, tuple[int, float]] = {}
+    for index, group in enumerate(new_sentences):
+        if old_matches := unmatched_by_text[normalise_words(group[0].text)]:
+            matches[index] = old_matches.popleft(), 1.0
+    remaining_old = sorted(index for indices in unmatched_by_text.values() for index in indices)
+    remaining_new = [index for index in range(len(new_sentences)) if index not in matches]
+    if remaining_old and remaining_new:
+        similarities = _compute_similarities(
+            [old_sentences[index] for index in remaining_old], [new_sentences[index] for index in remaining_new]
+        )
         for row, column in zip(
             *linear_sum_assignment(np.where(similarities < MIN_SIMILARITY, 0, similarities), True), strict=True
         ):
             if similarities[row, column] >= MIN_SIMILARITY:
-                matched[new_indices[column]] = old_indices[row], float(similarities[row, column])
+                matches[remaining_new[column]] = remaining_old[row], float(similarities[row, column])
     changes = [
-        SentenceChange(before[matched[index][0]], group, matched[index][1])
-        if index in matched
+        SentenceChange(old_sentences[matches[index][0]], group, matches[index][1])
+        if index in matches
         else SentenceChange((), group)
-        for index, group in enumerate(after)
+        for index, group in enumerate(new_sentences)
     ]
-    matched_indices = {index for index, _ in matched.values()}
-    return changes + [SentenceChange(group, ()) for index, group in enumerate(before) if index not in matched_indices]
+    matched_indices = {index for index, _ in matches.values()}
+    return changes + [
+        SentenceChange(group, ()) for index, group in enumerate(old_sentences) if index not in matched_indices
+    ]
 
 
-def _sentences(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
+def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
     """Group the statements of each sentence, and separate sentences that differ in their words; keep the order."""
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
@@ -98,13 +102,15 @@ def _levels(statements: Sequence[Statement]) -> list[str]:
     return [statement.tag or "none" for statement in statements]
 
 
-def _similarities(old: Sequence[Sequence[Statement]], new: Sequence[Sequence[Statement]]) -> "np.ndarray[Any, Any]":
+def _compute_similarities(
+    old: Sequence[Sequence[Statement]], new: Sequence[Sequence[Statement]]
+) -> "np.ndarray[Any, Any]":
     """Return the Dice coefficients of all pairs of sentences, shape [old, new]."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(binary=True, token_pattern=r"\w+", dtype=np.float32)
     texts = [group[0].text for group in (*old, *new)]
-    words = counter.fit_transform(texts)
-    sizes = np.asarray(words.sum(axis=1)).ravel()
-    shared = (words[: len(old)] @ words[len(old) :].T).toarray()
-    return np.asarray(2 * shared / (sizes[: len(old), None] + sizes[None, len(old) :]))
+    word_matrix = counter.fit_transform(texts)
+    n_words = np.asarray(word_matrix.sum(axis=1)).ravel()
+    n_shared = (word_matrix[: len(old)] @ word_matrix[len(old) :].T).toarray()
+    return np.asarray(2 * n_shared / (n_words[: len(old), None] + n_words[None, len(old) :]))

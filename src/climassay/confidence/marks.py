@@ -152,7 +152,7 @@ def _with_breaks(word: str) -> str:
 _HIGH = f"(?:h{_BREAK})?{_with_breaks('igh')}"  # one report of AR6 has lost an h: "( igh confidence)"
 
 
-def _level_words(prefix: str) -> str:
+def _level_pattern(prefix: str) -> str:
     """Return the pattern of an English level; the names of its groups begin with ``prefix``."""
     very, low, medium = _with_breaks("very"), _with_breaks("low"), _with_breaks("medium")
     return (
@@ -165,14 +165,14 @@ _CONFIDENCE = rf"{_with_breaks('confidence')}(?!\s+(?:intervals?|bounds?|limits?
 _LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
 _WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
 _TAGGED = re.compile(
-    rf"{_WORD_START}(?:{_level_words('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_level_words('b')}"
+    rf"{_WORD_START}(?:{_level_pattern('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_level_pattern('b')}"
     rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%))?",
     re.IGNORECASE,
 )
 
 
-def _in_language(prefix: str, very: str, low: str, medium: str, high: str) -> str:
-    """Return the pattern of a level in French or Spanish, with the group names of :func:`_level_words`."""
+def _translated_level(prefix: str, very: str, low: str, medium: str, high: str) -> str:
+    """Return the pattern of a level in French or Spanish, with the group names of :func:`_level_pattern`."""
     return (
         rf"(?:(?P<{prefix}very>{very})\s+)?"
         rf"(?:(?P<{prefix}low>{low})|(?P<{prefix}medium>{medium})|(?P<{prefix}high>{high}))"
@@ -181,15 +181,16 @@ def _in_language(prefix: str, very: str, low: str, medium: str, high: str) -> st
 
 _FRENCH = (r"très", r"faible", r"moyen(?:ne)?", r"élevée?|haut|fort|grand")
 _SPANISH = (r"muy", r"baj[oa]", r"medi[oa]", r"alt[oa]")
-_IN_TRANSLATION = tuple(
+_TRANSLATED_LEVELS = tuple(
     re.compile(rf"\b{pattern}(?P<gap>)", re.IGNORECASE)
     for before, noun, link, words in (
         (r"(?:degré|niveau)\s+de", "confiance", "à|ou", _FRENCH),
         (r"(?:nivel|grado)\s+de", "confianza", "a|o", _SPANISH),
     )
     for pattern in (
-        rf"(?:{before}\s+)?{noun}\s+(?:{_in_language('a', *words)}\s+(?:{link})\s+)?{_in_language('b', *words)}\b",
-        rf"(?:{_in_language('a', *words)}\s+(?:{link})\s+)?{_in_language('b', *words)}\s+{before}\s+{noun}\b",
+        rf"(?:{before}\s+)?{noun}\s+(?:{_translated_level('a', *words)}\s+(?:{link})\s+)?"
+        rf"{_translated_level('b', *words)}\b",
+        rf"(?:{_translated_level('a', *words)}\s+(?:{link})\s+)?{_translated_level('b', *words)}\s+{before}\s+{noun}\b",
     )
 )
 """Patterns of the IPCC's levels in French and Spanish: "confiance élevée", "faible degré de confiance", "confianza
@@ -267,13 +268,13 @@ def find_tags(text: str) -> list[TagMark]:
         Marks whose words do not overlap. Brackets may contain several: ``(NES: high confidence; WAF: low confidence)``.
     """
     # Few sentences have a calibrated word; this test is faster than the patterns.
-    without_spaces = "".join(text.split()).translate(_LEFT_OUT).lower()
-    if not any(word in without_spaces for word in _WORDS_OF_MARKS):
+    compact_text = "".join(text.split()).translate(_LEFT_OUT).lower()
+    if not any(word in compact_text for word in _WORDS_OF_MARKS):
         return []
-    brackets = _bracket_spans(text)
+    brackets = _find_brackets(text)
     phrases = [
         phrase
-        for pattern in (_TAGGED, *_IN_TRANSLATION)
+        for pattern in (_TAGGED, *_TRANSLATED_LEVELS)
         for phrase in pattern.finditer(text)
         if not _NEGATED.search(text[max(0, phrase.start() - _NEGATION_WINDOW) : phrase.start()])
         and not _NEGATED_AFTER.match(text, phrase.end())
@@ -281,21 +282,21 @@ def find_tags(text: str) -> list[TagMark]:
     marks: list[TagMark] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
     for phrase in phrases:
-        bracket = _enclosing_bracket(brackets, phrase.start(), phrase.end())
+        bracket = _find_enclosing_bracket(brackets, phrase.start(), phrase.end())
         if bracket is None or _is_sentence(text, bracket):
             if not is_held_by_people(text, phrase.start(), phrase.end()):
-                marks.append(_mark_in_text(text, phrase))
+                marks.append(_make_mark_in_text(text, phrase))
         else:
             by_bracket.setdefault(bracket, []).append(phrase)
     for bracket, bracket_phrases in by_bracket.items():
-        marks += _marks_in_bracket(text, bracket, bracket_phrases)
+        marks += _make_marks_in_bracket(text, bracket, bracket_phrases)
     marks += [
         predicate
-        for predicate in _predicates(text)
+        for predicate in _find_predicates(text)
         if not any(phrase.start() < predicate.end and predicate.start < phrase.end() for phrase in phrases)
     ]
-    occupied = {*by_bracket, *(mark.outer_span for mark in marks)}
-    marks += _marks_without_level(text, brackets, sorted(occupied))
+    occupied_spans = {*by_bracket, *(mark.outer_span for mark in marks)}
+    marks += _find_marks_without_level(text, brackets, sorted(occupied_spans))
     return sorted(marks, key=lambda mark: (mark.start, mark.end))
 
 
@@ -377,18 +378,18 @@ _NEGATED_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|
 """Negation after a level in running words: "high confidence is not warranted"."""
 
 
-def _predicates(text: str) -> Iterator[TagMark]:
+def _find_predicates(text: str) -> Iterator[TagMark]:
     """Yield the levels that predicates state, as in "confidence in more hail is low" or "we are highly confident that".
 
     Conditions ("where confidence is low"), negations and trust that people have are skipped.
     """
     for match in (*_PREDICATE.finditer(text), *_PREDICATE_OF_CLAUSE.finditer(text)):
         start, end = match.span()
-        noun = text.lower().index("confidence", start)
+        noun_start = text.lower().index("confidence", start)
         if (
             _POSSESSED.search(text[:start])
             or _CONDITION.search(text[:start])
-            or is_held_by_people(text, noun, noun + 10)
+            or is_held_by_people(text, noun_start, noun_start + 10)
         ):
             continue
         words = (match["first"], match["last"])
@@ -397,14 +398,14 @@ def _predicates(text: str) -> Iterator[TagMark]:
             continue  # "confidence in A and B is low and high" does not say which is which
         levels = tuple(tag for tag in TAGS if tag in level_words)
         yield TagMark(start, end, levels, subject=None if match["about"] is None else match.span("about"))
-        while second := _SECOND_LEVEL.match(text, end):
-            end = second.end()
-            yield TagMark(*second.span("level"), (cast("Tag", " ".join(second["level"].lower().split())),))
+        while second_level := _SECOND_LEVEL.match(text, end):
+            end = second_level.end()
+            yield TagMark(*second_level.span("level"), (cast("Tag", " ".join(second_level["level"].lower().split())),))
     for match in _CONFIDENT.finditer(text):
         yield TagMark(*match.span(), ("high",))
 
 
-def _bracket_spans(text: str) -> list[tuple[int, int]]:
+def _find_brackets(text: str) -> list[tuple[int, int]]:
     """Return the spans of brackets; inner brackets come before those around them."""
     pairs: list[tuple[int, int]] = []
     stack: list[int] = []
@@ -419,20 +420,20 @@ def _bracket_spans(text: str) -> list[tuple[int, int]]:
     return pairs
 
 
-def _enclosing_bracket(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
+def _find_enclosing_bracket(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
     enclosing = [bracket for bracket in brackets if bracket[0] < start and end < bracket[1]]
     return min(enclosing, key=lambda bracket: bracket[1] - bracket[0], default=None)
 
 
 def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
     """Return whether brackets contain a sentence of their own, so that marks in them are in running text."""
-    inside = text[bracket[0] + 1 : bracket[1] - 1]
-    rest = _AGREEMENT.sub(" ", _EVIDENCE.sub(" ", _TAGGED.sub(" ", inside)))
-    is_long = len(rest.split()) > _MAX_LABEL_WORDS
-    return is_long and _SENTENCE_IN_BRACKETS.search(rest) is not None
+    content = text[bracket[0] + 1 : bracket[1] - 1]
+    remaining_text = _AGREEMENT.sub(" ", _EVIDENCE.sub(" ", _TAGGED.sub(" ", content)))
+    is_long = len(remaining_text.split()) > _MAX_LABEL_WORDS
+    return is_long and _SENTENCE_IN_BRACKETS.search(remaining_text) is not None
 
 
-def _levels_in(match: re.Match[str]) -> tuple[Tag, ...]:
+def _parse_levels(match: re.Match[str]) -> tuple[Tag, ...]:
     results = set()
     for prefix in ("a", "b"):
         for name in ("low", "medium", "high"):
@@ -442,56 +443,56 @@ def _levels_in(match: re.Match[str]) -> tuple[Tag, ...]:
     return tuple(tag for tag in TAGS if tag in results)
 
 
-def _mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
+def _make_mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
     start, end = phrase.span()
     # Evidence and agreement in the next brackets: "very high confidence (robust evidence)".
     next_bracket = re.match(r"\s*\(([^()]{0,80})\)", text[end : end + 90])
     return TagMark(
         start,
         end,
-        _levels_in(phrase),
+        _parse_levels(phrase),
         attributive=bool(re.search("[-\u2010\u2011]", phrase["gap"]) and re.match(r"\s+[^\W\d_]", text[end:])),
-        evidence=_evidence_in(next_bracket[1]) if next_bracket else None,
-        agreement=_agreement_in(next_bracket[1]) if next_bracket else None,
+        evidence=_parse_evidence(next_bracket[1]) if next_bracket else None,
+        agreement=_parse_agreement(next_bracket[1]) if next_bracket else None,
     )
 
 
-def _marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
+def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
     """Yield the marks in a pair of brackets; the words between two levels are divided between their marks."""
-    cuts = [bracket[0] + 1]
+    boundaries = [bracket[0] + 1]
     for left, right in pairwise(phrases):
-        between = text[left.end() : right.start()]
-        cut = between.rfind(";")
-        if cut < 0:
-            match = re.search(r",|\b(?:but|and|while|whereas)\b", between)
-            cut = match.start() if match else 0
-        cuts.append(left.end() + cut)
-    cuts.append(bracket[1] - 1)
-    for phrase, start, end in zip(phrases, cuts, cuts[1:], strict=False):
+        text_between = text[left.end() : right.start()]
+        offset = text_between.rfind(";")
+        if offset < 0:
+            match = re.search(r",|\b(?:but|and|while|whereas)\b", text_between)
+            offset = match.start() if match else 0
+        boundaries.append(left.end() + offset)
+    boundaries.append(bracket[1] - 1)
+    for phrase, start, end in zip(phrases, boundaries, boundaries[1:], strict=False):
         part = text[start:end]
         yield TagMark(
             phrase.start(),
             phrase.end(),
-            _levels_in(phrase),
+            _parse_levels(phrase),
             tuple(term.term for term in find_likelihoods(part)),
-            _evidence_in(part),
-            _agreement_in(part),
+            _parse_evidence(part),
+            _parse_agreement(part),
             bracket,
-            scope=_scope_in(part),
+            scope=_extract_scope(part),
         )
 
 
-def _scope_in(part: str) -> str:
-    rest = part
-    for pattern in (_TAGGED, *_IN_TRANSLATION, _EVIDENCE, _AGREEMENT):
-        rest = pattern.sub(" ", rest)
-    rest = " ".join(rest.split())
-    while (stripped := _NOT_SCOPE.sub("", rest)) != rest:
-        rest = stripped
-    return rest if _LETTER.search(_LIKELIHOOD.sub("", rest)) else ""
+def _extract_scope(part: str) -> str:
+    scope = part
+    for pattern in (_TAGGED, *_TRANSLATED_LEVELS, _EVIDENCE, _AGREEMENT):
+        scope = pattern.sub(" ", scope)
+    scope = " ".join(scope.split())
+    while (stripped_scope := _NOT_SCOPE.sub("", scope)) != scope:
+        scope = stripped_scope
+    return scope if _LETTER.search(_LIKELIHOOD.sub("", scope)) else ""
 
 
-def _evidence_in(text: str) -> EvidenceRating | None:
+def _parse_evidence(text: str) -> EvidenceRating | None:
     match = _EVIDENCE.search(text)
     if match is None:
         return None
@@ -499,7 +500,7 @@ def _evidence_in(text: str) -> EvidenceRating | None:
     return {"low": "limited", "insufficient": "limited", "limited": "limited", "medium": "medium"}.get(word, "robust")  # type: ignore[return-value]
 
 
-def _agreement_in(text: str) -> Agreement | None:
+def _parse_agreement(text: str) -> Agreement | None:
     match = _AGREEMENT.search(text)
     if match is None:
         return None
@@ -507,7 +508,7 @@ def _agreement_in(text: str) -> Agreement | None:
     return cast("Agreement", word if word in ("low", "medium") else "high")
 
 
-def _marks_without_level(
+def _find_marks_without_level(
     text: str, brackets: list[tuple[int, int]], occupied: list[tuple[int, int]]
 ) -> Iterator[TagMark]:
     """Yield the marks without a level: evidence and agreement, and likelihood terms that fill their brackets."""
@@ -516,13 +517,13 @@ def _marks_without_level(
         return not any(first < end and start < last for first, last in occupied)
 
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    unbracketed: list[tuple[int, int]] = []
+    running_spans: list[tuple[int, int]] = []
     for start, end in sorted(match.span() for match in (*_EVIDENCE.finditer(text), *_AGREEMENT.finditer(text))):
-        bracket = _enclosing_bracket(brackets, start, end)
+        bracket = _find_enclosing_bracket(brackets, start, end)
         if not is_free(start, end):
             continue
         if bracket is None or _is_sentence(text, bracket):
-            unbracketed.append((start, end))
+            running_spans.append((start, end))
         else:
             groups.setdefault(bracket, []).append((start, end))
     for bracket, spans in groups.items():
@@ -533,18 +534,18 @@ def _marks_without_level(
             spans[-1][1],
             (),
             terms,
-            _evidence_in(part),
-            _agreement_in(part),
+            _parse_evidence(part),
+            _parse_agreement(part),
             bracket,
-            scope=_scope_in(part),
+            scope=_extract_scope(part),
         )
     # Evidence and agreement next to each other in running words.
-    skip = False
-    for (start, end), (next_start, last) in pairwise(unbracketed):
+    is_pair = False
+    for (start, end), (next_start, last) in pairwise(running_spans):
         words = text[start:last]
-        evidence, agreement = _evidence_in(words), _agreement_in(words)
-        skip = not skip and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:next_start]))
-        if skip:
+        evidence, agreement = _parse_evidence(words), _parse_agreement(words)
+        is_pair = not is_pair and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:next_start]))
+        if is_pair:
             yield TagMark(start, last, (), (), evidence, agreement)
     for start, end in brackets:
         inside = text[start + 1 : end - 1]

@@ -35,24 +35,27 @@ class StatedCertainty(NamedTuple):
     """
 
 
-def stated_certainty(text: str) -> StatedCertainty | None:
+def find_stated_certainty(text: str) -> StatedCertainty | None:
     """Return the words of the highest certainty in a text; None if it has no words of certainty."""
     results = [StatedCertainty(match[0], 1.0) for match in _NO_DOUBT.finditer(text)]
     for mark in find_tags(text):
         if mark.tag and not is_held_by_people(text, mark.start, mark.end):
             # very low 0.1, low 0.3, medium 0.5, high 0.7, very high 0.9
             results.append(StatedCertainty(text[mark.start : mark.end], 0.1 + 0.2 * TAGS.index(mark.tag)))
-        results += [StatedCertainty(term, _certainty(term)) for term in mark.likelihood]
-    results += [StatedCertainty(text[term.start : term.end], _certainty(term.term)) for term in find_likelihoods(text)]
+        results += [StatedCertainty(term, _likelihood_certainty(term)) for term in mark.likelihood]
+    results += [
+        StatedCertainty(text[term.start : term.end], _likelihood_certainty(term.term))
+        for term in find_likelihoods(text)
+    ]
     return max(results, key=lambda stated: stated.certainty, default=None)
 
 
-def _certainty(term: Likelihood) -> float:
+def _likelihood_certainty(term: Likelihood) -> float:
     low, high = LIKELIHOOD_RANGES[term]
     return max(low, 1 - high)
 
 
-def overstatement(sentence: str, source: str) -> str | None:
+def describe_overstatement(sentence: str, source: str) -> str | None:
     """Return a sentence that describes how a text overstates its source; None if it does not.
 
     A text without words of certainty does not overstate its source, even if that hedges.
@@ -61,14 +64,16 @@ def overstatement(sentence: str, source: str) -> str | None:
         >>> overstatement("The ice will certainly vanish.", "The ice may vanish.")
         'Says "certainly", where the source says "may".'
     """
-    stated = stated_certainty(sentence)
-    if stated is None:
+    text_certainty = find_stated_certainty(sentence)
+    if text_certainty is None:
         return None
-    source_stated = stated_certainty(source)
-    if source_stated is not None:
-        is_higher = stated.certainty > source_stated.certainty + 1e-9
-        return f'Says "{stated.words}", where the source says "{source_stated.words}".' if is_higher else None
+    source_certainty = find_stated_certainty(source)
+    if source_certainty is not None:
+        is_higher = text_certainty.certainty > source_certainty.certainty + 1e-9
+        return (
+            f'Says "{text_certainty.words}", where the source says "{source_certainty.words}".' if is_higher else None
+        )
     hedge = _HEDGE.search(source)
     if hedge is not None:
-        return f'Says "{stated.words}", where the source says "{hedge[0]}".'
-    return f'Says "{stated.words}", where the source states no certainty.'
+        return f'Says "{text_certainty.words}", where the source says "{hedge[0]}".'
+    return f'Says "{text_certainty.words}", where the source states no certainty.'

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from climassay.confidence.difference import SentenceChange, Status
     from climassay.confidence.extraction import CertaintyTerm
     from climassay.confidence.extraction.dividing import SentenceDivider
-    from climassay.confidence.linting import Checked
+    from climassay.confidence.linting import CheckedDraft
     from climassay.confidence.linting.model_rule import ModelReader
     from climassay.confidence.statement import Statement
     from climassay.confidence.topics import NamedTopics
@@ -37,8 +37,8 @@ class ExtractedStatements(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return statements, other terms, skipped documents and counts of divided sentences as JSON values."""
-        divided = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
-        return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divided}
+        divider_counts = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
+        return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divider_counts}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per statement, readable by :func:`~climassay.confidence.statement.read_statements`."""
@@ -61,14 +61,15 @@ class ExtractedStatements(Result):
             yield f"Not read: {file.source}: {file.reason}"
         if self.divider is not None:
             yield self.divider.summary
-        elif several := len(
+        elif n_sentences := len(
             {
                 statement.sentence_id
                 for statement in self.statements
                 if statement.parts > 1 and not statement.is_paragraph_level
             }
         ):
-            yield f"{counted(several, 'sentence')} with several levels: each level has the whole sentence as its text."
+            sentences = counted(n_sentences, "sentence")
+            yield f"{sentences} with several levels: each level has the whole sentence as its text."
         if all(statement.tag is None for statement in self.statements):
             yield "No level of confidence was found. Levels are read in English, French and Spanish."
         elif self.silent:
@@ -85,7 +86,7 @@ class ExtractedStatements(Result):
 class LintedDrafts(Result):
     """Result of checking drafts against rules."""
 
-    drafts: "tuple[Checked, ...]"
+    drafts: "tuple[CheckedDraft, ...]"
     reader: "ModelReader | None" = None
     """Language model that also checked the drafts; None if no model was used."""
 
@@ -93,10 +94,10 @@ class LintedDrafts(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all findings with their positions, by file, as JSON-serialisable values."""
-        from climassay.confidence.linting.presentation import data
+        from climassay.confidence.linting.presentation import findings_data
 
         read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
-        return {"files": [data(draft) for draft in self.drafts], **read_by}
+        return {"files": [findings_data(draft) for draft in self.drafts], **read_by}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per finding."""
@@ -184,10 +185,10 @@ class FoundTopics(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return every topic with its proposed name and number of statements by report, as JSON-serialisable values."""
-        from climassay.confidence.topics.topic import counts_by_report
+        from climassay.confidence.topics.topic import count_by_report
 
         model = self.named.model
-        reports, counts = counts_by_report(model, self.statements)
+        reports, counts = count_by_report(model, self.statements)
         rows = [
             {
                 **asdict(topic),
@@ -208,16 +209,16 @@ class FoundTopics(Result):
     def notes(self) -> list[str]:
         """Return notes on unnamed topics, rejected names, and names whose topics were not found again."""
         proposals = [proposal for proposal in self.named.proposals if proposal is not None]
-        unnamed = sum(not proposal.name for proposal in proposals)
-        refused = sum(bool(proposal.name and proposal.fault) for proposal in proposals)
-        sentences, count = [], len(self.named.proposals)
-        if unnamed:
+        n_unnamed = sum(not proposal.name for proposal in proposals)
+        n_rejected = sum(bool(proposal.name and proposal.fault) for proposal in proposals)
+        sentences, n_topics = [], len(self.named.proposals)
+        if n_unnamed:
             sentences.append(
-                f"The model proposed no name for {unnamed} of {count} topics; their words are shown instead."
+                f"The model proposed no name for {n_unnamed} of {n_topics} topics; their words are shown instead."
             )
-        if refused:
+        if n_rejected:
             sentences.append(
-                f"{refused} of {count} proposed names did not describe their topic; its words are shown instead."
+                f"{n_rejected} of {n_topics} proposed names did not describe their topic; its words are shown instead."
             )
         return [*sentences, *(f"No topic has the statements of {name.name!r} any more." for name in self.named.unused)]
 
@@ -246,13 +247,17 @@ class TopicTrends(Result):
     def tables(self) -> list[Table]:
         """Return the tables for the screen: scores, deviations, changes, and untagged statements."""
         from climassay.confidence.trends import trend_tables
-        from climassay.confidence.trends.report import summary
+        from climassay.confidence.trends.report import summarise
 
-        result = trend_tables(self.analysis)
-        tables = [result[name] for name in ("scores", "deviations", "changes", "untagged", "tagger") if name in result]
-        words = " ".join(summary(self.analysis))
-        last = tables[-1]
-        return [*tables[:-1], replace(last, note=" ".join(filter(None, (last.note, words))))]
+        named_tables = trend_tables(self.analysis)
+        tables = [
+            named_tables[name]
+            for name in ("scores", "deviations", "changes", "untagged", "tagger")
+            if name in named_tables
+        ]
+        summary_text = " ".join(summarise(self.analysis))
+        last_table = tables[-1]
+        return [*tables[:-1], replace(last_table, note=" ".join(filter(None, (last_table.note, summary_text))))]
 
     def report(self) -> Report:
         """Return the report with tables, figures and a map."""

@@ -159,7 +159,7 @@ def rank_agreement(
         if len(models) >= MIN_MODELS and min(len(set(first_means)), len(set(second_means))) > 1:
             p_value = None
             if len(models) <= _MAX_EXACT_MODELS:
-                first_ranks, second_ranks = _ranks(first_means), _ranks(second_means)
+                first_ranks, second_ranks = _compute_ranks(first_means), _compute_ranks(second_means)
                 # For fixed ranks the correlation grows with the sum of products alone.
                 orders = np.array(list(permutations(range(len(models)))))
                 p_value = float((second_ranks[orders] @ first_ranks >= first_ranks @ second_ranks - 1e-9).mean())
@@ -172,7 +172,7 @@ def rank_agreement(
                     spearman(first_means, second_means, resamples=resamples, seed=seed),
                     kendall(first_means, second_means, resamples=resamples, seed=seed),
                     p_value,
-                    _interval_over_questions(first, second, metric, models, resamples, seed),
+                    _bootstrap_over_questions(first, second, metric, models, resamples, seed),
                 )
             )
     if not results:
@@ -184,7 +184,7 @@ def rank_agreement(
     return results
 
 
-def _ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
+def _compute_ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]:
     """Return ranks along the last axis, in the shape of ``values``; equal values get their mean rank."""
     from scipy.stats import rankdata
 
@@ -192,14 +192,15 @@ def _ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
     return ranks
 
 
-def _interval_over_questions(
+def _bootstrap_over_questions(
     first: ModelMeans, second: ModelMeans, metric: str, models: Sequence[str], resamples: int, seed: int
 ) -> Interval | None:
     if metric not in first.items or metric not in second.items:
         return None
     generator = np.random.default_rng(seed)
     first_ranks, second_ranks = (
-        _ranks(_resampled_means(benchmark, metric, models, resamples, generator)) for benchmark in (first, second)
+        _compute_ranks(_resample_means(benchmark, metric, models, resamples, generator))
+        for benchmark in (first, second)
     )
     first_ranks, second_ranks = (
         first_ranks - first_ranks.mean(axis=1, keepdims=True),
@@ -214,7 +215,7 @@ def _interval_over_questions(
     )
 
 
-def _resampled_means(
+def _resample_means(
     benchmark: ModelMeans, metric: str, models: Sequence[str], resamples: int, generator: np.random.Generator
 ) -> NDArray[np.float64]:
     """Return the models' mean scores over resampled questions, shape [resamples, models].
@@ -296,32 +297,30 @@ def self_preference(
     for metric in (metric.name for metric in METRICS.ordered(means.means)):
         models = means.models(anchor, metric) if metric != anchor else []
         if generator in models and len(models) >= MIN_MODELS + 1:
-            results.append(_self_preference_by(means, generator, anchor, metric, models, resamples, seed))
+            results.append(_compute_self_preference(means, generator, anchor, metric, models, resamples, seed))
     if not results:
         raise InputError(f"{means.name} has fewer than {MIN_MODELS + 1} models to compare {generator} with.")
     return results
 
 
-def _self_preference_by(
+def _compute_self_preference(
     means: ModelMeans, generator: str, anchor: str, metric: str, models: list[str], resamples: int, seed: int
 ) -> SelfPreference:
     from scipy.stats import t
 
     x, y = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
     index = models.index(generator)
-    excesses, errors = np.array([_residual_from_line_through_others(x, y, model) for model in range(len(models))]).T
+    excesses, errors = np.array([_compute_residual(x, y, model) for model in range(len(models))]).T
     # Points exactly on a line have no standard error: only the sign of the excess is known.
     studentised = excesses / np.maximum(errors, 1e-12)
     over_questions = None
     if anchor in means.items and metric in means.items:
         # The same seed for both metrics: metrics of the same answers have the same resampled questions.
         resampled_x, resampled_y = (
-            _resampled_means(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric)
+            _resample_means(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric)
         )
         over_questions = (
-            percentile_interval(_residual_from_line_through_others(resampled_x, resampled_y, index)[0])
-            if resamples
-            else None
+            percentile_interval(_compute_residual(resampled_x, resampled_y, index)[0]) if resamples else None
         )
     return SelfPreference(
         metric,
@@ -339,7 +338,7 @@ def _self_preference_by(
     )
 
 
-def _residual_from_line_through_others(
+def _compute_residual(
     x: NDArray[np.float64], y: NDArray[np.float64], index: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the residual of one point from the regression line of the others, and its standard error, each [...]."""

@@ -83,7 +83,7 @@ class ContaminationReport:
     texts: int
     """Number of texts compared."""
     words: int
-    """Number of words in all texts."""
+    """Total number of words of the texts."""
     overlaps: tuple[QuestionOverlap, ...]
     """Overlap of each question, in the order of the questions."""
 
@@ -208,16 +208,16 @@ class _RunIndex:
         self._best: dict[int, SharedRun] = {}
         self._positions: dict[tuple[str, ...], list[tuple[int, int]]] = defaultdict(list)
         for part, (_, _, words) in enumerate(self._parts):
-            for start, window in enumerate(_windows(words)):
+            for start, window in enumerate(_iterate_windows(words)):
                 self._positions[window].append((part, start))
 
     def read(self, label: str, words: tuple[str, ...]) -> int:
         """Find the runs that a text shares with the questions; return the number of the text's words."""
         positions_of = self._positions.get
-        for position, window in enumerate(_windows(words)):
+        for position, window in enumerate(_iterate_windows(words)):
             # Of equally long runs of a question, the one in its last part wins.
-            for part, start in reversed(positions_of(window, ())):
-                question_index, name, part_words = self._parts[part]
+            for part_index, start in reversed(positions_of(window, ())):
+                question_index, name, part_words = self._parts[part_index]
                 if position and start and words[position - 1] == part_words[start - 1]:
                     continue  # a part of the run that began a word before
                 length = MIN_RUN
@@ -225,9 +225,9 @@ class _RunIndex:
                 while length < max_length and words[position + length] == part_words[start + length]:
                     length += 1
                 if length >= self._n:
-                    self._covered[part][start : start + length] = b"\1" * length
-                best = self._best.get(question_index)
-                if best is None or length > best.words:
+                    self._covered[part_index][start : start + length] = b"\1" * length
+                longest_run = self._best.get(question_index)
+                if longest_run is None or length > longest_run.words:
                     self._best[question_index] = SharedRun(
                         name, length, " ".join(words[position : position + length]), label
                     )
@@ -246,7 +246,7 @@ class _RunIndex:
             )
 
 
-def _windows(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _iterate_windows(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
     return zip(*(words[shift:] for shift in range(MIN_RUN)), strict=False)
 
 
@@ -265,9 +265,9 @@ def contamination_tables(report: ContaminationReport, worst: int = 10) -> list[T
     for labels, overlaps in groups.items():
         cells = [*labels, str(len(overlaps))]
         for size in lengths:
-            share = proportion(sum(overlap.longest >= size for overlap in overlaps), len(overlaps))
-            count = round(share.value * share.n)
-            cells.append(f"{count} ({percent(share.value)}; {percent_interval(share.interval)})")
+            estimate = proportion(sum(overlap.longest >= size for overlap in overlaps), len(overlaps))
+            count = round(estimate.value * estimate.n)
+            cells.append(f"{count} ({percent(estimate.value)}; {percent_interval(estimate.interval)})")
         median = float(np.median([overlap.longest for overlap in overlaps]))
         cells.append(f"{median:g}" if median >= MIN_RUN else f"<{MIN_RUN}")
         rows.append([*cells, str(sum(overlap.words < report.n for overlap in overlaps))])

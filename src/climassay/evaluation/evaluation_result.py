@@ -66,14 +66,15 @@ class Evaluation(Result):
             f"{', '.join(models)}, {setting}, {task}: {note}"
             for (setting, task, note), models in models_by_note.items()
         ]
-        return [*notes, f"{_tally_sentence(experiment)} Tables again: climassay evaluate table {experiment.run}"]
+        return [*notes, f"{describe_requests(experiment)} Tables again: climassay evaluate table {experiment.run}"]
 
     def report(self) -> "Report":
         """Return the report with tables, figures and all answers."""
         return evaluation.experiment_report(self.experiment, scores=self.scores)
 
 
-def _tally_sentence(experiment: "Experiment") -> str:
+def describe_requests(experiment: "Experiment") -> str:
+    """Return a sentence on the numbers of requests, stored answers, failures and tokens of an experiment's run."""
     tally, run = experiment.tally, experiment.run
     cost = "" if tally.usage.cost is None else f", ${tally.usage.cost:.4f}"
     return (

@@ -122,10 +122,12 @@ def read_ratings(
     dimensions = [dimension.name for dimension in DIMENSIONS]
     dimension_by_column = dict(labels) or {name: name for name in dimensions if name in columns_present}
     columns = (question, answer, *((group,) if group else ()), *dimension_by_column)
-    missing = [name for name in columns if name not in columns_present]
-    if missing or not dimension_by_column:
+    missing_columns = [name for name in columns if name not in columns_present]
+    if missing_columns or not dimension_by_column:
         expected_columns = f"ratings: a column such as {dimensions[4]}, or --label COLUMN"
-        raise InputError(f"{file} lacks {f'the column {missing[0]!r}' if missing else expected_columns}.")
+        raise InputError(
+            f"{file} lacks {f'the column {missing_columns[0]!r}' if missing_columns else expected_columns}."
+        )
     results = []
     for row_number, row in enumerate(rows, start=1):
         ratings: dict[str, list[float]] = defaultdict(list)
@@ -178,9 +180,9 @@ def blind_answers(experiment: Experiment, *, seed: int = 0) -> list[BlindAnswer]
 
 def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]:
     """Return :func:`blind_answers` as rows with question, audience, answer and an empty column per dimension."""
-    empty = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
+    empty_ratings = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
     return [
-        {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty}
+        {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty_ratings}
         for id_, question, answer in blind_answers(experiment, seed=seed)
     ]
 
@@ -341,8 +343,8 @@ def check_judge(
     """
     by_name = {dimension.name: dimension for dimension in DIMENSIONS}
     names = list(dict.fromkeys(name for item in items for name in item.ratings))
-    if unknown := [name for name in names if name not in by_name]:
-        raise InputError(f"{unknown[0]!r} is not one of the dimensions {', '.join(by_name)}.")
+    if unknown_names := [name for name in names if name not in by_name]:
+        raise InputError(f"{unknown_names[0]!r} is not one of the dimensions {', '.join(by_name)}.")
     dimensions = [by_name[name] for name in names]
     answers = [item.answer._replace(rubric=()) for item in items]
     groups = [item.group for item in items]
@@ -372,7 +374,7 @@ def check_judge(
     }
     lengths = [float(len(text.answer.split())) for text in answers]
     for name in names:
-        people = [_mean(item.ratings.get(name, ())) for item in items]
+        people = [_mean_or_none(item.ratings.get(name, ())) for item in items]
         tests.append(
             JudgeTest(
                 "agreement with people", name, alpha_estimate([people, ratings_once[name]], groups, seed), MIN_ALPHA
@@ -381,9 +383,9 @@ def check_judge(
         by_rater = list(zip_longest(*(item.ratings.get(name, ()) for item in items)))
         if len(by_rater) > 1:
             tests.append(JudgeTest("agreement among people", name, alpha_estimate(by_rater, groups, seed), None))
-        correlation = _rank_correlation(people, ratings_once[name], groups, seed)
+        correlation = _correlate_ranks(people, ratings_once[name], groups, seed)
         tests.append(JudgeTest("rank correlation with people", name, correlation, 0.0))
-        baseline = _rank_correlation(people, lengths, groups, seed)
+        baseline = _correlate_ranks(people, lengths, groups, seed)
         tests.append(JudgeTest("rank correlation of length", name, baseline, None))
         if ratings_again:
             agreement = alpha_estimate([ratings_once[name], ratings_again[name]], groups, seed)
@@ -401,11 +403,14 @@ def check_judge(
         failed += sum(not assessment.criteria for assessment in assessments)
         tests.append(
             JudgeTest(
-                "agreement on criteria", "", _verdict_agreement(items_with_verdicts, assessments, seed), MIN_ALPHA
+                "agreement on criteria",
+                "",
+                _measure_verdict_agreement(items_with_verdicts, assessments, seed),
+                MIN_ALPHA,
             )
         )
     on_step("comparing pairs")
-    comparisons, n_failed = _test_comparisons(preferred or _preferences_by_ratings(items), judge, pairs, seed)
+    comparisons, n_failed = _test_comparisons(preferred or _derive_preferences(items), judge, pairs, seed)
     failed += n_failed
     tests += comparisons
     columns = {"judge": ratings_once, "again": ratings_again, **ratings_by_perturbation}
@@ -415,7 +420,7 @@ def check_judge(
             "answer": item.answer.answer,
             "group": item.group,
             "dimension": name,
-            "people": _mean(item.ratings.get(name, ())),
+            "people": _mean_or_none(item.ratings.get(name, ())),
             **{column: ratings[name][index] for column, ratings in columns.items() if ratings},
         }
         for index, item in enumerate(items)
@@ -424,11 +429,11 @@ def check_judge(
     return JudgeCheck(judge.name, len(items), len(set(groups)), tuple(tests), failed, tuple(rows))
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _mean_or_none(values: Sequence[float]) -> float | None:
     return float(np.mean(values)) if values else None
 
 
-def _verdict_agreement(
+def _measure_verdict_agreement(
     items: Sequence[RatedAnswer], assessments: Sequence[LongAnswerAssessment], seed: int
 ) -> ResampledEstimate | None:
     """Return Krippendorff's alpha between the judge's verdicts on criteria and people's most frequent verdicts."""
@@ -480,7 +485,7 @@ def alpha_estimate(
     return ResampledEstimate.from_resamples(alpha_of_all, interval, len(units))
 
 
-def _rank_correlation(
+def _correlate_ranks(
     people: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
     """Return the mean rank correlation within groups; it is 0 in a group in which the judge's ratings are constant."""
@@ -500,7 +505,7 @@ def _rank_correlation(
     return ResampledEstimate.from_resamples(float(np.mean(correlations)), interval, len(correlations))
 
 
-def _preferences_by_ratings(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
+def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
     """Return all pairs of answers of a group, with the one preferred whose mean ratings have the higher sum."""
     items_by_group: dict[str, list[RatedAnswer]] = defaultdict(list)
     for item in items:

@@ -36,8 +36,7 @@ answer and the reason, or a failure, for each pair."""
 SIGNS: Mapping[Better, int] = {"first": 1, "second": -1, "tie": 0}
 RESAMPLES = 300
 _INVERSE_PENALTY = 100.0
-"""Inverse of the L2 penalty. The penalty is so weak that it only keeps the strength of a contestant that never lost
-finite."""
+"""Inverse of the L2 penalty, which is so weak that it only keeps the strength of an undefeated contestant finite."""
 _MAX_TOKENS = 300
 _MAX_WORDS = 350
 """Maximum number of words of each answer in the prompt of a very small judge."""
@@ -199,7 +198,9 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     n = len(questions)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
     strengths = _fit_strengths(design, winner, np.ones(len(rows)))
-    resampled = np.array([_fit_strengths(design, winner, sample[question_of_row].astype(float)) for sample in counts])
+    resampled_strengths = np.array(
+        [_fit_strengths(design, winner, sample[question_of_row].astype(float)) for sample in counts]
+    )
     contestants = []
     for index, cell in enumerate(cells):
         is_compared = (first == index) | (second == index)
@@ -211,7 +212,7 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
         win_rate = Estimate(
             win_proportion, share_interval(percentile_interval(rates), win_proportion, n_questions), n_questions
         )
-        interval = percentile_interval(resampled[:, index])
+        interval = percentile_interval(resampled_strengths[:, index])
         contestants.append(Contestant(cell, win_rate, float(strengths[index]), interval))
     decided_preferences = [better for better in verdicts.values() if better in ("first", "second")]
     return SideBySide(

@@ -74,7 +74,7 @@ class PublishedScore:
 
 
 @cache
-def _all_scores() -> tuple[PublishedScore, ...]:
+def _load_scores() -> tuple[PublishedScore, ...]:
     with _TABLE.open(encoding="utf-8", newline="") as lines:
         return tuple(
             PublishedScore(
@@ -92,7 +92,7 @@ def _all_scores() -> tuple[PublishedScore, ...]:
 
 def published_models() -> tuple[str, ...]:
     """Return the names of all models in the published tables, in the order of the tables."""
-    return tuple(dict.fromkeys(score.model for score in _all_scores()))
+    return tuple(dict.fromkeys(score.model for score in _load_scores()))
 
 
 def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) -> tuple[PublishedScore, ...]:
@@ -111,7 +111,9 @@ def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) ->
             f"The published tables have no model {', '.join(unknown_models)}: they have "
             f"{', '.join(published_models())}."
         )
-    return tuple(score for score in _all_scores() if score.dataset == dataset and (not models or score.model in models))
+    return tuple(
+        score for score in _load_scores() if score.dataset == dataset and (not models or score.model in models)
+    )
 
 
 def has_published_questions(dataset: Dataset, questions: Sequence[Question], files: Collection[str] = ()) -> bool:

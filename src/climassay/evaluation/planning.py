@@ -105,7 +105,7 @@ def assume_mean(deviation: float, correlation: float = 0.5) -> Assumptions:
     return Assumptions(False, None, None, deviation, deviation * math.sqrt(2 * (1 - correlation)), "given")
 
 
-def _no_variation(run: str, label: str) -> str:
+def _describe_no_variation(run: str, label: str) -> str:
     return (
         f"In {run} most models and settings have the same {label}, or all questions one value, so that nothing can be "
         "estimated from it: state assumptions in place of --run."
@@ -140,12 +140,12 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
         mean = float(np.median([np.mean(column) for column in scores]))
         discordance = float(np.median([np.mean(differences_of_pair != 0) for differences_of_pair in differences]))
         if not 0 < mean < 1 or discordance == 0:
-            raise InputError(_no_variation(experiment.run, metric_definition.label))
+            raise InputError(_describe_no_variation(experiment.run, metric_definition.label))
         return Assumptions(True, mean, discordance, None, None, origin)
     deviation = float(np.median([np.std(column, ddof=1) for column in scores]))
     paired_deviation = float(np.median([np.std(differences_of_pair, ddof=1) for differences_of_pair in differences]))
     if deviation == 0 or paired_deviation == 0:
-        raise InputError(_no_variation(experiment.run, metric_definition.label))
+        raise InputError(_describe_no_variation(experiment.run, metric_definition.label))
     return Assumptions(False, None, None, deviation, paired_deviation, origin)
 
 
@@ -178,40 +178,40 @@ def plan(
         raise InputError("A plan needs differences greater than 0.")
     if not 0 < alpha < 1 or not alpha < power < 1:
         raise InputError("The power must be between the significance level and 1, and the level between 0 and 1.")
-    make_row = _binary_row if assumptions.binary else _mean_row
+    make_row = _make_binary_row if assumptions.binary else _make_mean_row
     rows = tuple(make_row(size, assumptions, power, alpha) for size in sorted(differences))
     return Plan(metric, power, alpha, assumptions, rows)
 
 
-def _quantiles(power: float, alpha: float) -> tuple[float, float]:
+def _compute_quantiles(power: float, alpha: float) -> tuple[float, float]:
     from scipy.stats import norm
 
     return float(norm.ppf(1 - alpha / 2)), float(norm.ppf(power))
 
 
-def _binary_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
+def _make_binary_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
     assert assumptions.mean is not None
     assert assumptions.discordance is not None
-    paired, exact = _paired_binary(difference, assumptions.discordance, power, alpha)
+    n_paired, exact = _find_paired_size(difference, assumptions.discordance, power, alpha)
     first, second = assumptions.mean, assumptions.mean + difference
-    unpaired = None
+    n_unpaired = None
     if second < 1:
-        z_alpha, z_power = _quantiles(power, alpha)
+        z_alpha, z_power = _compute_quantiles(power, alpha)
         mean = (first + second) / 2
         null = math.sqrt(2 * mean * (1 - mean))
         alternative = math.sqrt(first * (1 - first) + second * (1 - second))
-        unpaired = math.ceil(((z_alpha * null + z_power * alternative) / (second - first)) ** 2)
-    return PlanRow(difference, paired, exact, unpaired, accuracy_sample_size(assumptions.mean, difference))
+        n_unpaired = math.ceil(((z_alpha * null + z_power * alternative) / (second - first)) ** 2)
+    return PlanRow(difference, n_paired, exact, n_unpaired, accuracy_sample_size(assumptions.mean, difference))
 
 
-def _paired_binary(difference: float, discordance: float, power: float, alpha: float) -> tuple[int | None, bool]:
+def _find_paired_size(difference: float, discordance: float, power: float, alpha: float) -> tuple[int | None, bool]:
     """Return the number of questions for McNemar's test, and whether it is exact.
 
     The number is None if the difference is larger than the discordance, and thus impossible.
     """
     if difference > discordance:
         return None, True
-    z_alpha, z_power = _quantiles(power, alpha)
+    z_alpha, z_power = _compute_quantiles(power, alpha)
     spread = math.sqrt(max(0.0, discordance - difference**2))
     # 2 / difference corrects for continuity; the exact test needs more questions than the uncorrected approximation.
     estimate = math.ceil(((z_alpha * math.sqrt(discordance) + z_power * spread) / difference) ** 2 + 2 / difference)
@@ -231,22 +231,22 @@ def _paired_binary(difference: float, discordance: float, power: float, alpha: f
     return high, True
 
 
-def _mean_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
+def _make_mean_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
     assert assumptions.deviation is not None
     assert assumptions.paired_deviation is not None
-    z_alpha, z_power = _quantiles(power, alpha)
+    z_alpha, z_power = _compute_quantiles(power, alpha)
     factor = (z_alpha + z_power) / difference
-    z_95 = _quantiles(0.5, 0.05)[0]
+    z_95 = _compute_quantiles(0.5, 0.05)[0]
     return PlanRow(
         difference,
-        _at_least_two((factor * assumptions.paired_deviation) ** 2),
+        _round_up((factor * assumptions.paired_deviation) ** 2),
         False,
-        _at_least_two(2 * (factor * assumptions.deviation) ** 2),
-        _at_least_two((z_95 * assumptions.deviation / difference) ** 2),
+        _round_up(2 * (factor * assumptions.deviation) ** 2),
+        _round_up((z_95 * assumptions.deviation / difference) ** 2),
     )
 
 
-def _at_least_two(number: float) -> int:
+def _round_up(number: float) -> int:
     return max(2, math.ceil(number - 1e-9))
 
 

@@ -68,11 +68,11 @@ def position_row(variant: tuple[str, str, str], rows: Sequence[Prediction]) -> P
         recall_spread=float(recall[n_correct > 0].std()),
         p_value=p_value if orders >= n_positions else None,
         consistent=float(np.mean([len(options) == 1 and None not in options for options in choices.values()])),
-        averaged=_averaged_accuracy(rows),
+        averaged=_compute_averaged_accuracy(rows),
     )
 
 
-def _averaged_accuracy(rows: Sequence[Prediction]) -> Estimate | None:
+def _compute_averaged_accuracy(rows: Sequence[Prediction]) -> Estimate | None:
     """Return the accuracy of choosing the option with the highest mean log-probability over the orders.
 
     A question with a failed order counts as wrong.

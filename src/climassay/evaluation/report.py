@@ -167,10 +167,10 @@ def experiment_report(
     scores = scores or score_experiment(experiment, seed=seed)
     tables = experiment_tables(scores, published, published_benchmarks(experiment, published))
     calibration = calibrate_experiment(experiment)
-    sections = [Section("Summary", tuple(_summary(experiment, scores)))]
-    sections += [Section("All benchmarks", (named.table,)) for named in tables if named.name == "overview"]
+    sections = [Section("Summary", tuple(_summarise(experiment, scores)))]
+    sections += [Section("All benchmarks", (entry.table,)) for entry in tables if entry.name == "overview"]
     for benchmark in (*experiment.questions, *experiment.groups):
-        sections += _benchmark_sections(experiment, benchmark, scores, tables, calibration)
+        sections += _make_benchmark_sections(experiment, benchmark, scores, tables, calibration)
     if contamination:
         results = tuple(table for report in contamination for table in contamination_tables(report))
         sections.append(Section("Contamination", results))
@@ -185,7 +185,9 @@ def experiment_report(
             record.fingerprint[:12],
             record.dtype or "-",
             " ".join(record.notes),
-            "; ".join(_entry(name, value) for name, value in record.setting.items() if value not in (None, "", [])),
+            "; ".join(
+                _format_parameter(name, value) for name, value in record.setting.items() if value not in (None, "", [])
+            ),
         ]
         for record in experiment.cells
     ]
@@ -220,7 +222,7 @@ def experiment_report(
     )
 
 
-def _entry(name: str, value: Any) -> str:
+def _format_parameter(name: str, value: Any) -> str:
     return f"{name} {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
 
 
@@ -228,7 +230,7 @@ CHIEF_METRICS = ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match
 """Metrics for which the summary names the cell with the highest score."""
 
 
-def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
+def _summarise(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     """Return a summary of the best cells, significant differences, failures and notes."""
     blocks: list[Block] = []
     for benchmark in (*experiment.questions, *experiment.groups):
@@ -236,7 +238,7 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
         # The first metric of another framework for which higher is better.
         external = [metric.name for metric in metrics if metric.external and not metric.lower][:1]
         sentences = [
-            sentence for name in (*CHIEF_METRICS, *external) if (sentence := _best_sentence(scores, benchmark, name))
+            sentence for name in (*CHIEF_METRICS, *external) if (sentence := _describe_best(scores, benchmark, name))
         ]
         tests = [test for test in scores.tests if test.benchmark == benchmark]
         if tests:
@@ -260,7 +262,7 @@ def _summary(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     ]
 
 
-def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str:
+def _describe_best(scores: ExperimentScores, benchmark: str, metric: str) -> str:
     overall_scores = [
         score
         for score in scores.scores
@@ -268,25 +270,26 @@ def _best_sentence(scores: ExperimentScores, benchmark: str, metric: str) -> str
     ]
     if not overall_scores:
         return ""
-    best = max(overall_scores, key=lambda score: score.estimate.value)
-    n_tied = sum(score.estimate.value == best.estimate.value for score in overall_scores) - 1
+    best_score = max(overall_scores, key=lambda score: score.estimate.value)
+    n_tied = sum(score.estimate.value == best_score.estimate.value for score in overall_scores) - 1
     ties = f" and {counted(n_tied, 'other')}" if n_tied else ""
     sign = "%" if METRICS[metric].percent else ""
-    low, high = (format_score(metric, end) for end in best.estimate.interval)
+    low, high = (format_score(metric, end) for end in best_score.estimate.interval)
     constant = [
         entry.value
         for entry in scores.constants
-        if (entry.benchmark, entry.metric, entry.level, entry.task) == (benchmark, metric, OVERALL, best.cell.task)
+        if (entry.benchmark, entry.metric, entry.level, entry.task)
+        == (benchmark, metric, OVERALL, best_score.cell.task)
     ]
     constant_text = f", best constant answer {format_score(metric, constant[0])}{sign}" if constant else ""
     return (
-        f"Highest {METRICS[metric].label}: {best.cell.model}, {best.cell.setting}{ties}, "
-        f"{format_score(metric, best.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
-        f"n = {best.estimate.n}{constant_text})."
+        f"Highest {METRICS[metric].label}: {best_score.cell.model}, {best_score.cell.setting}{ties}, "
+        f"{format_score(metric, best_score.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
+        f"n = {best_score.estimate.n}{constant_text})."
     )
 
 
-def _benchmark_sections(
+def _make_benchmark_sections(
     experiment: Experiment,
     benchmark: str,
     scores: ExperimentScores,
@@ -306,14 +309,14 @@ def _benchmark_sections(
         "Calibration": [],
         "Paired tests": [table_by_name[name] for name in ("settings", "models") if name in table_by_name],
     }
-    if (contamination := _contamination_table(experiment, benchmark)) is not None:
+    if (contamination := _make_contamination_table(experiment, benchmark)) is not None:
         blocks["Scores"].append(contamination)
     if (table := calibration_table(calibration, benchmark)) is not None:
         blocks["Calibration"] = [table, *calibration_figures(calibration, benchmark)]
     return [Section(heading + suffix, tuple(result)) for heading, result in blocks.items() if result]
 
 
-def _contamination_table(experiment: Experiment, benchmark: str) -> Table | None:
+def _make_contamination_table(experiment: Experiment, benchmark: str) -> Table | None:
     """Return a table of the texts in each cell's prompts and training data, with the number of contaminated questions.
 
     Return None if no cell of the benchmark has such texts.
@@ -434,7 +437,7 @@ def answer_row(
         sources=sources,
         parts=coloured_parts(outcome.answer, outcome.points),
         findings=(
-            *(() if outcome.assessment is None else _findings(outcome.assessment, question)),
+            *(() if outcome.assessment is None else _make_findings(outcome.assessment, question)),
             *point_findings(outcome.points),
         ),
     )
@@ -443,19 +446,21 @@ def answer_row(
 _TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "outside", "contradicted": "wrong"}
 
 
-def _findings(assessment: LongAnswerAssessment, question: Question) -> Iterator[Finding]:
+def _make_findings(assessment: LongAnswerAssessment, question: Question) -> Iterator[Finding]:
     """Yield the findings of a judge: first on criteria, then on dimensions, then failures."""
     for criterion, judgement in zip(question.rubric, assessment.criteria, strict=False):
         title = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
-        yield Finding(title, judgement.verdict, _TONES[judgement.verdict], judgement.reason, _quotation(judgement))
+        yield Finding(
+            title, judgement.verdict, _TONES[judgement.verdict], judgement.reason, _format_quotation(judgement)
+        )
     for rating in assessment.ratings:
         tone: Tone = "right" if rating.rating >= 4 else "middle" if rating.rating >= 3 else "wrong"
         title = f"{rating.dimension}{': ' if rating.issues else ''}{'; '.join(rating.issues)}"
-        yield Finding(title, f"{rating.rating:.3g} of 5", tone, rating.reason, _quotation(rating))
+        yield Finding(title, f"{rating.rating:.3g} of 5", tone, rating.reason, _format_quotation(rating))
     yield from (Finding(error, "judge failed", "outside") for error in assessment.errors)
 
 
-def _quotation(judgement: CriterionJudgement | DimensionRating) -> str:
+def _format_quotation(judgement: CriterionJudgement | DimensionRating) -> str:
     return judgement.quotation if judgement.quoted else f"{judgement.quotation} (not in the answer)"
 
 

@@ -193,8 +193,8 @@ class Experiment:
         sentences = []
         for benchmark in plan.get("benchmarks", ()):
             kinds = {question.kind for question in self.questions[benchmark["name"]]}
-            if missing := [task for task in tasks if task not in kinds]:
-                sentences.append(f"{benchmark['name']} has no {' and no '.join(missing)} questions.")
+            if missing_tasks := [task for task in tasks if task not in kinds]:
+                sentences.append(f"{benchmark['name']} has no {' and no '.join(missing_tasks)} questions.")
         return sentences
 
     def omitted_metrics(self) -> list[str]:
@@ -292,7 +292,7 @@ def experiment_of(details: RunDetails) -> Experiment:
         cells=records,
         outcomes=TypeAdapter(tuple[Outcome, ...]).validate_python(outcomes),
         questions=TypeAdapter(dict[str, tuple[Question, ...]]).validate_python(
-            _rows_by(tables["questions"], "benchmark")
+            _group_rows(tables["questions"], "benchmark")
         ),
         passages={row["id"]: row["text"] for row in tables.get("passages", ())},
         metric_sources=tables["metric_sources"][0],
@@ -300,12 +300,12 @@ def experiment_of(details: RunDetails) -> Experiment:
         preferences=TypeAdapter(tuple[Preference, ...]).validate_python(preferences),
         constants=TypeAdapter(tuple[ConstantScore, ...]).validate_python(tables.get("constants", ())),
         groups=TypeAdapter(dict[str, tuple[TaskGroup, ...]]).validate_python(
-            _rows_by(tables.get("groups", ()), "name")
+            _group_rows(tables.get("groups", ()), "name")
         ),
     )
 
 
-def _rows_by(rows: Sequence[dict[str, Any]], column: str) -> dict[str, list[dict[str, Any]]]:
+def _group_rows(rows: Sequence[dict[str, Any]], column: str) -> dict[str, list[dict[str, Any]]]:
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         groups[row[column]].append(row)

@@ -85,7 +85,7 @@ def compare_runs(
     cells = [
         (experiment, cell, outcomes)
         for experiment in experiments
-        for cell, outcomes in _cells_at_level(experiment, metric, level)
+        for cell, outcomes in _select_cells(experiment, metric, level)
     ]
     columns = [
         [value for outcome in outcomes if (value := score_of(outcome, metric)) is not None] for _, _, outcomes in cells
@@ -113,7 +113,7 @@ def compare_runs(
     )
 
 
-def _cells_at_level(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
+def _select_cells(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
     """Yield each cell with scores in the metric, and its outcomes at the level.
 
     The ids of questions are replaced by their texts, so that equal questions of different runs match.
@@ -159,7 +159,7 @@ def comparison_table(comparison: RunComparison) -> Table:
         ["benchmark", "model", "setting", "run", "n", metric.label],
         rows,
         left=4,
-        note="In brackets: 95% intervals." + _unit(comparison.metric),
+        note="In brackets: 95% intervals." + _format_unit(comparison.metric),
     )
 
 
@@ -169,7 +169,11 @@ def comparison_test_table(comparison: RunComparison) -> Table | None:
         return None
     names = _run_names(comparison)
     rows = [
-        (_label(test.first, names), _label(test.second, names), *paired_cells(test.result, comparison.metric))
+        (
+            _format_label(test.first, names),
+            _format_label(test.second, names),
+            *paired_cells(test.result, comparison.metric),
+        )
         for test in comparison.tests
     ]
     kinds = dict.fromkeys("sign flip" if test.result.exact is None else "McNemar, exact" for test in comparison.tests)
@@ -181,7 +185,7 @@ def comparison_test_table(comparison: RunComparison) -> Table | None:
         strong=[index for index, test in enumerate(comparison.tests) if test.result.p_holm < 0.05],
         note=f"Paired test: {' and '.join(kinds)}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the second, or only the first, got right. Holm: corrected for all tests of this table; "
-        "rows below 0.05 are set off." + _unit(comparison.metric),
+        "rows below 0.05 are set off." + _format_unit(comparison.metric),
     )
 
 
@@ -191,13 +195,13 @@ def comparison_figure(comparison: RunComparison) -> DotPlot | None:
         return None
     names = _run_names(comparison)
     dots = [
-        Dot(_label(score, names), names[score.run], score.estimate.value, *score.estimate.interval)
+        Dot(_format_label(score, names), names[score.run], score.estimate.value, *score.estimate.interval)
         for score in comparison.scores
     ]
     return metric_plot(METRICS[comparison.metric], dots, [score.estimate.n for score in comparison.scores])
 
 
-def _label(score: RunScore, names: Mapping[str, str]) -> str:
+def _format_label(score: RunScore, names: Mapping[str, str]) -> str:
     return f"{score.cell.model}, {score.cell.setting} ({names[score.run]})"
 
 
@@ -208,5 +212,5 @@ def _run_names(comparison: RunComparison) -> dict[str, str]:
     return {run: f"{name}, {run}" if name in shared_names and name != run else name for run, name in names.items()}
 
 
-def _unit(metric: str) -> str:
+def _format_unit(metric: str) -> str:
     return " In per cent." if METRICS[metric].percent else ""

@@ -171,7 +171,7 @@ def answered_cells(experiment: Experiment) -> dict[Cell, list[Outcome]]:
     return {cell: outcomes for cell, outcomes in outcomes_by_cell(experiment).items() if not all_failed(outcomes)}
 
 
-def _weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, float]:
+def _compute_weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, float]:
     """Return the weight of each question of a benchmark in a group's mean, by benchmark.
 
     ``sizes`` are the numbers of questions by benchmark.
@@ -180,7 +180,7 @@ def _weights(group: TaskGroup, sizes: Mapping[str, int]) -> dict[str, float]:
     return {name: 1.0 if group.by_size else total / (len(sizes) * size) for name, size in sizes.items()}
 
 
-def _group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Collection[str]]) -> list[str]:
+def _select_group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Collection[str]]) -> list[str]:
     """Return the names of the scores that a group averages, out of the scores that its benchmarks have."""
     names = dict.fromkeys(score for scores in scores_by_benchmark.values() for score in scores)
     if not group.metric:
@@ -188,17 +188,17 @@ def _group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Collection
     return [score for score in names if group.includes(score)]
 
 
-def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]]) -> dict[Cell, list[Outcome]]:
+def _pool_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]]) -> dict[Cell, list[Outcome]]:
     """Return a cell for each group, model and setting, with the outcomes of all the group's benchmarks.
 
     Scores are weighted so that their mean is the score of the group.
     """
     outcomes_by_pooled_cell: dict[Cell, list[Outcome]] = {}
     for name, groups in experiment.groups.items():
-        members = {member for group in groups for member in group.members}
+        member_names = {member for group in groups for member in group.members}
         variants: dict[tuple[str, str], dict[str, Cell]] = defaultdict(dict)
         for cell in cells:
-            if cell.benchmark in members:
+            if cell.benchmark in member_names:
                 variants[cell.model, cell.setting][cell.benchmark] = cell
         for (model, setting), cell_by_benchmark in variants.items():
             outcomes = {benchmark: cells[cell] for benchmark, cell in cell_by_benchmark.items()}
@@ -209,14 +209,14 @@ def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]
                     for benchmark in group.members
                     if benchmark in outcomes
                 }
-                for score in _group_scores(group, names):
+                for score in _select_group_scores(group, names):
                     sizes = {benchmark: len(outcomes[benchmark]) for benchmark in names if score in names[benchmark]}
-                    for benchmark, weight in _weights(group, sizes).items():
+                    for benchmark, weight in _compute_weights(group, sizes).items():
                         for outcome in outcomes[benchmark]:
                             if (value := score_of(outcome, score)) is not None:
                                 scores[benchmark, outcome.question][score] = weight * value
             kinds = [cell.task for cell in cell_by_benchmark.values()]
-            pooled_cell = Cell(name, model, setting, _shared_kind(kinds))
+            pooled_cell = Cell(name, model, setting, _find_shared_kind(kinds))
             outcomes_by_pooled_cell[pooled_cell] = [
                 replace(
                     outcome,
@@ -234,23 +234,27 @@ def _pooled_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]
     }
 
 
-def _pooled_constants(experiment: Experiment) -> Iterator[ConstantScore]:
+def _pool_constants(experiment: Experiment) -> Iterator[ConstantScore]:
     values: dict[str, dict[str, float]] = defaultdict(dict)
     for constant in experiment.constants:
         values[constant.benchmark][constant.metric] = constant.value
     for name, groups in experiment.groups.items():
         for group in groups:
-            members = {member: values[member] for member in group.members if member in experiment.questions}
-            for score in _group_scores(group, members):
-                sizes = {member: len(experiment.questions[member]) for member in members if score in members[member]}
-                weights = _weights(group, sizes)
-                total = sum(weights[member] * size * members[member][score] for member, size in sizes.items())
-                kinds = [constant.task for constant in experiment.constants if constant.benchmark in members]
+            values_by_member = {member: values[member] for member in group.members if member in experiment.questions}
+            for score in _select_group_scores(group, values_by_member):
+                sizes = {
+                    member: len(experiment.questions[member])
+                    for member in values_by_member
+                    if score in values_by_member[member]
+                }
+                weights = _compute_weights(group, sizes)
+                total = sum(weights[member] * size * values_by_member[member][score] for member, size in sizes.items())
+                kinds = [constant.task for constant in experiment.constants if constant.benchmark in values_by_member]
                 mean = total / sum(sizes.values())
-                yield ConstantScore(name, score, OVERALL, "each task's own", mean, _shared_kind(kinds))
+                yield ConstantScore(name, score, OVERALL, "each task's own", mean, _find_shared_kind(kinds))
 
 
-def _shared_kind(kinds: Sequence[Kind]) -> Kind:
+def _find_shared_kind(kinds: Sequence[Kind]) -> Kind:
     """Return the common kind of a group's questions, or freeform if they are of several kinds."""
     return kinds[0] if len(set(kinds)) == 1 else "freeform"
 
@@ -284,27 +288,27 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
     metrics = [METRICS.find(name) for name in tested] if tested else METRICS.ordered({*METRICS, *names_present})
     names = [metric.name for metric in metrics if tested or metric.tested]
     cells = outcomes_by_cell(experiment)
-    cells |= _pooled_cells(experiment, cells)
+    cells |= _pool_cells(experiment, cells)
     answered_by_cell = {cell: outcomes for cell, outcomes in cells.items() if not all_failed(outcomes)}
     external_benchmarks = {constant.benchmark for constant in experiment.constants}
     return ExperimentScores(
-        scores=tuple(_metric_scores(answered_by_cell, seed)),
+        scores=tuple(_score_metrics(answered_by_cell, seed)),
         constants=(
             *(
                 constant
                 for name, questions in experiment.questions.items()
                 if name not in external_benchmarks
-                for constant in _constant_scores(name, questions)
+                for constant in _score_constants(name, questions)
             ),
             *experiment.constants,
-            *_pooled_constants(experiment),
+            *_pool_constants(experiment),
         ),
-        counts=tuple(_cell_counts(cell, outcomes) for cell, outcomes in cells.items()),
+        counts=tuple(_count_answers(cell, outcomes) for cell, outcomes in cells.items()),
         tests=tuple(
             test
             for benchmark in dict.fromkeys(cell.benchmark for cell in cells)
             for family in get_args(Family)
-            for test in _paired_cell_tests(benchmark, family, answered_by_cell, names, seed)
+            for test in _test_cell_pairs(benchmark, family, answered_by_cell, names, seed)
         ),
         positions={
             cell: position_row((cell.model, predictions[0].setting, predictions[0].scoring), predictions)
@@ -312,24 +316,24 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             if any(prediction.permutation > 0 for prediction in predictions) and not all_failed(predictions)
         },
         side_by_side={
-            name: result for name in experiment.questions if (result := _side_by_side(experiment, name, seed))
+            name: result for name in experiment.questions if (result := _compare_side_by_side(experiment, name, seed))
         },
         dimensions=tuple(
-            score for cell, outcomes in cells.items() for score in _dimension_scores(cell, outcomes, seed)
+            score for cell, outcomes in cells.items() for score in _score_dimensions(cell, outcomes, seed)
         ),
         points=tuple(
-            _point_counts(cell, outcomes) for cell, outcomes in cells.items() if any(o.points for o in outcomes)
+            _count_points(cell, outcomes) for cell, outcomes in cells.items() if any(o.points for o in outcomes)
         ),
     )
 
 
-def _point_counts(cell: Cell, outcomes: Sequence[Outcome]) -> PointCounts:
+def _count_points(cell: Cell, outcomes: Sequence[Outcome]) -> PointCounts:
     points = [point for outcome in outcomes for point in outcome.points]
     references: Counter[str] = Counter(reference.status for point in points for reference in point.references)
     return PointCounts(cell, Counter(point.status for point in points), references)
 
 
-def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> dict[str, SideBySide]:
+def _compare_side_by_side(experiment: Experiment, benchmark: str, seed: int) -> dict[str, SideBySide]:
     by_judge: dict[str, list[Preference]] = defaultdict(list)
     for preference in experiment.preferences:
         if preference.first.benchmark == benchmark:
@@ -338,7 +342,7 @@ def _side_by_side(experiment: Experiment, benchmark: str, seed: int) -> dict[str
     return {judge: result for judge, result in results.items() if result is not None}
 
 
-def _dimension_scores(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:
+def _score_dimensions(cell: Cell, outcomes: Sequence[Outcome], seed: int) -> Iterator[DimensionScore]:
     by_dimension: dict[str, list[DimensionRating]] = defaultdict(list)
     for outcome in outcomes:
         for rating in outcome.assessment.ratings if outcome.assessment is not None else ():
@@ -365,7 +369,7 @@ def is_right_or_wrong(metric: Metric, *columns: Sequence[float]) -> bool:
     return metric.binary and all(value in (0.0, 1.0) for column in columns for value in column)
 
 
-def _metric_scores(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Score]:
+def _score_metrics(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterator[Score]:
     results: list[tuple[Cell, Metric, str, int, list[float]]] = []
     for cell, outcomes in cells.items():
         levels = [level for level in LEVELS if any(outcome.level == level for outcome in outcomes)]
@@ -395,7 +399,7 @@ def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: in
         yield proportion(math.fsum(values), len(values)) if binary else next(means)
 
 
-def _constant_scores(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
+def _score_constants(benchmark: str, questions: Sequence[Question]) -> Iterator[ConstantScore]:
     for task, kind in TYPES.items():
         if not (kind.has_options or kind.has_gap):
             continue
@@ -408,11 +412,11 @@ def _constant_scores(benchmark: str, questions: Sequence[Question]) -> Iterator[
                 for question in task_questions
                 if level in (OVERALL, question.level)
             ]
-            best = constant_baseline(answers)
-            yield ConstantScore(benchmark, metric, level, str(best.label), best.accuracy, task)
+            baseline = constant_baseline(answers)
+            yield ConstantScore(benchmark, metric, level, str(baseline.label), baseline.accuracy, task)
 
 
-def _cell_counts(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
+def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
     violations = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
     unscored = {
         metric.name: sum(score_of(outcome, metric.name) is None for outcome in outcomes)
@@ -435,7 +439,7 @@ def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Readi
     return tuple(Counter(answer.reading for answer in answers if answer.reading is not None).most_common())
 
 
-def _paired_cell_tests(
+def _test_cell_pairs(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
     """Yield a paired test on the common questions of every two cells that differ only in the family's property."""
@@ -476,8 +480,8 @@ def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: s
     """Return the scores of two cells on the questions that have a score in both, in the order of the first cell."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
-    complete = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return [a for a, _ in complete], [b for _, b in complete]
+    complete_pairs = [(a, b) for a, b in pairs if a is not None and b is not None]
+    return [a for a, _ in complete_pairs], [b for _, b in complete_pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,21 +531,21 @@ def score_mcq(predictions: Sequence[Prediction], *, seed: int = 0) -> McqScores:
     groups: dict[_Variant, list[Prediction]] = defaultdict(list)
     for prediction in predictions:
         groups[prediction.model, prediction.setting, prediction.scoring].append(prediction)
-    rows = tuple(row for variant, group in groups.items() for row in _accuracy_rows(variant, group, seed))
+    rows = tuple(row for variant, group in groups.items() for row in _make_accuracy_rows(variant, group, seed))
     answered_groups = {variant: group for variant, group in groups.items() if not all_failed(group)}
     permuted_groups = [
         (variant, group) for variant, group in answered_groups.items() if any(row.permutation > 0 for row in group)
     ]
-    paired = tuple(row for family in get_args(Family) for row in _paired_rows(family, answered_groups, seed))
-    return McqScores(rows, paired, tuple(position_row(variant, group) for variant, group in permuted_groups))
+    paired_rows = tuple(row for family in get_args(Family) for row in _make_paired_rows(family, answered_groups, seed))
+    return McqScores(rows, paired_rows, tuple(position_row(variant, group) for variant, group in permuted_groups))
 
 
-def _accuracy_rows(variant: _Variant, group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
+def _make_accuracy_rows(variant: _Variant, group: Sequence[Prediction], seed: int) -> Iterator[AccuracyRow]:
     sizes = {row.question: len(row.order) for row in group}
     levels_present = [level for level in LEVELS if any(row.level == level for row in group)]
     for level in [*levels_present, OVERALL]:
         rows = [row for row in group if level in (OVERALL, row.level)]
-        means = _mean_correctness(rows)
+        means = _average_correctness(rows)
         accuracy = next(metric_estimates([(METRICS["accuracy"], list(means.values()))], seed))
         yield AccuracyRow(
             *variant,
@@ -556,7 +560,7 @@ def _accuracy_rows(variant: _Variant, group: Sequence[Prediction], seed: int) ->
         )
 
 
-def _mean_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
+def _average_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
     """Return the proportion of option orders with a correct answer, by question."""
     values: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
@@ -564,7 +568,9 @@ def _mean_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
     return {question: float(np.mean(correct)) for question, correct in values.items()}
 
 
-def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int) -> Iterator[PairedRow]:
+def _make_paired_rows(
+    family: Family, groups: Mapping[_Variant, Sequence[Prediction]], seed: int
+) -> Iterator[PairedRow]:
     differing_index, shared_index = (1, 0) if family == "settings" else (0, 1)
     pairs = [
         (first_means, second_means)
@@ -574,7 +580,7 @@ def _paired_rows(family: Family, groups: Mapping[_Variant, Sequence[Prediction]]
     has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
     values = []
     for first, second in pairs:
-        first_means, second_means = _mean_correctness(groups[first]), _mean_correctness(groups[second])
+        first_means, second_means = _average_correctness(groups[first]), _average_correctness(groups[second])
         values.append((list(first_means.values()), [second_means[question] for question in first_means]))
     for (first, second), has_one_order, result in zip(
         pairs, has_one_order_by_pair, paired_tests(values, has_one_order_by_pair, seed), strict=True

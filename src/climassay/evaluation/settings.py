@@ -407,13 +407,13 @@ def _rag(spec: SettingSpec, sources: Sources) -> Prepare:
     return prepare
 
 
-def _document_fields(argument: str) -> dict[str, Any]:
+def _parse_document(argument: str) -> dict[str, Any]:
     document, separator, names = argument.rpartition("@")
     example = "long-context:auto@books"
     return {"collections": _parse_collections(names if separator else "", example), "document": document or AUTO}
 
 
-@setting("long-context", read=_document_fields)
+@setting("long-context", read=_parse_document)
 def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
     """Prepare prompts with a document before each question; :func:`_fit_window` truncates it if necessary."""
     retriever = sources.retriever(spec.collections)
@@ -435,11 +435,11 @@ def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
         for question, hits in zip(questions, hit_lists, strict=True):
             if not hits and spec.document == AUTO:
                 raise InputError(f"The collections {', '.join(spec.collections)} have no passage for {question.id}.")
-            best = hits[0].passage if hits else None
-            document = best.document_id if spec.document == AUTO and best is not None else spec.document
+            best_passage = hits[0].passage if hits else None
+            document = best_passage.document_id if spec.document == AUTO and best_passage is not None else spec.document
             passages = document_passages(document)
             index_by_id = {passage.id: index for index, passage in enumerate(passages)}
-            center = None if best is None else index_by_id.get(best.id)
+            center = None if best_passage is None else index_by_id.get(best_passage.id)
             if center is None:
                 hits = retriever.search_many([question.question], k=len(passages) + 100)[0]
                 center = next((index_by_id[hit.passage.id] for hit in hits if hit.passage.id in index_by_id), 0)

@@ -36,7 +36,7 @@ class ExperimentTables(Result):
         """Return all tables."""
         return [named_table.table for named_table in self.named]
 
-    def chosen(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
+    def select(self, only: Sequence[str] = (), form: Form = "screen") -> list[tuple[str, Table]]:
         """Return (name, table) for the tables that are named, by default all; for CSV by default only ``scores``.
 
         Raises:
@@ -49,13 +49,13 @@ class ExperimentTables(Result):
         )
         results: list[tuple[str, Table]] = []
         for name in names:
-            named = [named_table.table for named_table in self.named if named_table.name == name]
+            tables = [named_table.table for named_table in self.named if named_table.name == name]
             if name == "scores":
-                named = [score_rows(self.scores, self.published)]
-            if not named:
-                present = ", ".join([*dict.fromkeys(named_table.name for named_table in self.named), "scores"])
-                raise InputError(f"The experiment has no table {name!r}: it has {present}.")
-            results += [(name, named_table) for named_table in named]
+                tables = [score_rows(self.scores, self.published)]
+            if not tables:
+                available_names = ", ".join([*dict.fromkeys(named_table.name for named_table in self.named), "scores"])
+                raise InputError(f"The experiment has no table {name!r}: it has {available_names}.")
+            results += [(name, named_table) for named_table in tables]
         if form == "csv" and len(results) > 1:
             raise InputError("A CSV file holds one table: choose one with --table, or another format.")
         return results
@@ -64,12 +64,12 @@ class ExperimentTables(Result):
         """Return the selected tables, laid out for a screen of a width in characters; named tables keep all rows."""
         from climassay.evaluation.tables import NamedTable
 
-        named = [NamedTable(name, "", table) for name, table in self.chosen(only)]
-        return evaluation.screen_tables(named, width, complete=only)
+        selected_tables = [NamedTable(name, "", table) for name, table in self.select(only)]
+        return evaluation.screen_tables(selected_tables, width, complete=only)
 
-    def written(self, only: Sequence[str], form: Form) -> str:
+    def format_tables(self, only: Sequence[str], form: Form) -> str:
         """Return the selected tables as text in a format."""
-        tables = [table for _, table in self.chosen(only, form)]
+        tables = [table for _, table in self.select(only, form)]
         if form == "html":
             lead = "Scores with 95% intervals, constant answers, counts and paired tests."
             sections = (Section("Tables", tuple(tables)),)

@@ -70,13 +70,13 @@ class _BenchmarkScores:
 
     def columns(self, is_included: Callable[[Metric], bool]) -> list[_ScoreColumn]:
         """Return a column for each included metric and each level at which the benchmark has a score."""
-        present = dict.fromkeys((score.metric, score.level) for score in self.scores)
+        scored_columns = dict.fromkeys((score.metric, score.level) for score in self.scores)
         return [
             _ScoreColumn(metric, level)
-            for metric in METRICS.ordered(name for name, _ in present)
+            for metric in METRICS.ordered(name for name, _ in scored_columns)
             if is_included(metric)
             for level in ([*LEVELS, OVERALL] if metric.has_levels else [OVERALL])
-            if (metric.name, level) in present
+            if (metric.name, level) in scored_columns
         ]
 
     def variants(self, columns: Sequence[_ScoreColumn]) -> list[tuple[str, str]]:
@@ -180,7 +180,7 @@ def experiment_tables(
         same_questions: Names of the benchmarks with the questions of the published scores
             (:func:`published_benchmarks`).
     """
-    overview = _overview(scores)
+    overview = _make_overview(scores)
     tables = [] if overview is None else [overview]
     for benchmark in dict.fromkeys(count.cell.benchmark for count in scores.counts):
         benchmark_scores = [score for score in scores.scores if score.cell.benchmark == benchmark]
@@ -196,20 +196,20 @@ def experiment_tables(
             benchmark in same_questions,
         )
         tables_by_name = {
-            "mcq-cloze": _score_table(
+            "mcq-cloze": _make_score_table(
                 f"Multiple choice and cloze, {benchmark}",
                 selection.columns(lambda metric: bool(metric.published) and not metric.scores_prose),
                 selection,
                 "Accuracy and exact match (EM) in per cent; PS: phrase similarity. In brackets: 95% intervals (Wilson; "
                 "PS, and accuracy over several option orders: bootstrap over questions).",
             ),
-            "freeform": _score_table(
+            "freeform": _make_score_table(
                 f"Freeform answers, {benchmark}",
                 selection.columns(lambda metric: bool(metric.published) and metric.scores_prose),
                 selection,
                 "BLEU counts characters, as published. FA: factual accuracy. In brackets: 95% bootstrap intervals.",
             ),
-            "own-metrics": _score_table(
+            "own-metrics": _make_score_table(
                 f"Further metrics, {benchmark}",
                 [
                     column
@@ -232,23 +232,23 @@ def experiment_tables(
             columns = selection.columns(lambda _: True)
             columns = [column for column in columns if TYPES[task].has_levels or column.level == OVERALL]
             note = "In brackets: 95% intervals."
-            tables_by_name[task] = _score_table(
+            tables_by_name[task] = _make_score_table(
                 f"{TYPES[task].title}, {benchmark}", columns, selection, note, plain=True
             )
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
-            tables_by_name["position"] = _position_table(
+            tables_by_name["position"] = _make_position_table(
                 f"Position bias, {benchmark} (%)", ("model", "setting"), positions
             )
-        tables_by_name["dimensions"] = _dimension_table(benchmark, dimensions)
-        tables_by_name["points"] = _point_table(benchmark, points)
+        tables_by_name["dimensions"] = _make_dimension_table(benchmark, dimensions)
+        tables_by_name["points"] = _make_point_table(benchmark, points)
         for judge, result in scores.side_by_side.get(benchmark, {}).items():
             tables_by_name["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(
                 result, benchmark, judge
             )
-        tables_by_name["counts"] = _count_table(benchmark, scores.counts)
-        tables_by_name["settings"] = _test_table(benchmark, "settings", scores.tests)
-        tables_by_name["models"] = _test_table(benchmark, "models", scores.tests)
+        tables_by_name["counts"] = _make_count_table(benchmark, scores.counts)
+        tables_by_name["settings"] = _make_test_table(benchmark, "settings", scores.tests)
+        tables_by_name["models"] = _make_test_table(benchmark, "models", scores.tests)
         tables += [NamedTable(name, benchmark, table) for name, table in tables_by_name.items() if table.rows]
     return tables
 
@@ -293,7 +293,7 @@ def screen_tables(named: Sequence[NamedTable], width: int, *, complete: Collecti
     return results
 
 
-def _overview(scores: ExperimentScores) -> NamedTable | None:
+def _make_overview(scores: ExperimentScores) -> NamedTable | None:
     """Return a table of the chief metrics of all benchmarks.
 
     Return None for a single benchmark, or if no benchmark comes from another framework.
@@ -327,7 +327,7 @@ def _format_optional(metric: str, estimate: Estimate | None) -> str:
     return "-" if estimate is None else format_estimate(metric, estimate)
 
 
-def _score_table(
+def _make_score_table(
     title: str, columns: Sequence[_ScoreColumn], selection: _BenchmarkScores, note: str, *, plain: bool = False
 ) -> Table:
     variants = selection.variants(columns)
@@ -366,11 +366,11 @@ def _score_table(
         note=note,
         left=2,
         grouped=1,
-        marks=_marks(columns, [model for model, _ in variants], values),
+        marks=_find_marks(columns, [model for model, _ in variants], values),
     )
 
 
-def _marks(
+def _find_marks(
     columns: Sequence[_ScoreColumn], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
     """Return the marks of each column's best values, over all rows and within each group, by row and column.
@@ -399,7 +399,7 @@ def _marks(
     return {cell: frozenset(cell_marks) for cell, cell_marks in marks.items()}
 
 
-def _dimension_table(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
+def _make_dimension_table(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
     rows = []
     for score in dimensions:
         interval = " to ".join(f"{end:.2f}" for end in score.estimate.interval)
@@ -411,7 +411,7 @@ def _dimension_table(benchmark: str, dimensions: Iterable[DimensionScore]) -> Ta
     return Table.of(f"Adequacy of long answers, {benchmark}", headings, rows, left=4, grouped=1, note=note)
 
 
-def _point_table(benchmark: str, points: Iterable[PointCounts]) -> Table:
+def _make_point_table(benchmark: str, points: Iterable[PointCounts]) -> Table:
     sentences, references = STATUSES[:-1], get_args(ReferenceStatus)
     rows = [
         [
@@ -431,7 +431,7 @@ def _point_table(benchmark: str, points: Iterable[PointCounts]) -> Table:
     return Table.of(f"Points and references, {benchmark}", headings, rows, left=2, grouped=1, note=note)
 
 
-def _count_table(benchmark: str, counts: Iterable[CellCounts]) -> Table:
+def _make_count_table(benchmark: str, counts: Iterable[CellCounts]) -> Table:
     rows = [
         [
             count.cell.model,
@@ -482,23 +482,23 @@ def _format_readings(readings: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{reading} {count}" for reading, count in readings) or "-"
 
 
-def _test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
-    results = [test for test in tests if test.benchmark == benchmark and test.family == family]
-    kinds = " and ".join(dict.fromkeys(test.test for test in results))
-    shared_label, differing = ("model", "settings") if family == "settings" else ("setting", "models")
+def _make_test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -> Table:
+    family_tests = [test for test in tests if test.benchmark == benchmark and test.family == family]
+    kinds = " and ".join(dict.fromkeys(test.test for test in family_tests))
+    shared_label, compared_property = ("model", "settings") if family == "settings" else ("setting", "models")
     return Table.of(
-        f"{differing.capitalize()} compared on the same questions, {benchmark}",
+        f"{compared_property.capitalize()} compared on the same questions, {benchmark}",
         [shared_label, "difference", "metric", "n", "value", *TEST_HEADINGS],
         [
             [test.fixed, f"{test.second} - {test.first}", METRICS[test.metric].label, *paired_cells(test, test.metric)]
-            for test in results
+            for test in family_tests
         ],
         left=3,
         grouped=1,
-        strong=[index for index, test in enumerate(results) if test.p_holm < 0.05],
+        strong=[index for index, test in enumerate(family_tests) if test.p_holm < 0.05],
         note=f"Paired tests: {kinds}. Interval: differences that sign flips do not reject. gained / lost: "
         "questions that only the one named first, or only the one named second, got right. Holm: corrected for the "
-        f"{counted(len(results), 'test')} of this table; rows below 0.05 are set off. Accuracy and exact "
+        f"{counted(len(family_tests), 'test')} of this table; rows below 0.05 are set off. Accuracy and exact "
         "match in percentage points, all others as differences of values from 0 to 1.",
     )
 
@@ -564,17 +564,17 @@ def mcq_tables(scores: McqScores) -> list[Table]:
             accuracy,
             left=len(labels) + 1,
             grouped=len(labels),
-            strong=[number for number, row in enumerate(scores.accuracy) if row.level == OVERALL],
+            strong=[index for index, row in enumerate(scores.accuracy) if row.level == OVERALL],
             note=note,
         )
     ]
     for family in dict.fromkeys(row.family for row in scores.paired):
-        paired = [row for row in scores.paired if row.family == family]
+        paired_rows = [row for row in scores.paired if row.family == family]
         pairs = [
             [row.fixed] * has_models + [f"{row.second} - {row.first}", row.scoring, *paired_cells(row, "accuracy")]
-            for row in paired
+            for row in paired_rows
         ]
-        tests = " and ".join(dict.fromkeys(row.test for row in paired))
+        tests = " and ".join(dict.fromkeys(row.test for row in paired_rows))
         shared_label = ["model" if family == "settings" else "setting"] if has_models else []
         tables.append(
             Table.of(
@@ -589,19 +589,19 @@ def mcq_tables(scores: McqScores) -> list[Table]:
         )
     if scores.position:
         rows = [((row.model, row.setting, row.scoring)[-len(labels) :], row) for row in scores.position]
-        tables.append(_position_table("Position bias (%)", labels, rows))
+        tables.append(_make_position_table("Position bias (%)", labels, rows))
     return tables
 
 
-def _position_table(
+def _make_position_table(
     title: str, names: Sequence[str], rows_by_label: Sequence[tuple[Sequence[str], PositionRow]]
 ) -> Table:
     rows = [
         (
             *labels,
             str(row.orders),
-            "/".join(f"{100 * share:.0f}" for share in row.picked),
-            "/".join(f"{100 * share:.0f}" for share in row.right),
+            "/".join(f"{100 * proportion:.0f}" for proportion in row.picked),
+            "/".join(f"{100 * proportion:.0f}" for proportion in row.right),
             percent(row.recall_spread),
             "-" if row.p_value is None else shown_p_value(row.p_value),
             percent(row.consistent),

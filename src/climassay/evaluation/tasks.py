@@ -367,26 +367,26 @@ def _predict_by_text(
     model: OptionScorer,
 ) -> list[Prediction]:
     """Predict the option with the highest score under a scoring by text."""
-    premises: Sequence[OptionScores | None] = [None] * len(presented)
+    priors: Sequence[OptionScores | None] = [None] * len(presented)
     if scoring == "text-pmi":
         # The same options after the prompt with an empty question: the domain premise.
         empty_prompt = prompt.render(question="", options=[], passages=[], examples=[])
-        premises = model.option_logprobs(
+        priors = model.option_logprobs(
             [
                 OptionRequest(empty_prompt.messages, request.options, empty_prompt.assistant_prefix)
                 for request in requests
             ]
         )
     predictions = []
-    for item, request, score, premise in zip(presented, requests, text_scores, premises, strict=True):
-        error = score.error or (None if premise is None else premise.error)
+    for item, request, score, prior in zip(presented, requests, text_scores, priors, strict=True):
+        error = score.error or (None if prior is None else prior.error)
         scores: tuple[float, ...] = ()
-        if error is None and premise is not None:
+        if error is None and prior is not None:
             scores = tuple(
-                logprob - prior_logprob for logprob, prior_logprob in zip(score.logprobs, premise.logprobs, strict=True)
+                logprob - prior_logprob for logprob, prior_logprob in zip(score.logprobs, prior.logprobs, strict=True)
             )
         elif error is None:
-            lengths = _option_lengths(scoring, item.question.arranged(item.order), request, model)
+            lengths = _compute_lengths(scoring, item.question.arranged(item.order), request, model)
             scores = tuple(total / length for total, length in zip(score.logprobs, lengths, strict=True))
         position = int(np.argmax(scores)) if scores else None
         method = "" if error else score.method
@@ -396,7 +396,7 @@ def _predict_by_text(
     return predictions
 
 
-def _option_lengths(
+def _compute_lengths(
     scoring: TextScoring, options: Sequence[str], request: OptionRequest, model: OptionScorer
 ) -> list[int]:
     """Return the length of each option, by which a scoring by text divides its log-probability."""

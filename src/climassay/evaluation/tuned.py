@@ -66,7 +66,7 @@ def find_adapter(
     from climassay.tuning import TuningProgress, search, train
 
     if spec.adapter:
-        return Adapter(_adapter_folder(spec.adapter.format(model=model.display_name), workspace, plan))
+        return Adapter(_find_adapter_folder(spec.adapter.format(model=model.display_name), workspace, plan))
     if spec.training is None:
         return None
     if is_served(model.name):
@@ -75,9 +75,9 @@ def find_adapter(
     model_part = "-".join(part for part in (Path(model.name.partition(":")[2] or model.name).name, model.dtype) if part)
     name = re.sub(r"[^\w.-]+", "-", f"{spec.label}-{model_part}").strip("-")
     data = (
-        _question_training_data(spec.training, plan, prompts or TaskPrompts.load())
+        _load_question_data(spec.training, plan, prompts or TaskPrompts.load())
         if spec.training.questions
-        else _text_training_data(spec.training, workspace)
+        else _load_text_data(spec.training, workspace)
     )
     task: Task = "finetune" if spec.training.questions else "pretrain"
     preset, config = choose_config(model.name, task, spec.training.preset, dict(spec.training.settings))
@@ -173,15 +173,15 @@ def collection_documents(workspace: Workspace, names: Sequence[str]) -> list[Rea
     results: dict[str, ReadDocument] = {}
     for name in dict.fromkeys(names):
         collection = Collection.open(workspace, name)
-        for stored in collection.documents():
-            if stored.id not in results:
-                passages = [passage.text for passage in collection.document_passages(stored.id)]
-                text = TextDocument.from_passages(stored.id, stored.title, passages)
-                results[stored.id] = ReadDocument(stored, text)
+        for document in collection.documents():
+            if document.id not in results:
+                passages = [passage.text for passage in collection.document_passages(document.id)]
+                text = TextDocument.from_passages(document.id, document.title, passages)
+                results[document.id] = ReadDocument(document, text)
     return list(results.values())
 
 
-def _collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":
+def _load_collection_data(workspace: Workspace, names: Sequence[str]) -> "TextData":
     from climassay.tuning import TextData
 
     return TextData("+".join(names), tuple(document.text for document in collection_documents(workspace, names)))
@@ -220,7 +220,7 @@ def choose_config(
     return (None if selected_preset is None else selected_preset.name), config.with_values(settings)
 
 
-def _question_training_data(training: AdapterTraining, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
+def _load_question_data(training: AdapterTraining, plan: ExperimentPlan, prompts: TaskPrompts) -> _TrainingData:
     def read(file: str) -> QuestionSet:
         return read_questions(file if file == PRIMER else resolve_file(plan.folder, file))
 
@@ -240,14 +240,14 @@ def _question_training_data(training: AdapterTraining, plan: ExperimentPlan, pro
     )
 
 
-def _text_training_data(training: AdapterTraining, workspace: Workspace) -> _TrainingData:
+def _load_text_data(training: AdapterTraining, workspace: Workspace) -> _TrainingData:
     from climassay.tuning import ContinuedPretrainingData, split_documents
 
     if not training.collections:
         raise InputError("A training needs questions (a file) or collections to learn from.")
-    training_texts = _collection_data(workspace, training.collections)
-    source = _collection_data(workspace, training.source) if training.source else None
-    validation = _collection_data(workspace, training.validation) if training.validation else None
+    training_texts = _load_collection_data(workspace, training.collections)
+    source = _load_collection_data(workspace, training.source) if training.source else None
+    validation = _load_collection_data(workspace, training.validation) if training.validation else None
     if validation is None and training.validate_on == "held-out":
         training_texts, validation = split_documents(training_texts, VALIDATION_SHARE)
     data = ContinuedPretrainingData.assemble(
@@ -258,7 +258,7 @@ def _text_training_data(training: AdapterTraining, workspace: Workspace) -> _Tra
     )
 
 
-def _adapter_folder(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
+def _find_adapter_folder(name: str, workspace: Workspace, plan: ExperimentPlan) -> Path:
     for folder in (workspace.adapters / name, Path(resolve_file(plan.folder, name)).expanduser()):
         if (folder / ADAPTER_CONFIG).is_file():
             return folder

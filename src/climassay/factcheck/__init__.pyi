@@ -28,10 +28,10 @@ from .fallacies import (
     FALLACIES as FALLACIES,
     FoundFallacy as FoundFallacy,
     find_fallacies as find_fallacies,
-    load_fallacies as load_fallacies,
+    load_fallacy_classifier as load_fallacy_classifier,
 )
-from .past_checks import PastCheck as PastCheck, find_past as find_past
-from .results.analysis import RunAnalysis as RunAnalysis, analyse as analyse, stored_truths as stored_truths
+from .past_checks import PastCheck as PastCheck, find_past_checks as find_past_checks
+from .results.analysis import RunAnalysis as RunAnalysis, analyse as analyse, read_truths as read_truths
 from .results.page import factcheck_page as factcheck_page
 from .results.checked_claim import CheckedClaim as CheckedClaim
 from .results.claim_review import claim_review as claim_review

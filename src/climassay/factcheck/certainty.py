@@ -59,17 +59,17 @@ def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> t
     Limited evidence with low agreement allows very low and low; robust evidence with high agreement allows high and
     very high.
     """
-    middle = EVIDENCE.index(evidence) + AGREEMENT.index(agreement)
-    return CONFIDENCES[max(middle - 1, 0) : middle + 2]
+    sum_of_ranks = EVIDENCE.index(evidence) + AGREEMENT.index(agreement)
+    return CONFIDENCES[max(sum_of_ranks - 1, 0) : sum_of_ranks + 2]
 
 
-def coherent(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
+def nearest_confidence(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
     """Return the level of confidence nearest to ``confidence`` that is consistent with evidence and agreement."""
     index = CONFIDENCES.index(confidence)
     return min(allowed_confidences(evidence, agreement), key=lambda allowed: abs(CONFIDENCES.index(allowed) - index))
 
 
-def takes_side(likelihood: Likelihood, is_correct: bool) -> bool:
+def fits_verdict(likelihood: Likelihood, is_correct: bool) -> bool:
     """Return whether a likelihood that a claim is true fits a verdict.
 
     Likely terms fit the verdict "correct", unlikely terms the verdict "incorrect", "about as likely as not" fits both.
@@ -86,7 +86,7 @@ ALL_LEVELS: tuple[Levels, ...] = tuple(
 """All consistent combinations of evidence, agreement and confidence; none has a likelihood."""
 
 
-def weakest(assessments: Sequence[Levels]) -> Levels:
+def combine_levels(assessments: Sequence[Levels]) -> Levels:
     """Return the joint certainty of several statements: their lowest evidence, agreement and confidence.
 
     The confidence is moved to the nearest level that evidence and agreement allow. Likelihoods are dropped.
@@ -94,4 +94,4 @@ def weakest(assessments: Sequence[Levels]) -> Levels:
     evidence = min((levels.evidence for levels in assessments), key=EVIDENCE.index)
     agreement = min((levels.agreement for levels in assessments), key=AGREEMENT.index)
     confidence = min((levels.confidence for levels in assessments), key=CONFIDENCES.index)
-    return Levels(evidence, agreement, coherent(evidence, agreement, confidence))
+    return Levels(evidence, agreement, nearest_confidence(evidence, agreement, confidence))

@@ -158,8 +158,8 @@ class CheckStore:
             "demonstration": False,
             "visibility": "unpublished",
         }
-        names = {name for advocate in settings.advocates for name in advocate.collections}
-        collections = [{"check": row["id"], "collection": name} for name in sorted(names)]
+        collection_names = {name for advocate in settings.advocates for name in advocate.collections}
+        collections = [{"check": row["id"], "collection": name} for name in sorted(collection_names)]
 
         def write_rows(connection: sa.Connection) -> None:
             connection.execute(checks.insert().values(row))
@@ -170,9 +170,11 @@ class CheckStore:
 
     def reopen(self, check: str) -> None:
         """Set a check back to ``waiting`` if it failed, was stopped or ended without a result; otherwise do nothing."""
-        without_result = checks.c.state.in_(("failed", "stopped")) | (checks.c.outcome == "failed")
-        names = ("job", "run", "outcome", "label", "error", "ended_at", "transcript", "topic", "seconds")
-        self._update(checks.c.id == check, without_result, state="waiting", demonstration=False, **dict.fromkeys(names))
+        has_no_result = checks.c.state.in_(("failed", "stopped")) | (checks.c.outcome == "failed")
+        field_names = ("job", "run", "outcome", "label", "error", "ended_at", "transcript", "topic", "seconds")
+        self._update(
+            checks.c.id == check, has_no_result, state="waiting", demonstration=False, **dict.fromkeys(field_names)
+        )
 
     def assign_job(self, check: str, job: str) -> None:
         """Store the id of the job that runs a check's debate."""
@@ -225,8 +227,10 @@ class CheckStore:
             job: Id of the stopped job. The check stays unchanged if another job runs its debate by now; None stops it
                 in any case.
         """
-        of_job = () if job is None else (checks.c.job == job,)
-        self._update(checks.c.id == check, checks.c.state == "waiting", *of_job, state="stopped", ended_at=time.time())
+        job_conditions = () if job is None else (checks.c.job == job,)
+        self._update(
+            checks.c.id == check, checks.c.state == "waiting", *job_conditions, state="stopped", ended_at=time.time()
+        )
 
     def set_visibility(self, check: str, visibility: Visibility) -> None:
         """Set who may read a check."""
@@ -442,8 +446,8 @@ class CheckStore:
         if opinion == "undecided" and not comment:
             raise InputError("Say whether you agree, or write a comment.")
         row = {"check": check, "by": by, "opinion": opinion, "comment": comment, "made_at": time.time()}
-        of_person = sa.and_(check_reviews.c.check == check, check_reviews.c.by == by)
-        last = sa.select(check_reviews).where(of_person).order_by(check_reviews.c.number.desc()).limit(1)
+        is_by_person = sa.and_(check_reviews.c.check == check, check_reviews.c.by == by)
+        latest_review = sa.select(check_reviews).where(is_by_person).order_by(check_reviews.c.number.desc()).limit(1)
 
         def write_rows(connection: sa.Connection) -> None:
             state = connection.execute(sa.select(checks.c.state).where(checks.c.id == check)).scalar_one_or_none()
@@ -451,7 +455,7 @@ class CheckStore:
                 raise InputError(f"There is no check {check!r}.")
             if state != "done":
                 raise InputError("A check can be reviewed only once its debate has ended.")
-            previous = connection.execute(last).mappings().first()
+            previous = connection.execute(latest_review).mappings().first()
             if previous is None or (previous["opinion"], previous["comment"]) != (opinion, comment):
                 connection.execute(check_reviews.insert().values(row))
 
@@ -464,10 +468,10 @@ class CheckStore:
     def _reviews(self, ids: "Sequence[str]") -> "dict[str, Sequence[CheckReview]]":
         query = sa.select(check_reviews).where(check_reviews.c.check.in_(ids)).order_by(check_reviews.c.number)
         rows = self._database.rows(query)
-        last = {(row.check, row.by): row.number for row in rows}
+        latest_numbers = {(row.check, row.by): row.number for row in rows}
         results: dict[str, Any] = {}
         for row in rows:
-            review = build_record(CheckReview, row, current=last[row.check, row.by] == row.number)
+            review = build_record(CheckReview, row, current=latest_numbers[row.check, row.by] == row.number)
             results.setdefault(row.check, []).append(review)
         return results
 
@@ -475,10 +479,12 @@ class CheckStore:
         """Return the proportion of checks whose reviewers agree with the verdict, with Wilson's interval."""
         counts = current_reviews().subquery()
         rows = [(row.agree, row.disagree) for row in self._database.rows(sa.select(counts.c.agree, counts.c.disagree))]
-        agreed = sum(agree > disagree for agree, disagree in rows)
-        against = sum(agree < disagree for agree, disagree in rows)
-        divided = sum(agree == disagree and agree > 0 for agree, disagree in rows)
-        return AgreementShare(proportion(agreed, agreed + against) if agreed + against else None, divided)
+        n_agreed = sum(agree > disagree for agree, disagree in rows)
+        n_disagreed = sum(agree < disagree for agree, disagree in rows)
+        n_divided = sum(agree == disagree and agree > 0 for agree, disagree in rows)
+        return AgreementShare(
+            proportion(n_agreed, n_agreed + n_disagreed) if n_agreed + n_disagreed else None, n_divided
+        )
 
 
 _NEWEST_FIRST = (checks.c.asked_at.desc(), checks.c.id)
@@ -493,8 +499,8 @@ def _summary_query(ids: "Sequence[str]", *columns: sa.ColumnElement[Any]) -> sa.
     counts = current_reviews(ids).subquery("counts")
     short_columns = [column for column in checks.c if column.name not in ("settings", "transcript")]
     opinions = [sa.func.coalesce(counts.c[name], 0).label(name) for name in get_args(Opinion)]
-    joined = checks.outerjoin(counts, counts.c.check == checks.c.id)
-    return sa.select(*short_columns, *opinions, *columns).select_from(joined).where(checks.c.id.in_(ids))
+    checks_with_counts = checks.outerjoin(counts, counts.c.check == checks.c.id)
+    return sa.select(*short_columns, *opinions, *columns).select_from(checks_with_counts).where(checks.c.id.in_(ids))
 
 
 def _filter_conditions(
@@ -502,32 +508,34 @@ def _filter_conditions(
 ) -> "Sequence[sa.ColumnElement[bool]]":
     origin = sa.func.lower(checks.c.source + "\n" + checks.c.appearance)
     text = sa.func.lower(checks.c.claim) + "\n" + origin
-    results: list[sa.ColumnElement[bool]] = [
+    conditions: list[sa.ColumnElement[bool]] = [
         text.contains(word, autoescape=True) for word in make_storable_text(check_filter.words).lower().split()
     ]
-    results.append(checks.c.visibility.in_(visibilities))
+    conditions.append(checks.c.visibility.in_(visibilities))
     if check_filter.visibility:
-        results.append(checks.c.visibility == check_filter.visibility)
+        conditions.append(checks.c.visibility == check_filter.visibility)
     if check_filter.source:
-        results.append(origin.contains(make_storable_text(check_filter.source).lower(), autoescape=True))
+        conditions.append(origin.contains(make_storable_text(check_filter.source).lower(), autoescape=True))
     if check_filter.topic:
         # The code of a group is that of its claims before the point.
         group = checks.c.topic.startswith(make_storable_text(check_filter.topic) + ".", autoescape=True)
-        results.append(sa.or_(checks.c.topic == make_storable_text(check_filter.topic), group))
+        conditions.append(sa.or_(checks.c.topic == make_storable_text(check_filter.topic), group))
     if check_filter.since:
-        results.append(checks.c.asked_at >= _day_start(check_filter.since))
+        conditions.append(checks.c.asked_at >= _day_start(check_filter.since))
     if check_filter.until:
-        results.append(checks.c.asked_at < _day_start(check_filter.until) + 86_400)
+        conditions.append(checks.c.asked_at < _day_start(check_filter.until) + 86_400)
     for column, value in (
         (check_collections.c.collection, check_filter.collection),
         (check_reviews.c.by, check_filter.reviewer),
     ):
         if value:
-            results.append(checks.c.id.in_(sa.select(column.table.c.check).where(column == make_storable_text(value))))
+            conditions.append(
+                checks.c.id.in_(sa.select(column.table.c.check).where(column == make_storable_text(value)))
+            )
     if check_filter.verdict:
         verdict = make_storable_text(check_filter.verdict)
         is_outcome = sa.and_(checks.c.label.is_(None), checks.c.outcome == verdict)
-        results.append(sa.or_(checks.c.label == verdict, is_outcome))
+        conditions.append(sa.or_(checks.c.label == verdict, is_outcome))
     if check_filter.review:
         if check_filter.review not in get_args(Reviewed):
             raise InputError(f"Checks are {', '.join(get_args(Reviewed))}, not {check_filter.review!r}.")
@@ -541,10 +549,10 @@ def _filter_conditions(
             "commented": sa.and_(agree == 0, disagree == 0),
         }
         if check_filter.review == "unreviewed":
-            results.append(checks.c.id.not_in(sa.select(counts.c.check)))
+            conditions.append(checks.c.id.not_in(sa.select(counts.c.check)))
         else:
-            results.append(checks.c.id.in_(sa.select(counts.c.check).where(rules[check_filter.review])))
-    return results
+            conditions.append(checks.c.id.in_(sa.select(counts.c.check).where(rules[check_filter.review])))
+    return conditions
 
 
 def _day_start(text: str) -> float:

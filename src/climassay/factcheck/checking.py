@@ -53,13 +53,13 @@ class DebateResources:
     """Encoder that attributes sentences to passages and screens claims; by default the first collection's encoder."""
 
 
-def models_of(settings: DebateSettings) -> tuple[str, ...]:
+def list_models(settings: DebateSettings) -> tuple[str, ...]:
     """Return the distinct names of the models that a debate needs."""
     names = [advocate.model or settings.model for advocate in settings.advocates]
     return tuple(dict.fromkeys([settings.model, settings.mediator.model or settings.model, *names]))
 
 
-def collections_of(settings: DebateSettings) -> tuple[str, ...]:
+def list_collections(settings: DebateSettings) -> tuple[str, ...]:
     """Return the distinct names of the collections that a debate needs."""
     return tuple(dict.fromkeys(name for advocate in settings.advocates for name in advocate.collections))
 
@@ -81,7 +81,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     if not settings.advocates:
         raise InputError("A debate needs an advocate: name a collection (--collection NAME), or --plain.")
     # If one of the models is strong, all participants get the prompts of strong models.
-    profiles = [profile_of(resources.models[name], settings.prompt_profile) for name in models_of(settings)]
+    profiles = [profile_of(resources.models[name], settings.prompt_profile) for name in list_models(settings)]
     profile = next((item for item in profiles if item.name == "strong"), profiles[0])
     elicitation: Elicitation = "scored" if profile.scored else "schema"
     if settings.mediator.decide == "pool" and elicitation == "schema":
@@ -92,9 +92,9 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     for advocate in settings.advocates:
         passages = profile.passages if advocate.passages is None else advocate.passages
         excerpt_words = profile.excerpt_words if advocate.excerpt_words is None else advocate.excerpt_words
-        complete = replace(advocate, passages=passages, excerpt_words=excerpt_words)
-        advocates.append(Advocate(complete, advocate.model or settings.model, settings.latest_only))
-    advocate_profiles = tuple(_profile(advocate, resources) for advocate in advocates)
+        advocate_settings = replace(advocate, passages=passages, excerpt_words=excerpt_words)
+        advocates.append(Advocate(advocate_settings, advocate.model or settings.model, settings.latest_only))
+    advocate_profiles = tuple(_describe_advocate(advocate, resources) for advocate in advocates)
     style = settings.mediator.style
     if style == "auto":
         style = "neutral" if any(item.kind == "adversarial" for item in advocate_profiles) else "expert"
@@ -130,7 +130,7 @@ def set_up_debate(settings: DebateSettings, resources: DebateResources, prompts:
     )
 
 
-def _profile(advocate: Advocate, resources: DebateResources) -> AdvocateProfile:
+def _describe_advocate(advocate: Advocate, resources: DebateResources) -> AdvocateProfile:
     settings, model = advocate.settings, resources.models[advocate.model]
     return AdvocateProfile(
         settings.name,
@@ -160,8 +160,8 @@ def _describe_source(advocate: AdvocateSettings, resources: DebateResources) -> 
             title = expand_report_name(" ".join((document.report or document.title).split()), document.source)
             n_passages[shorten(title, _MAX_TITLE_LENGTH, placeholder=" ...")] += document.passages
     titles = [title for title, _ in n_passages.most_common()]
-    listed = "; ".join(titles[:_MAX_TITLES])
-    return f"{listed} and {len(titles) - _MAX_TITLES} more" if len(titles) > _MAX_TITLES else listed
+    listed_titles = "; ".join(titles[:_MAX_TITLES])
+    return f"{listed_titles} and {len(titles) - _MAX_TITLES} more" if len(titles) > _MAX_TITLES else listed_titles
 
 
 # ---------------------------------------------------------------------------------------------------------- checker
@@ -221,12 +221,12 @@ class Checker:
         """
         if samples < 1 or concurrency < 1:
             raise InputError("The number of samples and of concurrent debates must be at least 1.")
-        setup, refused = self.setup, self._refuse(claims) if not force else [None] * len(claims)
+        setup, refusals = self.setup, self._refuse(claims) if not force else [None] * len(claims)
         if force:
             setup = replace(setup, settings=replace(setup.settings, check_claims=False))
         debates = [
             self._debate_samples(setup, claim, samples, on_event, transcript)
-            for claim, transcript in zip(claims, refused, strict=True)
+            for claim, transcript in zip(claims, refusals, strict=True)
         ]
         return DebateScheduler(debates, self._batcher, concurrency, on_done, on_requests).run()
 
@@ -238,12 +238,12 @@ class Checker:
             self._run.save_results("published", rows)
 
     def _debate_samples(
-        self, setup: DebateSetup, claim: Claim, samples: int, on_event: OnEvent, refused: Transcript | None
+        self, setup: DebateSetup, claim: Claim, samples: int, on_event: OnEvent, refusal: Transcript | None
     ) -> "Steps[Transcript]":
-        from climassay.factcheck.fallacies import with_fallacy
+        from climassay.factcheck.fallacies import add_fallacy
 
-        if refused is not None:
-            return refused
+        if refusal is not None:
+            return refusal
         debates = [debate(claim, setup, lambda event: on_event(claim, event))]
         for number in range(1, samples):
             seed = setup.config.seed + number
@@ -252,7 +252,7 @@ class Checker:
         results = yield from gather(debates)
         transcripts = [reader_view(transcript, setup.scale) for transcript in results]
         first = replace(transcripts[0], demonstration=self._is_demonstration)
-        first = with_fallacy(first, setup.scale, setup.encoder)
+        first = add_fallacy(first, setup.scale, setup.encoder)
         if samples == 1:
             return first
         labels = tuple(transcript.verdict.label for transcript in transcripts)
@@ -261,7 +261,7 @@ class Checker:
 
     def _refuse(self, claims: Sequence[Claim]) -> list[Transcript | None]:
         """Return the final transcript of each claim that cannot be checked; None for each claim to debate."""
-        from climassay.factcheck.claims import Checkability, assess_claims, refused_by_rule
+        from climassay.factcheck.claims import Checkability, assess_claims, find_refusal
 
         setup, encoder = self.setup, self.setup.encoder
         if not setup.settings.check_claims or (encoder is None and not setup.reads_claims):
@@ -270,7 +270,7 @@ class Checker:
         # A model that reads the claims decides what the rules leave open, when it splits them.
         results: Sequence[Checkability | None]
         if setup.reads_claims or encoder is None:
-            results = [refused_by_rule(text) for text in texts]
+            results = [find_refusal(text) for text in texts]
         else:
             results = assess_claims(texts, encoder)
         return [
@@ -305,12 +305,12 @@ def open_checker(
         InputError: Settings contradict each other.
     """
     setup = set_up_debate(settings, resources, prompts)
-    recorded = {
+    recorded_config = {
         **asdict(settings),
         "prompts": {name: template.sha256 for name, template in setup.templates.items()},
         **(config or {}),
     }
-    with store.run(command=command, config=recorded, seeds={"sampling": settings.seed}) as run:
+    with store.run(command=command, config=recorded_config, seeds={"sampling": settings.seed}) as run:
         models = {name: RecordedModel(model, store, run, use_cache) for name, model in resources.models.items()}
         entailment = _entailment_scorer(models, setup) if settings.entailment else None
         yield Checker(setup, RequestBatcher(models, resources.collections, entailment), models, run)

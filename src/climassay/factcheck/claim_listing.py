@@ -13,7 +13,7 @@ from climassay.claim_identity import claim_key
 from climassay.corpus.documents import Document, Passage, split_passages
 from climassay.corpus.sentences import split_sentences
 from climassay.factcheck.claims import assess_claims
-from climassay.factcheck.debate.context import as_one_line
+from climassay.factcheck.debate.context import join_lines
 from climassay.grounding.quantities import find_foreign_quantities
 from climassay.models.contract import Completion, Encoder, GenerationRequest, Generator, Sampling, object_schema
 from climassay.prompts import Prompt, load_prompt
@@ -92,7 +92,7 @@ class ClaimLister:
             passages: Passages of a document, as returned by :func:`claim_passages`.
             on_progress: Callback that is called with 1 for each passage answered.
         """
-        sentence_lists = [[*map(as_one_line, split_sentences(passage.text))] for passage in passages]
+        sentence_lists = [[*map(join_lines, split_sentences(passage.text))] for passage in passages]
         answers = self.model.generate(
             [self._request(passage, sentences) for passage, sentences in zip(passages, sentence_lists, strict=True)],
             on_result=lambda _index, _answer: on_progress(1),
@@ -126,7 +126,7 @@ class ClaimLister:
             if answer.error is not None:
                 raise ValueError(answer.error)
             entries += [
-                ([int(number) for number in entry["sentences"]], as_one_line(str(entry["claim"])))
+                ([int(number) for number in entry["sentences"]], join_lines(str(entry["claim"])))
                 for entry in json.loads(answer.text)["claims"]
             ]
         except (ValueError, KeyError, TypeError) as error:
@@ -134,15 +134,15 @@ class ClaimLister:
             self.error = str(error)
             return
         headings = {claim_key(text) for text in (passage.document, _section(passage), *passage.headings)}
-        for numbers, words in entries:
+        for numbers, wording in entries:
             indices = sorted({number - 1 for number in numbers if 1 <= number <= len(sentences)})
-            if not 0 < len(indices) <= _MAX_SENTENCES or not words or claim_key(words) in headings:
+            if not 0 < len(indices) <= _MAX_SENTENCES or not wording or claim_key(wording) in headings:
                 self.unknown += 1
                 continue
             quotation = " ".join(sentences[index] for index in indices)
-            is_quoted = bool(find_foreign_quantities(words, [quotation]))
+            is_quoted = bool(find_foreign_quantities(wording, [quotation]))
             yield ListedClaim(
-                quotation if is_quoted else words,
+                quotation if is_quoted else wording,
                 quotation,
                 passage.document,
                 passage.first_page,

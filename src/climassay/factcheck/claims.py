@@ -108,28 +108,28 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
         raise InputError(f"{file} has no rows.")
     # JSON rows may omit columns; surplus cells of a CSV row have the name None.
     names = [name for name in dict.fromkeys(name for row in rows for name in row) if name is not None]
-    text = _find_column(columns.claim, _CLAIM_COLUMNS, names, "--claim", file)
-    if text is None:
+    claim_column = _find_column(columns.claim, _CLAIM_COLUMNS, names, "--claim", file)
+    if claim_column is None:
         raise InputError(f"{file} has no column of claims: name one of {format_names(names)} with --claim.")
-    verdict = _find_column(columns.verdict, (), names, "--truth", file)
-    source = _find_column(columns.source, ("source",), names, "--source", file)
-    date = _find_column(columns.date, ("date",), names, "--date", file)
-    appearance = _find_column(None, ("appearance",), names, "", file)
-    strike = _find_column(None, ("strike",), names, "", file)
+    verdict_column = _find_column(columns.verdict, (), names, "--truth", file)
+    source_column = _find_column(columns.source, ("source",), names, "--source", file)
+    date_column = _find_column(columns.date, ("date",), names, "--date", file)
+    appearance_column = _find_column(None, ("appearance",), names, "", file)
+    strike_column = _find_column(None, ("strike",), names, "", file)
     claims, verdicts, skipped = [], [], []
     for number, row in enumerate(rows, start=1):
-        if _cell_text(row, strike):
+        if _cell_text(row, strike_column):
             skipped.append(f"row {number} is struck")
             continue
-        words = _cell_text(row, text)
+        words = _cell_text(row, claim_column)
         if not words:
             skipped.append(f"row {number} has no claim")
             continue
-        where = {"source": _cell_text(row, source), "appearance": _cell_text(row, appearance)}
-        claims.append(make_claim(words, date=iso_date(_cell_text(row, date)), **where))
-        verdicts.append(_cell_text(row, verdict) or None)
+        origin = {"source": _cell_text(row, source_column), "appearance": _cell_text(row, appearance_column)}
+        claims.append(make_claim(words, date=iso_date(_cell_text(row, date_column)), **origin))
+        verdicts.append(_cell_text(row, verdict_column) or None)
     if not claims:
-        raise InputError(f"No row of {file} has a claim in the column {text}.")
+        raise InputError(f"No row of {file} has a claim in the column {claim_column}.")
     return ClaimTable(tuple(claims), tuple(verdicts), tuple(skipped))
 
 
@@ -154,9 +154,9 @@ def iso_date(text: str) -> str:
     For example, ``15-May-23`` becomes ``2023-05-15``. In ``05/06/2023``, the day comes first. Times of day are removed.
     """
     text = re.sub(r"^(\d{4}-\d\d-\d\d)[T ].*", r"\1", text)
-    for form in _DATES:
+    for date_format in _DATES:
         try:
-            return datetime.datetime.strptime(text, form).date().isoformat()
+            return datetime.datetime.strptime(text, date_format).date().isoformat()
         except ValueError:
             continue
     match = re.search(r"\b(?:1[89]|20)\d\d\b", text)
@@ -200,16 +200,16 @@ def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | N
     Returns:
         The year; None if the text names no past year and the claim has no date.
     """
-    claim_year = year_of(claim.date)
-    now = claim_year or (today or datetime.date.today()).year
-    named = years_named(claim.text)
-    past = [year for year in named if year <= now]
-    if claim_year is not None and (len(past) < len(named) or _UP_TO_NOW.search(claim.text)):
+    claim_year = parse_year(claim.date)
+    current_year = claim_year or (today or datetime.date.today()).year
+    years = find_years(claim.text)
+    past_years = [year for year in years if year <= current_year]
+    if claim_year is not None and (len(past_years) < len(years) or _UP_TO_NOW.search(claim.text)):
         return claim_year
-    return max(past, default=claim_year)
+    return max(past_years, default=claim_year)
 
 
-def years_named(text: str) -> tuple[int, ...]:
+def find_years(text: str) -> tuple[int, ...]:
     """Return the years from 1800 to 2999 named in a text, including both ends of spans (``1998-2012``, ``1998-12``)."""
     results: list[int] = []
     for match in _YEAR.finditer(text):
@@ -220,15 +220,15 @@ def years_named(text: str) -> tuple[int, ...]:
     return tuple(year for year in results if year >= EARLIEST_YEAR)
 
 
-def year_of(date: str | None) -> int | None:
+def parse_year(date: str | None) -> int | None:
     """Return the year of a date (``2023-05-15``, ``15-May-23``, ``May 2023``, ``2nd edition 2019``), or None.
 
     A year of two digits is at most twenty years in the future: 23 is 2023, 95 is 1995.
     """
     text = date or ""
-    if short := _SHORT_DATE.search(text):
+    if short_date := _SHORT_DATE.search(text):
         latest = datetime.date.today().year + 20
-        year = latest - latest % 100 + int(short["year"])
+        year = latest - latest % 100 + int(short_date["year"])
         return year if year <= latest else year - 100
     years = _ANY_YEAR.findall(text)
     return int(years[-1]) if years else None
@@ -240,11 +240,11 @@ def dating_warning(claim: Claim, passages: Iterable[Passage], *, today: datetime
     Passages without a date are ignored. ``today`` is passed to :func:`subject_year`.
     """
     subject = subject_year(claim, today=today)
-    years = [year for passage in passages if (year := year_of(passage.date) or year_of(passage.edition))]
+    years = [year for passage in passages if (year := parse_year(passage.date) or parse_year(passage.edition))]
     if subject is None or not years or max(years) >= subject:
         return None
-    dated = f"the newest is from {max(years)}" if len(set(years)) > 1 else f"it is from {years[0]}"
-    return f"All dated evidence is older than what the claim is about ({subject}): {dated}."
+    description = f"the newest is from {max(years)}" if len(set(years)) > 1 else f"it is from {years[0]}"
+    return f"All dated evidence is older than what the claim is about ({subject}): {description}."
 
 
 # ------------------------------------------------------------------------------------------------------- editions
@@ -257,22 +257,22 @@ def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
     Synthesis Report" and "Climate Change 2023: Synthesis Report". The latest edition is the one with the latest date;
     among equal dates, the highest edition number decides. Documents without date and edition are always included.
     """
-    dated: dict[tuple[str, str], list[tuple[tuple[str, int], str]]] = {}
+    editions_by_work: dict[tuple[str, str], list[tuple[tuple[str, int], str]]] = {}
     latest_ids = set()
     for document in documents:
         # Editions of one work are ordered by date (ISO, or year alone), then by the number of the edition.
-        year = year_of(document.date) or year_of(document.edition)
+        year = parse_year(document.date) or parse_year(document.edition)
         number = re.search(r"(?<!\d)(\d{1,3})(?!\d)", document.edition or "")
         if year is None and number is None:
             latest_ids.add(document.id)
             continue
-        iso = re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", (document.date or "").strip()[:10])
-        age = (iso[0] if iso else f"{year or 0:04d}", int(number[1]) if number else 0)
+        iso_match = re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", (document.date or "").strip()[:10])
+        recency = (iso_match[0] if iso_match else f"{year or 0:04d}", int(number[1]) if number else 0)
         work = _without_edition(document.title), _without_edition(document.report or "")
-        dated.setdefault(work, []).append((age, document.id))
-    for editions in dated.values():
-        latest = max(age for age, _ in editions)
-        latest_ids.update(name for age, name in editions if age == latest)
+        editions_by_work.setdefault(work, []).append((recency, document.id))
+    for entries in editions_by_work.values():
+        latest = max(recency for recency, _ in entries)
+        latest_ids.update(document_id for recency, document_id in entries if recency == latest)
     return frozenset(latest_ids)
 
 
@@ -308,10 +308,10 @@ _GREETING = re.compile(
     r"(?:\W+\w+){0,3}\W*",
     re.IGNORECASE,
 )
-_ABOVE = r"(?:(?:all|any|every|the|your|my|these|those|previous|prior|earlier|above|other|old|such|of)\s+)*"
-_ORDER = re.compile(
+_PREVIOUS_WORDS = r"(?:(?:all|any|every|the|your|my|these|those|previous|prior|earlier|above|other|old|such|of)\s+)*"
+_COMMAND = re.compile(
     r"\W*(?:please\b[\s,]*|(?:can|could|would) you (?:please )?)?(?:"
-    rf"(?:ignore|disregard|forget|override|bypass|skip)\s+(?:about\s+)?{_ABOVE}"
+    rf"(?:ignore|disregard|forget|override|bypass|skip)\s+(?:about\s+)?{_PREVIOUS_WORDS}"
     r"(?:instructions?|rules?|prompts?|roles?|messages?|orders?|guidelines?|text|passages?|evidence|above|previous|everything)\b"
     r"|(?:system|assistant|user|developer|admin)\s*(?:prompt|message|note|override)?\s*:"
     r"|new instructions?\b|you are now\b|from now on,? you\b|(?:act|behave|respond|reply|answer) (?:as|only|with)\b"
@@ -349,36 +349,38 @@ def assess_claims(texts: Sequence[str], encoder: Encoder) -> list[Checkability]:
     Returns:
         Assessments in the order of the texts.
     """
-    results = [refused_by_rule(text) for text in texts]
-    undecided = [index for index, result in enumerate(results) if result is None]
-    if undecided:
-        predicted = _load_or_fit_classifier(encoder).predict(encoder.encode([texts[index] for index in undecided]))
-        for index, result in zip(undecided, predicted, strict=True):
+    results = [find_refusal(text) for text in texts]
+    undecided_indices = [index for index, result in enumerate(results) if result is None]
+    if undecided_indices:
+        predictions = _load_or_fit_classifier(encoder).predict(
+            encoder.encode([texts[index] for index in undecided_indices])
+        )
+        for index, result in zip(undecided_indices, predictions, strict=True):
             results[index] = result
     return [result for result in results if result is not None]
 
 
-def assess_probabilities(opinion: float, elsewhere: float) -> Checkability:
+def assess_probabilities(p_opinion: float, p_off_topic: float) -> Checkability:
     """Convert the two probabilities of :meth:`CheckabilityClassifier.predict_proba` to an assessment."""
-    if opinion >= OPINION_THRESHOLD:
+    if p_opinion >= OPINION_THRESHOLD:
         reason = "It reads as an opinion, a wish or a request, and not as a statement of fact."
-        return Checkability("not checkable", opinion, reason)
-    if elsewhere >= TOPIC_THRESHOLD:
-        return Checkability("not about climate", elsewhere, "It seems to be about something else than climate.")
-    return Checkability("checkable", 1.0 - max(opinion, elsewhere), "")
+        return Checkability("not checkable", p_opinion, reason)
+    if p_off_topic >= TOPIC_THRESHOLD:
+        return Checkability("not about climate", p_off_topic, "It seems to be about something else than climate.")
+    return Checkability("checkable", 1.0 - max(p_opinion, p_off_topic), "")
 
 
-def refused_by_rule(text: str) -> Checkability | None:
+def find_refusal(text: str) -> Checkability | None:
     """Return the refusal of a text by a rule, for example because it is a question; None if no rule applies."""
     words = re.findall(r"[^\W\d_]+", text)
-    stripped = text.strip().lstrip("\"'“”‘’«»([-*• ")
+    stripped_text = text.strip().lstrip("\"'“”‘’«»([-*• ")
     if len(words) < 2:
         reason = "It is a single word, and states nothing." if words else "It has no words."
-    elif _GREETING.fullmatch(stripped):
+    elif _GREETING.fullmatch(stripped_text):
         reason = "It is a greeting."
-    elif _ORDER.match(stripped):
+    elif _COMMAND.match(stripped_text):
         reason = "It is an order; only statements about the world can be checked."
-    elif _QUESTION.fullmatch(stripped) and len(split_sentences(stripped)) == 1:
+    elif _QUESTION.fullmatch(stripped_text) and len(split_sentences(stripped_text)) == 1:
         reason = "It is a question: write as a statement what is to be checked."
     else:
         return None
@@ -400,7 +402,7 @@ class Example:
 
 
 @lru_cache(maxsize=1)
-def examples() -> tuple[Example, ...]:
+def load_examples() -> tuple[Example, ...]:
     """Load the labelled texts that are bundled with the primer."""
     return tuple(Example(**json.loads(line)) for line in _examples_path().read_text(encoding="utf-8").splitlines())
 
@@ -447,21 +449,21 @@ class CheckabilityClassifier(SavedModel):
 
     def contents(self) -> tuple[dict[str, NDArray[np.float64]], dict[str, Any]]:
         """See :class:`SavedModel`."""
-        named = [model.arrays(name) for name, model in zip(_MODEL_NAMES, self.models, strict=True)]
-        return {name: array for arrays in named for name, array in arrays.items()}, {}
+        arrays_by_model = [model.to_arrays(name) for name, model in zip(_MODEL_NAMES, self.models, strict=True)]
+        return {name: array for arrays in arrays_by_model for name, array in arrays.items()}, {}
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, NDArray[np.float64]]) -> Self:  # noqa: ARG003
         """See :class:`SavedModel`; ``facts`` is not used."""
-        return cls(tuple(LinearModel.read(arrays, 2, name=name) for name in _MODEL_NAMES))
+        return cls(tuple(LinearModel.from_arrays(arrays, 2, name=name) for name in _MODEL_NAMES))
 
 
 def _masks_and_labels(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
     """Return for each classifier the mask of the texts used to fit it and the labels of all texts."""
-    opinion = np.array([example.kind == "not checkable" for example in texts], dtype=np.int64)
-    elsewhere = np.array([example.topic == "other" for example in texts], dtype=np.int64)
+    is_opinion = np.array([example.kind == "not checkable" for example in texts], dtype=np.int64)
+    is_off_topic = np.array([example.topic == "other" for example in texts], dtype=np.int64)
     has_topic = np.array([example.topic != "none" for example in texts])
-    return (np.ones(len(texts), dtype=bool), opinion), (has_topic, elsewhere)
+    return (np.ones(len(texts), dtype=bool), is_opinion), (has_topic, is_off_topic)
 
 
 def _load_or_fit_classifier(encoder: Encoder) -> CheckabilityClassifier:
@@ -474,7 +476,9 @@ def _load_or_fit_classifier(encoder: Encoder) -> CheckabilityClassifier:
     # A missing or damaged cache file is fitted again, and a full disk is ignored.
     with contextlib.suppress(ClimassayError):
         return CheckabilityClassifier.load(file)
-    classifier = CheckabilityClassifier.fit(examples(), encoder.encode([example.text for example in examples()]))
+    classifier = CheckabilityClassifier.fit(
+        load_examples(), encoder.encode([example.text for example in load_examples()])
+    )
     with contextlib.suppress(ClimassayError):
         classifier.save(file)
     return classifier

@@ -50,8 +50,8 @@ class AdvocateSettings:
     @property
     def authority(self) -> float:
         """Weight of the advocate; by default 1, or 0.25 for an adversarial advocate."""
-        usual = ADVERSARY_WEIGHT if self.kind == "adversarial" else 1.0
-        return usual if self.weight is None else self.weight
+        default_weight = ADVERSARY_WEIGHT if self.kind == "adversarial" else 1.0
+        return default_weight if self.weight is None else self.weight
 
 
 @settings(subject="The mediator")
@@ -171,13 +171,13 @@ def parse_settings(data: Mapping[str, Any], *, where: str) -> DebateSettings:
 
 def settings_tables(settings: DebateSettings) -> dict[str, Any]:
     """Convert settings to the tables of a TOML file, the inverse of :func:`parse_settings`; None values are omitted."""
-    values = _set_fields(settings)
-    advocates = [_set_fields(advocate) for advocate in values.pop("advocates")]
-    tables = {name: _set_fields(values[name]) for name in ("mediator", "profile")}
+    values = _collect_fields(settings)
+    advocates = [_collect_fields(advocate) for advocate in values.pop("advocates")]
+    tables = {name: _collect_fields(values[name]) for name in ("mediator", "profile")}
     return {**values, **tables, "advocate": advocates}
 
 
-def _set_fields(record: DebateSettings | MediatorSettings | AdvocateSettings | ProfileSettings) -> dict[str, Any]:
+def _collect_fields(record: DebateSettings | MediatorSettings | AdvocateSettings | ProfileSettings) -> dict[str, Any]:
     values = {entry.name: getattr(record, entry.name) for entry in fields(record)}
     return {
         name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from climassay.factcheck.checking import DebateResources
 from climassay.factcheck.debate.batcher import RequestBatcher
 from climassay.factcheck.debate.rounds import DebateSetup, debate
-from climassay.factcheck.debate.steps import Ask, AskOptions, AskPassages, AskText, Steps, gather
+from climassay.factcheck.debate.steps import Request, ScoringRequest, SearchRequest, Steps, TextRequest, gather
 from climassay.factcheck.transcript import Claim
 from climassay.models.contract import Completion, GenerationRequest, OptionRequest, OptionScorer, OptionScores
 from climassay.models.provider import is_served
@@ -94,18 +94,18 @@ def estimate_debate(
         seconds_per_answer: Function that returns the mean duration of an answer by the name of a model behind a server;
             None if unknown.
     """
-    rehearsed = _evenly_spaced(claims, MAX_REHEARSED)
+    rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED)
     one_round = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
     batcher = _RehearsalBatcher(resources, setup.config.text_tokens)
     n_calls: list[int] = []
-    _run_steps(gather([_count_calls(debate(claim, one_round), n_calls) for claim in rehearsed]), batcher)
-    prompts: list[OptionRequest | GenerationRequest] = [ask.request for ask in batcher.options]
-    prompts += [ask.request for ask in batcher.texts]
-    completion_tokens = sum(_max_tokens(ask.request, setup) for ask in batcher.texts)
+    _run_steps(gather([_count_calls(debate(claim, one_round), n_calls) for claim in rehearsed_claims]), batcher)
+    prompts: list[OptionRequest | GenerationRequest] = [request.model_request for request in batcher.options]
+    prompts += [request.model_request for request in batcher.texts]
+    completion_tokens = sum(_max_tokens(request.model_request, setup) for request in batcher.texts)
     seconds: float | None = 0.0
     for name, model in resources.models.items():
-        options = [ask.request for ask in batcher.options if ask.model == name]
-        texts = [ask.request for ask in batcher.texts if ask.model == name]
+        options = [request.model_request for request in batcher.options if request.model == name]
+        texts = [request.model_request for request in batcher.texts if request.model == name]
         duration: float | None = None
         if parameters_of(model) is not None and isinstance(model, OptionScorer):
             duration = _estimate_seconds(options, model.option_logprobs) + _estimate_seconds(texts, model.generate)
@@ -114,14 +114,14 @@ def estimate_debate(
         seconds = None if seconds is None or duration is None else seconds + duration
     cost, prices = None, resources.prices
     if all(name in prices or not is_served(name) for name in resources.models):
-        answers: list[tuple[AskOptions | AskText, int]] = [(ask, 1) for ask in batcher.options]
-        answers += [(ask, _max_tokens(ask.request, setup)) for ask in batcher.texts]
+        answers: list[tuple[ScoringRequest | TextRequest, int]] = [(request, 1) for request in batcher.options]
+        answers += [(request, _max_tokens(request.model_request, setup)) for request in batcher.texts]
         cost = sum(
-            prices[ask.model].cost(_count_tokens(ask.request), max_tokens)
-            for ask, max_tokens in answers
-            if ask.model in prices
+            prices[request.model].cost(_count_tokens(request.model_request), max_tokens)
+            for request, max_tokens in answers
+            if request.model in prices
         )
-    scale = samples * len(claims) / len(rehearsed)
+    scale = samples * len(claims) / len(rehearsed_claims)
     return DebateEstimate(
         len(claims),
         round(scale * len(prompts)),
@@ -143,25 +143,27 @@ class _RehearsalBatcher(RequestBatcher):
 
     def __init__(self, resources: DebateResources, text_tokens: int) -> None:
         super().__init__({}, resources.collections)
-        self.options: list[AskOptions] = []
-        self.texts: list[AskText] = []
+        self.options: list[ScoringRequest] = []
+        self.texts: list[TextRequest] = []
         # All sentences differ, because repeated sentences are removed before other participants read them.
         self._text = " ".join(f"Point x{number} bears on the claim." for number in range(max(1, text_tokens // 8)))
 
-    def answer(self, asks: Sequence[Ask]) -> list[Any]:
-        self.options += [ask for ask in asks if isinstance(ask, AskOptions) and not ask.blank]
-        self.texts += [ask for ask in asks if isinstance(ask, AskText)]
-        results = iter(super().answer([ask for ask in asks if isinstance(ask, AskPassages)]))
+    def answer(self, requests: Sequence[Request]) -> list[Any]:
+        self.options += [request for request in requests if isinstance(request, ScoringRequest) and not request.blank]
+        self.texts += [request for request in requests if isinstance(request, TextRequest)]
+        results = iter(super().answer([request for request in requests if isinstance(request, SearchRequest)]))
         answers: list[Any] = []
-        for ask in asks:
-            if isinstance(ask, AskPassages):
+        for request in requests:
+            if isinstance(request, SearchRequest):
                 answers.append(next(results))
-            elif isinstance(ask, AskOptions):
-                answers.append(OptionScores(tuple(-float(index) for index in range(len(ask.request.options)))))
-            elif isinstance(ask, AskText):
-                schema, text = ask.request.schema, self._text
+            elif isinstance(request, ScoringRequest):
+                answers.append(
+                    OptionScores(tuple(-float(index) for index in range(len(request.model_request.options))))
+                )
+            elif isinstance(request, TextRequest):
+                schema, text = request.model_request.schema, self._text
                 # An opinion that cites no passage would be withheld, and the mediator would not be called.
-                citation = _CITATION.search(ask.request.messages[-1].content)
+                citation = _CITATION.search(request.model_request.messages[-1].content)
                 text = text if citation is None else f"The passage bears on the claim {citation[0]}. {text}"
                 answers.append(Completion(json.dumps(_valid_value(schema, text)) if schema else text, "stop"))
             else:
@@ -185,9 +187,9 @@ def _count_calls(steps: Steps[T], n_calls: list[int]) -> Steps[T]:
     count = 0
     try:
         while True:
-            asks = next(steps) if answers is None else steps.send(answers)
-            count += any(isinstance(ask, AskOptions | AskText) for ask in asks)
-            answers = yield asks
+            requests = next(steps) if answers is None else steps.send(answers)
+            count += any(isinstance(request, ScoringRequest | TextRequest) for request in requests)
+            answers = yield requests
     except StopIteration as end:
         n_calls.append(count)
         result: T = end.value
@@ -227,8 +229,8 @@ def _estimate_seconds(requests: Sequence[T], send: Callable[[Sequence[T]], objec
     """Return the estimated seconds for all requests, from a timed sample of them after a warm-up request."""
     if not requests:
         return 0.0
-    timed = _evenly_spaced(requests, _MAX_TIMED)
-    send(timed[:1])
+    timed_requests = _evenly_spaced(requests, _MAX_TIMED)
+    send(timed_requests[:1])
     start = time.perf_counter()
-    send(timed)
-    return (time.perf_counter() - start) * len(requests) / len(timed)
+    send(timed_requests)
+    return (time.perf_counter() - start) * len(requests) / len(timed_requests)

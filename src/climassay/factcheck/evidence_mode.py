@@ -93,9 +93,11 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     names = list(dict.fromkeys(name for row in rows for name in row))
     claim = require_column(file, names, claim)
     label = require_column(file, names, label) if label else find_column(names, *_LABEL_COLUMNS)
-    numbered = [name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()]
+    numbered_columns = [
+        name for name in names if name.startswith("evidence_") and name.removeprefix("evidence_").isdigit()
+    ]
     columns = [name for name in EVIDENCE_COLUMNS if name in names][:1]
-    columns = columns or sorted(numbered, key=lambda name: int(name.removeprefix("evidence_")))
+    columns = columns or sorted(numbered_columns, key=lambda name: int(name.removeprefix("evidence_")))
     if not columns:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
     results, skipped = [], []
@@ -158,11 +160,11 @@ def check_with_evidence(
         if score.error is not None:
             results.append(EvidencePrediction(row, None, error=score.error))
             continue
-        results.append(prediction(row, option_probabilities(score, corrections.get(len(row.evidence))), labels))
+        results.append(make_prediction(row, option_probabilities(score, corrections.get(len(row.evidence))), labels))
     return results
 
 
-def prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
+def make_prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
     """Return a prediction of the most probable label."""
     best = max(range(len(probabilities)), key=probabilities.__getitem__)
     return EvidencePrediction(row, labels[best], probabilities)

@@ -33,7 +33,7 @@ from climassay.learning import (
     TextClassifier,
     Threshold,
     evaluate,
-    threshold_for,
+    find_threshold,
 )
 from climassay.learning.features import FeatureModels, Progress
 from climassay.learning.text_classifier import CONSTANT, TrainedClassifier, TrainingTexts, train_text_classifier
@@ -144,14 +144,14 @@ def find_fallacies(
         >>> found.name
         'single cause'
     """
-    classifier = classifier or load_fallacies(subject)
+    classifier = classifier or load_fallacy_classifier(subject)
     threshold, meanings = classifier.threshold, classifier.subject.meanings
     results = []
     for row in classifier.predict_proba(texts, on_progress=on_progress).tolist():
         probabilities = dict(zip(classifier.classes, row, strict=True))
         name = max(probabilities, key=lambda label: probabilities[label])
-        likely = threshold is not None and probabilities[name] >= threshold.value
-        results.append(FoundFallacy(name, meanings.get(name, ""), probabilities[name], likely, probabilities))
+        is_likely = threshold is not None and probabilities[name] >= threshold.value
+        results.append(FoundFallacy(name, meanings.get(name, ""), probabilities[name], is_likely, probabilities))
     return results
 
 
@@ -160,7 +160,7 @@ def _load_bundled(subject: str) -> FallacyClassifier:
     return FallacyClassifier.load(SUBJECTS[subject].bundled)
 
 
-def load_fallacies(source: str | Path = "fallacies") -> FallacyClassifier:
+def load_fallacy_classifier(source: str | Path = "fallacies") -> FallacyClassifier:
     """Load a bundled classifier by its subject (``fallacies`` or ``claims``), or a trained one from a file.
 
     Raises:
@@ -175,32 +175,32 @@ def load_fallacies(source: str | Path = "fallacies") -> FallacyClassifier:
     return classifier
 
 
-def with_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
+def add_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
     """Return a transcript with the claim's fallacy added if the claim was refuted and the fallacy is likely.
 
     ``encoder`` is used if it is the one that the classifier needs. If that encoder is not installed, the transcript is
     returned unchanged, so that the check does not fail.
     """
-    if (match := _find_likely(transcript, scale, encoder, "fallacies")) is None:
+    if (match := _find_likely_class(transcript, scale, encoder, "fallacies")) is None:
         return transcript
     fallacy, precision = match
     return replace(transcript, fallacy=Fallacy(fallacy.name, fallacy.meaning, fallacy.probability, precision))
 
 
-def contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> str | None:
+def find_contrarian_claim(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> str | None:
     """Return the CARDS code (:data:`CLAIMS`) of a refuted claim; None if it is not refuted or no code is likely."""
-    match = _find_likely(transcript, scale, encoder, "claims")
+    match = _find_likely_class(transcript, scale, encoder, "claims")
     return None if match is None else match[0].name
 
 
-def _find_likely(
+def _find_likely_class(
     transcript: Transcript, scale: Scale, encoder: Encoder | None, subject: str
 ) -> tuple[FoundFallacy, float] | None:
     """Return the likely class of a refuted claim and the classifier's precision; None if no class is likely."""
     if not is_against(transcript.verdict, scale):
         return None
     try:
-        classifier = load_fallacies(subject)
+        classifier = load_fallacy_classifier(subject)
         if encoder is not None and encoder.fingerprint == classifier.provenance.encoder_fingerprint:
             classifier = classifier.with_models(encoder)
         [fallacy] = find_fallacies([transcript.claim.text], classifier=classifier)
@@ -226,8 +226,8 @@ def score_fallacies(
         pairs = [(text, label.strip()[:1]) for text, label in zip(texts, labels, strict=True)]
         pairs = [(text, group) for text, group in pairs if group in GROUPS]
         # A group's probability is the sum of its claims' probabilities.
-        in_group = np.array([[claim.startswith(group) for group in GROUPS] for claim in classifier.classes])
-        probabilities = classifier.predict_proba([text for text, _ in pairs]) @ in_group.astype(np.float64)
+        is_in_group = np.array([[claim.startswith(group) for group in GROUPS] for claim in classifier.classes])
+        probabilities = classifier.predict_proba([text for text, _ in pairs]) @ is_in_group.astype(np.float64)
         truth = [tuple(GROUPS).index(group) for _, group in pairs]
         results["groups"] = evaluate(truth, probabilities, tuple(GROUPS), seed=seed)
     return results
@@ -264,8 +264,8 @@ def train_fallacies(
         InputError: There are too few texts, or a class has none.
     """
     known_texts, classes = subject.select(texts, labels)
-    if missing := [name for name in subject.meanings if name not in classes]:
-        raise InputError(f"There is no text for {', '.join(missing)}: a classifier needs some of each class.")
+    if missing_classes := [name for name in subject.meanings if name not in classes]:
+        raise InputError(f"There is no text for {', '.join(missing_classes)}: a classifier needs some of each class.")
     models = FeatureModels(encoder)
     training = TrainingTexts(known_texts, classes, tuple(subject.meanings), models=models, on_progress=on_progress)
     trained = train_text_classifier(
@@ -275,7 +275,7 @@ def train_fallacies(
     settings: dict[str, Any] = {"subject": subject.name}
     with suppress(InputError):  # no threshold reaches the precision
         is_right = probabilities.argmax(axis=1) == training.truth
-        settings["threshold"] = asdict(threshold_for(precision, is_right, probabilities.max(axis=1), surely=True))
+        settings["threshold"] = asdict(find_threshold(precision, is_right, probabilities.max(axis=1), surely=True))
     classifier = trained.classifier
-    source = replace(classifier.provenance, settings={**classifier.provenance.settings, **settings})
-    return replace(trained, classifier=replace(classifier, provenance=source))
+    new_provenance = replace(classifier.provenance, settings={**classifier.provenance.settings, **settings})
+    return replace(trained, classifier=replace(classifier, provenance=new_provenance))

@@ -71,7 +71,7 @@ class PastCheck:
     """Whether only one claim has a negation, or the claims use opposite words (rising, falling)."""
 
 
-def find_past(
+def find_past_checks(
     store: Records,
     claim_text: str,
     encoder: Encoder,
@@ -107,22 +107,22 @@ def find_past(
     texts = list(by_claim)
     vectors = cached_vectors([claim_text, *texts], encoder, "past_checks")
     key = claim_key(claim_text)
-    past = []
+    past_checks = []
     for text, cosine in zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True):
-        same = claim_key(text) == key
-        if not same and cosine < min_similarity:
+        is_same = claim_key(text) == key
+        if not is_same and cosine < min_similarity:
             continue
-        foreign = find_foreign_quantities(claim_text, [text]) or find_foreign_quantities(text, [claim_text])
+        foreign_numbers = find_foreign_quantities(claim_text, [text]) or find_foreign_quantities(text, [claim_text])
         similarity: dict[str, Any] = {
-            "similarity": 1.0 if same else min(1.0, cosine),
-            "same": same,
-            "differs_in_numbers": not same and bool(foreign),
-            "differs_in_negation": not same and _differ_in_negation(claim_text, text),
+            "similarity": 1.0 if is_same else min(1.0, cosine),
+            "same": is_same,
+            "differs_in_numbers": not is_same and bool(foreign_numbers),
+            "differs_in_negation": not is_same and _differ_in_negation(claim_text, text),
         }
-        past += [PastCheck(*values, **similarity) for values in by_claim[text]]
-    past.sort(key=lambda check: check.when, reverse=True)
-    past.sort(key=lambda check: (not check.same, -check.similarity))
-    return past[:limit]
+        past_checks += [PastCheck(*values, **similarity) for values in by_claim[text]]
+    past_checks.sort(key=lambda check: check.when, reverse=True)
+    past_checks.sort(key=lambda check: (not check.same, -check.similarity))
+    return past_checks[:limit]
 
 
 def _read_debates(store: Records) -> list[tuple[Any, ...]]:
@@ -149,10 +149,12 @@ def _read_debates(store: Records) -> list[tuple[Any, ...]]:
     queries: list[sa.Select[Any]] = [transcripts]
     if store.database.has_table(checks):
         has_ended = checks.c.outcome.is_not(None), checks.c.run.is_not(None)
-        stored = sa.select(checks.c.run, runs.c.started_at, checks.c.claim, checks.c.label, checks.c.outcome)
-        stored = stored.add_columns(*json_fields(checks.c.settings, ("scale",)), checks.c.demonstration)
-        stored = stored.join(runs, runs.c.id == checks.c.run).where(*has_ended, checks.c.visibility != "hidden")
-        queries = [stored, transcripts.where(results.c.run.not_in(sa.select(checks.c.run).where(*has_ended)))]
+        stored_checks = sa.select(checks.c.run, runs.c.started_at, checks.c.claim, checks.c.label, checks.c.outcome)
+        stored_checks = stored_checks.add_columns(*json_fields(checks.c.settings, ("scale",)), checks.c.demonstration)
+        stored_checks = stored_checks.join(runs, runs.c.id == checks.c.run).where(
+            *has_ended, checks.c.visibility != "hidden"
+        )
+        queries = [stored_checks, transcripts.where(results.c.run.not_in(sa.select(checks.c.run).where(*has_ended)))]
     with store.database.read() as connection:
         rows = [tuple(row) for query in queries for row in connection.execute(query)]
     return sorted(rows, key=lambda row: row[1])

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, computed_field
 from climassay.claim_identity import claim_id
 from climassay.corpus.documents import Passage
 from climassay.errors import InputError
-from climassay.factcheck.certainty import Levels, takes_side
+from climassay.factcheck.certainty import Levels, fits_verdict
 from climassay.factcheck.configuration import DEFAULT_MODEL
 from climassay.factcheck.scales import Scale
 from climassay.grounding.citations import AnswerSentence
@@ -405,9 +405,11 @@ def from_data(data: Any) -> Transcript:
     numbers = [source.number for source in transcript.sources]
     if numbers != list(range(1, len(numbers) + 1)):
         raise InputError("The stored fact-check's sources must be numbered from 1, in order.")
-    for owner, cited in _passage_references(transcript):
-        if unknown := sorted(set(cited) - set(numbers)):
-            raise InputError(f"The stored fact-check's {owner} names passage {unknown[0]}, which it does not have.")
+    for owner, passage_numbers in _passage_references(transcript):
+        if unknown_numbers := sorted(set(passage_numbers) - set(numbers)):
+            raise InputError(
+                f"The stored fact-check's {owner} names passage {unknown_numbers[0]}, which it does not have."
+            )
     for subclaim in transcript.subclaims:
         if not 0 <= subclaim.start <= subclaim.end <= len(transcript.claim.text):
             raise InputError(f"The stored fact-check's subclaim {subclaim.number} does not lie within the claim.")
@@ -560,4 +562,4 @@ def _remove_inconsistent_likelihood(levels: Levels | None, label: str | None, sc
     """Return the levels without a likelihood that contradicts the verdict."""
     if levels is None or levels.likelihood is None or label is None or label == scale.nei:
         return levels
-    return levels if takes_side(levels.likelihood, scale.is_correct(label)) else replace(levels, likelihood=None)
+    return levels if fits_verdict(levels.likelihood, scale.is_correct(label)) else replace(levels, likelihood=None)

@@ -53,8 +53,8 @@ class StreamCounts:
         """Return the counts of a book; a book without counts gets counts of 0."""
         return self.books.setdefault(name, BookCounts())
 
-    def needed(self, missing: int, limit: int) -> int:
-        """Return the number of drafts, at most ``limit``, that should give ``missing`` accepted ones.
+    def estimate_drafts(self, missing: int, limit: int) -> int:
+        """Return the number of drafts, at most ``limit``, of which about ``missing`` will be accepted.
 
         The yield is estimated from the drafts so far, with two accepted drafts added as a prior.
         """
@@ -215,7 +215,7 @@ Slot = tuple[Stream, str, int]
 
 @dataclass(slots=True)
 class _PipelineRun:
-    """Counts of a running pipeline, and the planning and writing of its batches."""
+    """State of a running pipeline: its counts and the streams that have ended."""
 
     recipe: Recipe
     parts: Pipeline
@@ -236,7 +236,7 @@ class _PipelineRun:
             if reason:
                 self.ended[stream] = reason
             elif n_missing > 0 and stream not in self.ended:
-                slots += self._plan_stream(stream, counts.needed(n_missing, self.recipe.batch))
+                slots += self._plan_stream(stream, counts.estimate_drafts(n_missing, self.recipe.batch))
         return slots
 
     def _stop_reason(self, counts: StreamCounts) -> str | None:

@@ -269,8 +269,8 @@ def letter_pattern(options: int) -> str:
     """Return a regular expression, to be matched ignoring case, for the option letter in a simple answer.
 
     It matches an answer that is a letter, that begins with a label ("c) ..."), or that ends with "answer is" or
-    "answer:" and a letter. Wherever it matches, :func:`.multiple_choice.answers.chosen_option` returns the same letter;
-    that function recognises many more forms.
+    "answer:" and a letter. Wherever it matches, :func:`.multiple_choice.answers.find_chosen_option` returns the same
+    letter; that function recognises many more forms.
 
     Args:
         options: Number of options, lettered from ``a``.

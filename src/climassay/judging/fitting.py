@@ -23,7 +23,7 @@ from climassay.judging.probe import Probe, States, check_finite, log_length_diff
 from climassay.learning.calibration import fit_scale, fit_tie_band
 from climassay.learning.linear import davidson_loss, minimise
 from climassay.learning.model_file import Provenance
-from climassay.learning.splits import FOLDS, Split, group_folds, held_out
+from climassay.learning.splits import FOLDS, Split, cross_predict, group_folds
 
 Ties = Literal["drop", "keep", "three-way"]
 
@@ -345,7 +345,7 @@ def _fit_probe(
 
     folds = item_folds(pairs, groups, seed=seed)
     splits = (split for split in pair_splits(pairs, folds) if comparisons.weights(mask(split.train)).any())
-    log_odds = held_out(splits, fit_path, lambda path, rows: path[rows], len(pairs)).reshape(len(pairs), -1)
+    log_odds = cross_predict(splits, fit_path, lambda path, rows: path[rows], len(pairs)).reshape(len(pairs), -1)
     rows = np.flatnonzero(np.isfinite(log_odds[:, 0]))
     outcomes = comparisons.outcomes[rows]
     is_differing = outcomes != 0

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from climassay.errors import InputError
 from climassay.judging.preferences import FloatArray, IntArray
 from climassay.learning.evaluation import HeldOutScores, evaluate
-from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, checked_array
+from climassay.learning.model_file import ModelFormat, Provenance, SavedModel, check_array
 from climassay.models.contract import OpenWeights
 
 States = NDArray[np.float32]
@@ -126,7 +126,7 @@ class Probe(SavedModel):
             InputError: The model or the layers differ.
         """
         source = self.provenance
-        source.check(self.FORMAT.thing, model=model)
+        source.check(self.FORMAT.display_name, model=model)
         if source.layers and tuple(layers) != source.layers:
             layer_lists = [", ".join(map(str, values)) for values in (source.layers, layers)]
             raise InputError(
@@ -147,7 +147,7 @@ class Probe(SavedModel):
         if facts["probe"] not in ("pair", "point"):
             raise ValueError(f"its kind of probe is {facts['probe']!r}")
         width = (len(arrays["weights"]),)
-        arrays = {name: checked_array(name, array, width) for name, array in arrays.items()}
+        arrays = {name: check_array(name, array, width) for name, array in arrays.items()}
         scale, band = float(facts["scale"]), float(facts["tie_band"])
         if not np.isfinite([scale, band]).all() or band < 0:
             raise ValueError("the scale or the tie band has an impossible value")

@@ -58,7 +58,7 @@ from climassay.judging.settings import ProbeSettings
 from climassay.learning.calibration import fit_tie_band
 from climassay.learning.evaluation import Calibration, reliability_plot
 from climassay.learning.model_file import Provenance
-from climassay.learning.splits import group_folds, held_out
+from climassay.learning.splits import cross_predict, group_folds
 from climassay.models.contract import OptionScorer
 from climassay.reporting import (
     Axis,
@@ -516,7 +516,7 @@ def train_probe(
     if coordinates[:, 0] @ directions < 0:
         coordinates[:, 0] *= -1
     prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
-    source = fit.probe.provenance.reading(model=harvester.model)
+    source = fit.probe.provenance.with_feature_models(model=harvester.model)
     source = replace(
         source,
         settings={**source.settings, "quality": asdict(harvester.questions.quality)},
@@ -560,7 +560,7 @@ def _hold_out_principal(
 ) -> HeldOut:
     """Return held-out log-odds of the principal component, which is computed again without the items of each fold."""
     splits = pair_splits(pairs, item_folds(pairs, groups, seed=seed))
-    log_odds = held_out(
+    log_odds = cross_predict(
         (split for split in splits if outcomes_of(labels, pairs[split.train]).any()),
         lambda train: fit_principal(states[train], pairs[train], labels, groups=groups).probe,
         lambda probe, test: average_orders(probe.log_odds(states[test]), pairs[test]),

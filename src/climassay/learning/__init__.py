@@ -8,8 +8,8 @@ from climassay.learning.calibration import (
     Calibrator as Calibrator,
     Threshold as Threshold,
     fit_calibrator as fit_calibrator,
-    reweighted as reweighted,
-    threshold_for as threshold_for,
+    reweight as reweight,
+    find_threshold as find_threshold,
 )
 from climassay.learning.evaluation import (
     Calibration as Calibration,
@@ -31,7 +31,7 @@ from climassay.learning.model_file import (
     ModelFormat as ModelFormat,
     Provenance as Provenance,
     SavedModel as SavedModel,
-    checked_array as checked_array,
+    check_array as check_array,
 )
 from climassay.learning.splits import (
     NearDuplicates as NearDuplicates,
@@ -39,7 +39,7 @@ from climassay.learning.splits import (
     group_folds as group_folds,
     hold_out as hold_out,
     sample as sample,
-    splits_of as splits_of,
+    iterate_splits as iterate_splits,
 )
 from climassay.learning.text_classifier import (
     ClassifierSpec as ClassifierSpec,

@@ -1,7 +1,7 @@
-"""Features of texts: counts of words, an encoder's vectors, hidden states of a language model.
+"""Features of texts: counts of words, an encoder's embeddings, hidden states of a language model.
 
-Each source gives a block of numbers, one row per text. Models are linear in the blocks, so that what they learned fits
-into a small file and can be looked at.
+Each source gives a block of features, with one row per text. Models are linear in the features, so that they fit into
+a small file and can be inspected.
 """
 
 import math
@@ -29,81 +29,88 @@ Progress = Callable[[int], None]
 Text = tuple[str, str]
 """A text and its context, which may be empty."""
 Source = Literal["words", "vectors", "context words", "context vectors", "mean states", "last states"]
-"""``words``: n-grams of the text. ``vectors``: the encoder's vector of it. ``context ...``: the same for its context.
-``mean states``: a language model's hidden states, averaged over the text's tokens. ``last states``: its hidden states
-at :data:`OPENING`, which is appended to the text."""
+"""Source of features. ``words``: n-grams of the text. ``vectors``: an encoder's embedding of the text. ``context
+words`` and ``context vectors``: the same for the text's context. ``mean states``: a language model's hidden states,
+averaged over the tokens of the text. ``last states``: its hidden states at :data:`OPENING`, which is appended to the
+text."""
 SOURCES: tuple[Source, ...] = get_args(Source)
 Pooling = Literal["mean", "last"]
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 
 OPENING = " ("
-"""Suffix of a text, after which the next words would comment on the text; the state at its end is the feature."""
+"""Suffix that is appended to a text, after which a model would comment on it; its hidden state is the feature."""
 _FILLER = "<|endoftext|>"
 _MAX_TOKENS = 200
-"""Maximum number of tokens of a text that a language model reads."""
+"""Number of tokens after which a text is truncated for a language model."""
 _MIN_TEXTS_TO_CACHE = 256
-"""Minimum number of texts for which vectors are cached, so that interrupted work resumes."""
+"""Minimum number of texts for which embeddings are cached, so that interrupted work can be resumed."""
 _WORD = re.compile(r"[^\W\d_](?:[\w-]*\w)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """n-grams and their weights."""
+    """The n-grams of a set of training texts, with their weights."""
 
     terms: tuple[str, ...]
     weights: tuple[float, ...]
-    """Inverse document frequency of each: ``log((1 + n) / (1 + n_t)) + 1``."""
-    longest: int
-    """Maximum number of words of an n-gram."""
+    """Inverse document frequency of each term: ``log((1 + n_texts) / (1 + n_texts_with_the_term)) + 1``."""
+    max_words: int
+    """Maximum number of words in an n-gram."""
 
     @classmethod
-    def learn(cls, texts: Sequence[str], *, max_words: int = 2, min_texts: int = 3) -> "Vocabulary":
-        """Return the n-grams that occur in at least ``min_texts`` texts."""
+    def fit(cls, texts: Sequence[str], *, max_words: int = 2, min_texts: int = 3) -> "Vocabulary":
+        """Create a vocabulary of the n-grams of 1 to ``max_words`` words that occur in ``min_texts`` texts or more."""
         counts = Counter(term for text in texts for term in set(ngrams(text, max_words)))
         terms = sorted(term for term, count in counts.items() if count >= min_texts)
         weights = (math.log((1 + len(texts)) / (1 + counts[term])) + 1 for term in terms)
         return cls(tuple(terms), tuple(weights), max_words)
 
-    def read(self, texts: Sequence[str]) -> "csr_array":
-        """Return unit vectors of ``(1 + log count) * weight``, shape [texts, terms]; zeros if no term is known."""
+    def transform(self, texts: Sequence[str]) -> "csr_array":
+        """Return tf-idf features with sublinear term frequency: sparse unit vectors, shape [texts, terms].
+
+        A text without any term of the vocabulary has a zero vector.
+        """
         from scipy.sparse import csr_array
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         if not self.terms or not texts:
             return csr_array((len(texts), len(self.terms)), dtype=np.float64)
-        analyzer = partial(ngrams, max_words=self.longest)
+        analyzer = partial(ngrams, max_words=self.max_words)
         counter = TfidfVectorizer(analyzer=analyzer, vocabulary=self.terms, sublinear_tf=True)
         counter.idf_ = np.array(self.weights)
         return csr_array(counter.transform(texts))
 
 
 def ngrams(text: str, max_words: int) -> list[str]:
-    """Return runs of one to ``max_words`` words in lower case, without numbers."""
+    """Return all n-grams of one to ``max_words`` words, in lower case; numbers are removed first."""
     words = _WORD.findall(text.lower())
     return [
-        " ".join(words[start : start + size])
-        for size in range(1, max_words + 1)
-        for start in range(len(words) - size + 1)
+        " ".join(words[start : start + n_words])
+        for n_words in range(1, max_words + 1)
+        for start in range(len(words) - n_words + 1)
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureModels:
-    """Models that the sources need; unneeded ones may be missing."""
+    """Encoder and language model that compute features; None for models that no source needs."""
 
     encoder: Encoder | None = None
     model: Generator | None = None
     layer: int = 20
-    """Layer of the language model whose states are read."""
+    """Layer of the language model whose hidden states are used."""
 
-    def complete(self, source: Provenance, thing: str, *, states: bool = True) -> "FeatureModels":
-        """Return a copy in which missing models of the provenance are loaded by name.
+    def complete(self, source: Provenance, display_name: str, *, states: bool = True) -> "FeatureModels":
+        """Return a copy that has the encoder and the language model with which a trained model computes its features.
 
-        Without ``states`` no language model is loaded.
+        Args:
+            source: Provenance of the trained model, with the names of both.
+            display_name: Name of the trained model in error messages.
+            states: Whether to load the language model.
 
         Raises:
-            InputError: A present encoder or model is another one.
-            ModelError: A missing one cannot be loaded.
+            InputError: The encoder or language model differs from that in training.
+            ModelError: The encoder or language model cannot be loaded.
         """
         encoder, model = self.encoder, self.model
         if encoder is None and source.encoder:
@@ -114,24 +121,24 @@ class FeatureModels:
             from climassay.models.provider import load_local
 
             model = load_local(source.model.removeprefix("local:"), dtype=source.dtype or None)
-        source.check(thing, encoder=encoder, model=model)
+        source.check(display_name, encoder=encoder, model=model)
         return FeatureModels(encoder, model, source.layers[0] if source.layers else self.layer)
 
     def need_encoder(self) -> Encoder:
         """Return the encoder.
 
         Raises:
-            InputError: There is none.
+            InputError: There is no encoder.
         """
         if self.encoder is None:
             raise InputError("This model reads an encoder's vectors: give it the encoder it was trained with.")
         return self.encoder
 
     def need_model(self) -> OpenWeights:
-        """Return the language model whose states are read.
+        """Return the language model.
 
         Raises:
-            InputError: There is none, or it does not expose its states.
+            InputError: There is no model, or it does not expose its hidden states.
         """
         if not isinstance(self.model, OpenWeights):
             raise InputError(
@@ -140,31 +147,31 @@ class FeatureModels:
         return self.model
 
 
-class ReadingModel(SavedModel):
-    """A trained model that reads an encoder's vectors or a language model's states."""
+class FeatureBasedModel(SavedModel):
+    """A trained model whose features are an encoder's embeddings or a language model's hidden states."""
 
     provenance: Provenance
     models: FeatureModels
-    """Encoder and language model of the features; a missing one is loaded by its name."""
+    """Encoder and language model that compute the features; missing ones are loaded by name on first use."""
 
     def with_models(self, encoder: Encoder | None = None, model: Generator | None = None) -> Self:
-        """Return a copy with loaded models; those that it does not read are ignored.
+        """Return a copy that uses the given encoder and language model; those it does not need are ignored.
 
         Raises:
-            InputError: A model is not the one of the training.
+            InputError: The encoder or language model differs from that in training.
         """
         source = self.provenance
         models = FeatureModels(encoder if source.encoder else None, model if source.model else None)
-        source.check(self.FORMAT.thing, encoder=models.encoder, model=models.model)
+        source.check(self.FORMAT.display_name, encoder=models.encoder, model=models.model)
         return cast(Self, replace(cast(Any, self), models=models))
 
     @cached_property
-    def reader(self) -> FeatureModels:
-        """Encoder and model, loaded by name if missing."""
-        return self.models.complete(self.provenance, self.FORMAT.thing)
+    def feature_models(self) -> FeatureModels:
+        """Encoder and language model that compute the features, loaded by name if missing."""
+        return self.models.complete(self.provenance, self.FORMAT.display_name)
 
 
-def read_source(
+def compute_block(
     source: Source,
     texts: Sequence[Text],
     models: FeatureModels,
@@ -172,55 +179,68 @@ def read_source(
     *,
     on_progress: Progress | None = None,
 ) -> Block:
-    """Return the block of one source, shape [texts, features]; words need a vocabulary from training texts.
+    """Compute the block of features of one source, shape [texts, features].
+
+    Args:
+        source: Source of the features.
+        texts: Texts with their contexts.
+        models: Encoder and language model.
+        vocabulary: Vocabulary of the training texts, for the sources ``words`` and ``context words``.
+        on_progress: Called with the number of texts done since the last call.
 
     Raises:
-        InputError: The model or the vocabulary of the source is missing.
+        InputError: The model or the vocabulary for the source is missing.
     """
-    selected = [context if source.startswith("context") else text for text, context in texts]
+    selected_texts = [context if source.startswith("context") else text for text, context in texts]
     if source == "mean states" or source == "last states":
         pooling: Pooling = "mean" if source == "mean states" else "last"
-        result = text_states(models.need_model(), selected, [models.layer], on_progress=on_progress)
-        return result[:, 0, POOLINGS.index(pooling)].astype(np.float64)
+        states = text_states(models.need_model(), selected_texts, [models.layer], on_progress=on_progress)
+        return states[:, 0, POOLINGS.index(pooling)].astype(np.float64)
     if source.endswith("words"):
         if vocabulary is None:
             raise InputError("Word features need a vocabulary, which is learned from training texts.")
-        return vocabulary.read(selected)
-    return text_vectors(selected, models.need_encoder(), on_progress=on_progress)
+        return vocabulary.transform(selected_texts)
+    return text_vectors(selected_texts, models.need_encoder(), on_progress=on_progress)
 
 
 def text_vectors(texts: Sequence[str], encoder: Encoder, *, on_progress: Progress | None = None) -> FloatArray:
-    """Return unit vectors, shape [texts, width]; zeros if a text is empty."""
+    """Return the embeddings of texts: unit vectors, shape [texts, width]; zeros for empty texts."""
     results = np.zeros((len(texts), encoder.width))
     indices = [index for index, text in enumerate(texts) if text]
-    nonempty = [texts[index] for index in indices]
-    if len(nonempty) >= _MIN_TEXTS_TO_CACHE:
-        results[indices] = cached_vectors(nonempty, encoder, "text_vectors", on_progress=on_progress)
-    elif nonempty:
-        results[indices] = encoder.encode(nonempty, on_progress=on_progress)
+    nonempty_texts = [texts[index] for index in indices]
+    if len(nonempty_texts) >= _MIN_TEXTS_TO_CACHE:
+        results[indices] = cached_vectors(nonempty_texts, encoder, "text_vectors", on_progress=on_progress)
+    elif nonempty_texts:
+        results[indices] = encoder.encode(nonempty_texts, on_progress=on_progress)
     return results
 
 
 def text_states(
     model: OpenWeights, texts: Sequence[str], layers: Sequence[int], *, on_progress: Progress | None = None
 ) -> NDArray[np.float32]:
-    """Return hidden states of texts without chat template; shape [texts, layers, 2, width].
+    """Return hidden states of texts, computed without a chat template; shape [texts, layers, 2, width].
 
-    The first of the two is the mean over the text's tokens, of which at most 200 are read, the second the state at
-    :data:`OPENING` behind it. The model is a local one; layers are numbered as in transformers.
+    On the third axis, the first state is the mean over the tokens of the text, and the second is the state at
+    :data:`OPENING`, which is appended to the text. Texts are truncated at 200 tokens.
+
+    Args:
+        model: Local model.
+        texts: Texts to process.
+        layers: Layers, numbered as in transformers.
+        on_progress: Called with 1 after each text.
 
     Raises:
         InputError: The model does not expose the states of all tokens.
-        ModelError: It has no such layer.
+        ModelError: The model has no such layer.
     """
     from climassay.models.local.network import StateRequest
     from climassay.models.provider import loaded_model
 
     if (local := loaded_model(model)) is None:
         raise InputError(f"The states of {getattr(model, 'name', 'this model')} cannot be read: give a local: model.")
-    missing = next((layer for layer in layers if not -local.layers - 1 <= layer <= local.layers), None)
-    if missing is not None:
-        raise ModelError(f"{local.name} has no layer {missing}: its hidden states are 0 to {local.layers}.")
+    missing_layer = next((layer for layer in layers if not -local.layers - 1 <= layer <= local.layers), None)
+    if missing_layer is not None:
+        raise ModelError(f"{local.name} has no layer {missing_layer}: its hidden states are 0 to {local.layers}.")
     opening = local.prompts.encode(OPENING)
     results = []
     for text in texts:
@@ -240,12 +260,12 @@ def text_states(
 
 
 def needs_encoder(sources: Sequence[Source]) -> bool:
-    """Return whether a source reads vectors."""
+    """Return whether any of the sources needs an encoder."""
     return any(source.endswith("vectors") for source in sources)
 
 
 def needs_model(sources: Sequence[Source]) -> bool:
-    """Return whether a source reads hidden states."""
+    """Return whether any of the sources needs a language model."""
     return any(source.endswith("states") for source in sources)
 
 
@@ -253,9 +273,8 @@ def check_sources(sources: Sequence[str]) -> tuple[Source, ...]:
     """Validate the names of sources and return them.
 
     Raises:
-        InputError: No source, a repeated or an unknown one.
+        InputError: There is no source, or a source is repeated or unknown.
     """
-    source_of: dict[str, Source] = {source: source for source in SOURCES}
-    if not sources or len(set(sources)) < len(sources) or not set(sources) <= set(source_of):
+    if not sources or len(set(sources)) < len(sources) or not set(sources) <= set(SOURCES):
         raise InputError(f"A model reads one or several of {', '.join(SOURCES)}, each once; got {list(sources)}.")
-    return tuple(source_of[name] for name in sources)
+    return cast(tuple[Source, ...], tuple(sources))

@@ -37,24 +37,24 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ActivationSetting:
-    """Everything that decides the activations of a request, apart from the request."""
+    """Everything on which the activations of a request depend, apart from the request itself."""
 
     fingerprint: str
     """Fingerprint of the model."""
     dtype: str
     """Number format of the computation."""
     layers: tuple[int, ...]
-    """Requested layers, in this order."""
+    """Layers whose hidden states are stored, in this order."""
     token_budget: int
-    """Maximum number of tokens of one forward pass. It is part of the key only if ``dtype`` has 16 bits, for which
-    results depend on the budget by more than rounding."""
+    """Maximum number of tokens in one forward pass. It is part of the key only for 16-bit number formats, for which it
+    changes results by more than rounding errors."""
 
     def key(self, storage: StorageType) -> str:
-        """Return the name of the section: 32 hexadecimal digits."""
-        return _digest(self.described(storage)).hex()
+        """Return the name of the section of a store that has these activations: 32 hexadecimal digits."""
+        return _digest(self.to_dict(storage)).hex()
 
-    def described(self, storage: StorageType) -> dict[str, Any]:
-        """Return the content of the key, as it is written beside the shards."""
+    def to_dict(self, storage: StorageType) -> dict[str, Any]:
+        """Return the values on which the key depends, as JSON-serialisable values."""
         batching = None if self.dtype == "float32" else self.token_budget
         return {"format": _FORMAT, "storage": storage, **asdict(self), "token_budget": batching}
 
@@ -63,30 +63,33 @@ class Rows(NamedTuple):
     """Activations of requests that all have the same number of options."""
 
     states: NDArray[Any]
-    """float32 or float16 [requests, options, layers, width]."""
+    """Hidden states, float32 or float16, shape [requests, options, layers, width]."""
     logprobs: NDArray[np.float64]
-    """[requests, options]; natural logarithms of the probabilities of the options as texts."""
+    """Log-probabilities of the options' texts, natural logarithms, shape [requests, options]."""
     tokens: NDArray[np.int64]
-    """[requests]: tokens that a plain pass for each option would compute."""
+    """Number of tokens to compute if each option had a forward pass of its own, shape [requests]."""
 
 
 def request_key(prompt: str, options: Sequence[str]) -> bytes:
-    """Return the name of a request within a section: 16 bytes of a hash of the rendered prompt and the options."""
+    """Return the key of a request: the first 16 bytes of a hash of its rendered prompt and its options.
+
+    It is unique within a section, that is, for one :class:`ActivationSetting`.
+    """
     return _digest([prompt, list(options)])
 
 
 class ActivationStore:
-    """A folder of activations, for any number of models, settings and processes."""
+    """A folder with the activations of any number of models and settings, which several processes can share."""
 
     def __init__(self, folder: Path | str, *, storage: StorageType = "float32") -> None:
         """Open a store; its folder is created by the first write.
 
         Args:
             folder: Folder of the shards.
-            storage: Number format of the states; float16 takes half the space and keeps three decimal digits.
+            storage: Number format of the hidden states; float16 takes half the space and has three decimal digits.
 
         Raises:
-            InputError: ``storage`` is neither of the two, or the folder is a file.
+            InputError: ``storage`` is neither float32 nor float16, or the folder is a file.
         """
         if storage not in ("float32", "float16"):
             raise InputError(f"Activations cannot be stored as {storage!r}: use float32 or float16.")
@@ -102,17 +105,17 @@ class ActivationStore:
         if key in self._sections:
             self._sections[key].refresh()
         else:
-            self._sections[key] = SettingActivations(self.folder / key, setting.described(self.storage), self.storage)
+            self._sections[key] = SettingActivations(self.folder / key, setting.to_dict(self.storage), self.storage)
         return self._sections[key]
 
 
 class SettingActivations:
-    """Activations of one setting: an index of request keys in memory, everything else on disk."""
+    """Stored activations of one setting; only an index of the request keys is in memory."""
 
-    def __init__(self, folder: Path, described: dict[str, Any], storage: StorageType) -> None:
-        self._folder, self._described, self._storage = folder, described, storage
+    def __init__(self, folder: Path, setting: dict[str, Any], storage: StorageType) -> None:
+        self._folder, self._setting, self._storage = folder, setting, storage
         self._shards: list[_Shard] = []
-        self._read_files: set[str] = set()
+        self._indexed_files: set[str] = set()
         self._index: dict[bytes, tuple[int, int]] = {}
         self.refresh()
 
@@ -125,15 +128,15 @@ class SettingActivations:
     def refresh(self) -> None:
         """Index shards that other processes have written; damaged shards cause a warning."""
         for path in sorted(self._folder.glob("*.safetensors")):
-            if path.name not in self._read_files and not path.name.startswith("."):
+            if path.name not in self._indexed_files and not path.name.startswith("."):
                 self._index_shard(path)
 
     def write(self, keys: Sequence[bytes], rows: Rows) -> None:
-        """Write activations as one shard, which appears to other processes whole or not at all.
+        """Write activations as one shard; other processes see the shard only when it is complete.
 
         Args:
-            keys: One :func:`request_key` for each row.
-            rows: Activations.
+            keys: Key of each row's request; see :func:`request_key`.
+            rows: Activations to write.
 
         Raises:
             InputError: A state is too large for float16, or the shard cannot be written.
@@ -148,33 +151,36 @@ class SettingActivations:
             "logprobs": np.ascontiguousarray(rows.logprobs, dtype=np.float64),
             "tokens": np.ascontiguousarray(rows.tokens, dtype=np.int64),
         }
-        about = self._folder / "setting.json"
-        if not about.exists():
-            write_file(about, json.dumps(self._described, indent=2).encode())
+        setting_file = self._folder / "setting.json"
+        if not setting_file.exists():
+            write_file(setting_file, json.dumps(self._setting, indent=2).encode())
         path = self._folder / f"{uuid.uuid4().hex}.safetensors"
         write_file(path, safetensors_library().numpy.save(tensors))
         self._index_shard(path)
 
     def states(self, keys: Sequence[bytes]) -> NDArray[np.float32]:
-        """Return states of stored requests, float32 [keys, options, layers, width]; a key may occur twice.
+        """Return the hidden states of stored requests, float32 [keys, options, layers, width]; keys may be repeated.
 
         Raises:
-            KeyError: The section does not hold one of them.
+            KeyError: The activations of a request are not stored.
             InputError: The requests do not all have the same number of options.
         """
         shape = self._shape(keys)
         states = np.empty((len(keys), *shape), dtype=np.float32)
-        for file, positions, rows in self._parts(keys):
-            stored = file.get_slice("states")
+        for file, positions, rows in self._open_shards(keys):
+            shard_states = file.get_slice("states")
             for position, row in zip(positions.tolist(), rows.tolist(), strict=True):
-                states[position] = stored[row : row + 1][0]
+                states[position] = shard_states[row : row + 1][0]
         return states
 
     def scores(self, keys: Sequence[bytes]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return log-probabilities [keys, options] and numbers of tokens [keys]; errors as :meth:`states`."""
+        """Return the log-probabilities [keys, options] and numbers of tokens [keys] of stored requests.
+
+        The errors are those of :meth:`states`.
+        """
         logprobs = np.empty((len(keys), self._shape(keys)[0]), dtype=np.float64)
         tokens = np.empty(len(keys), dtype=np.int64)
-        for file, positions, rows in self._parts(keys):
+        for file, positions, rows in self._open_shards(keys):
             logprobs[positions] = file.get_tensor("logprobs")[rows]
             tokens[positions] = file.get_tensor("tokens")[rows]
         return logprobs, tokens
@@ -185,8 +191,11 @@ class SettingActivations:
             raise InputError("Activations of requests with different numbers of options do not form one array.")
         return shapes.pop()
 
-    def _parts(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, IntArray, IntArray]]:
-        """Yield the memory-mapped file of each shard with positions in the result and ascending rows."""
+    def _open_shards(self, keys: Sequence[bytes]) -> Iterator[tuple[Any, IntArray, IntArray]]:
+        """Yield the file of each shard that has some of the keys, the keys' indices, and their rows in the shard.
+
+        The rows are in ascending order.
+        """
         shards, rows = np.array([self._index[key] for key in keys], dtype=np.int64).T
         for shard in np.unique(shards):
             positions = np.flatnonzero(shards == shard)
@@ -195,23 +204,24 @@ class SettingActivations:
                 yield file, positions, rows[positions]
 
     def _index_shard(self, path: Path) -> None:
-        self._read_files.add(path.name)
+        self._indexed_files.add(path.name)
         library = safetensors_library()
         try:
             with library.safe_open(path, framework="numpy") as file:
                 keys = file.get_tensor("keys")
                 names = ("states", "logprobs", "tokens")
                 states, logprobs, tokens = (tuple(file.get_slice(name).get_shape()) for name in names)
-            rows = len(keys)
-            if keys.shape != (rows, KEY_BYTES) or states[:1] != (rows,) or tokens != (rows,) or logprobs != states[:2]:
+            n_rows = len(keys)
+            is_consistent = keys.shape == (n_rows, KEY_BYTES) and states[:1] == tokens == (n_rows,)
+            if not is_consistent or logprobs != states[:2]:
                 raise ValueError("its tensors do not belong together")
         except (OSError, ValueError, TypeError, library.SafetensorError) as error:
             warnings.warn(f"The activations in {path} are not used, the file is damaged: {error}.", stacklevel=4)
             return
-        number = len(self._shards)
+        shard_index = len(self._shards)
         self._shards.append(_Shard(path, states[1:]))
         for row, key in enumerate(keys):
-            self._index[key.tobytes()] = (number, row)
+            self._index[key.tobytes()] = (shard_index, row)
 
 
 class _Shard(NamedTuple):
@@ -226,43 +236,44 @@ def _digest(content: object) -> bytes:
 
 DEFAULT_SHARD = 256
 STORE_SECONDS = 30.0
-"""Maximum seconds between two writes of activations; until then, a piece of work is written once it is complete."""
+"""Seconds after which the activations computed so far are written even if the current batch is not complete."""
 Progress = Callable[[int], None]
-"""Called with the number of requests done (served, computed or failed) since the last call."""
+"""Callback that gets the number of requests done (found in the store, computed or failed) since its last call."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Harvest:
-    """Hidden states of many requests, and their cost.
+    """Hidden states of many requests, and the cost of computing them.
 
-    ``stored + computed + len(failed)`` is the number of requests.
+    The number of requests is ``stored + computed + len(failed)``.
     """
 
     logprobs: NDArray[np.float64]
-    """[requests, options]: log P(option | prompt); 0 if the request failed, see :attr:`succeeded`."""
+    """Log-probabilities of the options given the prompts, shape [requests, options]; 0 for failed requests."""
     failed: dict[int, str]
     """Error messages of failed requests, by index."""
     stored: int
-    """Number of requests served from disk."""
+    """Number of requests whose activations were found in the store."""
     computed: int
-    """Number of requests computed. A repeated request is computed once and counts each time."""
+    """Number of requests that were computed. Equal requests are computed only once, but each of them is counted."""
     passes: int
+    """Number of forward passes."""
     tokens_computed: int
+    """Number of tokens in the forward passes."""
     tokens_two_pass: int
-    """Number of tokens that a plain pass for each option of each request would compute, including those served from
-    disk."""
+    """Number of tokens to compute if each option of each request, stored or not, had a forward pass of its own."""
     read: Callable[[NDArray[np.int64]], NDArray[np.float32]]
-    """Function that returns the states of requests by their indices, float32 [indices, options, layers, width], from
-    disk if there is a store. States of failed requests are 0."""
+    """Function that returns the hidden states of the requests with the given indices, read from disk if there is a
+    store: float32 [indices, options, layers, width], 0 for failed requests."""
 
     @property
     def states(self) -> NDArray[np.float32]:
-        """States of all requests, float32 [requests, options, layers, width]; 0 if the request failed."""
+        """Hidden states of all requests, float32 [requests, options, layers, width]; 0 for failed requests."""
         return self.read(np.arange(len(self.logprobs)))
 
     @property
     def succeeded(self) -> NDArray[np.bool_]:
-        """Mask of the requests that have states, [requests]."""
+        """Mask of the requests that did not fail, shape [requests]."""
         has_states = np.ones(len(self.logprobs), dtype=np.bool_)
         has_states[list(self.failed)] = False
         return has_states
@@ -278,20 +289,20 @@ def harvest(
     shard: int = DEFAULT_SHARD,
     on_progress: Progress | None = None,
 ) -> Harvest:
-    """Harvest hidden states at the last token of every option of every request.
+    """Compute the hidden states at the last token of every option of every request.
 
     Args:
         model: An :class:`~climassay.models.contract.OpenWeights` model.
-        requests: Any number, all with the same number of options.
-        layers: Numbered as in transformers: 0 are the embeddings, -1 the last layer after the final norm.
-        store: Store of the states; without it they stay in memory.
-        token_budget: Maximum number of tokens in one forward pass, by default what suits the device.
-        shard: Maximum number of requests in one piece of work; more for a model spread over several machines, which
-            needs more to keep them busy.
+        requests: Requests, all with the same number of options.
+        layers: Layers, numbered as in transformers: 0 is the embedding, and -1 the last layer after the final norm.
+        store: Store of the hidden states; without it they stay in memory.
+        token_budget: Maximum number of tokens in one forward pass; by default a number that suits the device.
+        shard: Maximum number of requests in one batch. It is raised for a model on several machines, to keep all of
+            them busy.
         on_progress: Called with the number of requests done since the last call.
 
     Raises:
-        InputError: The model does not expose its states, or an argument cannot be used.
+        InputError: The model does not expose its hidden states, or an argument is invalid.
         ModelError: The model has no such layer.
     """
     if not isinstance(model, OpenWeights):
@@ -301,92 +312,99 @@ def harvest(
         )
     if shard < 1:
         raise InputError(f"The shard size is {shard}: give a positive number of requests, for example {DEFAULT_SHARD}.")
-    options = {len(request.options) for request in requests}
-    if len(options) > 1:
-        raise InputError(f"The requests have {sorted(options)} options: harvest those with equal numbers together.")
+    option_counts = {len(request.options) for request in requests}
+    if len(option_counts) > 1:
+        raise InputError(
+            f"The requests have {sorted(option_counts)} options: harvest those with equal numbers together."
+        )
     budget = model.token_budget if token_budget is None else token_budget
     setting = ActivationSetting(model.fingerprint, model.dtype, tuple(layers), budget)
     target: SettingActivations | _Memory = _Memory() if store is None else store.section(setting)
-    before = model.work
+    work_before = model.work
     prompts: dict[int, str] = {}
     keys: dict[int, bytes] = {}
     indices_of_key: dict[bytes, list[int]] = {}
-    failed: dict[int, str] = {}
-    failed_tokens = 0
+    errors: dict[int, str] = {}
+    tokens_two_pass = 0
     for index, request in enumerate(requests):
         try:
             prompts[index] = model.render(request.messages, request.assistant_prefix)
         except ModelError as error:
-            failed[index] = str(error)
+            errors[index] = str(error)
             continue
         keys[index] = request_key(prompts[index], request.options)
         indices_of_key.setdefault(keys[index], []).append(index)
-    progress = on_progress or (lambda _: None)
-    served = sum(key in target for key in keys.values())
-    progress(served + len(failed))
-    missing = sorted(
+    report_progress = on_progress or (lambda _: None)
+    n_stored = sum(key in target for key in keys.values())
+    report_progress(n_stored + len(errors))
+    missing_indices = sorted(
         (indices[0] for key, indices in indices_of_key.items() if key not in target), key=prompts.__getitem__
     )
-    for piece in _pieces(
-        missing, prompts, max(shard, model.requests_at_once) if isinstance(model, MultiWorkerModel) else shard
-    ):
-        counts = [len(indices_of_key[keys[index]]) for index in piece]
-        writer = _PieceWriter(target, [keys[index] for index in piece], counts, progress)
+    batch_size = max(shard, model.requests_at_once) if isinstance(model, MultiWorkerModel) else shard
+    for batch in _split_into_batches(missing_indices, prompts, batch_size):
+        counts = [len(indices_of_key[keys[index]]) for index in batch]
+        writer = _BatchWriter(target, [keys[index] for index in batch], counts, report_progress)
         results = model.harvest(
-            [requests[index] for index in piece],
+            [requests[index] for index in batch],
             layers=tuple(layers),
             token_budget=token_budget,
             on_result=writer.add,
         )
         writer.store()
-        for index, result in zip(piece, results, strict=True):
+        for index, result in zip(batch, results, strict=True):
             if result.error is not None:
-                failed |= dict.fromkeys(indices_of_key[keys[index]], result.error)
-                failed_tokens += result.tokens * len(indices_of_key[keys[index]])
+                errors |= dict.fromkeys(indices_of_key[keys[index]], result.error)
+                tokens_two_pass += result.tokens * len(indices_of_key[keys[index]])
 
-    logprobs, two_pass = np.zeros((len(requests), max(options, default=0))), failed_tokens
-    shape: tuple[int, ...] = (max(options, default=0), len(layers), 0)
-    succeeded = [index for index in range(len(requests)) if index not in failed]
-    if succeeded:
-        logprobs[succeeded], tokens = target.scores([keys[index] for index in succeeded])
-        two_pass += int(tokens.sum())
-        shape = target.states([keys[succeeded[0]]]).shape[1:]
+    n_options = max(option_counts, default=0)
+    logprobs = np.zeros((len(requests), n_options))
+    shape: tuple[int, ...] = (n_options, len(layers), 0)
+    successful_indices = [index for index in range(len(requests)) if index not in errors]
+    if successful_indices:
+        logprobs[successful_indices], tokens = target.scores([keys[index] for index in successful_indices])
+        tokens_two_pass += int(tokens.sum())
+        shape = target.states([keys[successful_indices[0]]]).shape[1:]
 
     def read(indices: NDArray[np.int64]) -> NDArray[np.float32]:
         states = np.zeros((len(indices), *shape), dtype=np.float32)
-        positions = [position for position, index in enumerate(indices) if int(index) not in failed]
+        positions = [position for position, index in enumerate(indices) if int(index) not in errors]
         if positions:
             states[positions] = target.states([keys[int(indices[position])] for position in positions])
         return states
 
-    cost = model.work - before
-    return Harvest(logprobs, failed, served, len(succeeded) - served, cost.passes, cost.tokens, two_pass, read)
+    work = model.work - work_before
+    n_computed = len(successful_indices) - n_stored
+    return Harvest(logprobs, errors, n_stored, n_computed, work.passes, work.tokens, tokens_two_pass, read)
 
 
-class _PieceWriter:
-    """Writer of the activations of one piece of work, as they are computed.
+class _BatchWriter:
+    """Writes the activations of one batch of requests while they are computed.
 
     Args:
         target: Store of the activations.
-        keys: Key of each request of the piece.
-        counts: Number of requests with each key.
-        progress: Called with the number of requests done.
+        keys: Key of each request in the batch.
+        counts: Number of equal requests that each request in the batch stands for.
+        report_progress: Called with the number of requests done.
     """
 
     def __init__(
-        self, target: "SettingActivations | _Memory", keys: Sequence[bytes], counts: Sequence[int], progress: Progress
+        self,
+        target: "SettingActivations | _Memory",
+        keys: Sequence[bytes],
+        counts: Sequence[int],
+        report_progress: Progress,
     ) -> None:
-        self._target, self._keys, self._counts, self._progress = target, keys, counts, progress
+        self._target, self._keys, self._counts, self._report_progress = target, keys, counts, report_progress
         self._pending: dict[int, Activations] = {}
         self._stored_at = monotonic()
 
     def add(self, position: int, activations: Activations) -> None:
-        """Take the activations of a request of the piece; store all pending ones if the last shard is old enough."""
+        """Add the activations of one request; if :data:`STORE_SECONDS` have passed, store all pending ones."""
         if activations.error is None:
             self._pending[position] = activations
         if monotonic() - self._stored_at >= STORE_SECONDS:
             self.store()
-        self._progress(self._counts[position])
+        self._report_progress(self._counts[position])
 
     def store(self) -> None:
         """Store the pending activations as one shard."""
@@ -402,7 +420,7 @@ class _PieceWriter:
 
 
 class _Memory:
-    """Activations in memory."""
+    """Replacement of :class:`SettingActivations` that keeps the activations in memory."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, tuple[NDArray[np.float32], NDArray[np.float64], int]] = {}
@@ -422,25 +440,27 @@ class _Memory:
         return np.stack([logprobs for _, logprobs, _ in entries]), np.array([tokens for _, _, tokens in entries])
 
 
-def _pieces(order: Sequence[int], prompts: dict[int, str], size: int) -> list[list[int]]:
-    """Split an order into pieces of at most ``size`` requests.
+def _split_into_batches(indices: Sequence[int], prompts: dict[int, str], size: int) -> list[list[int]]:
+    """Split request indices, sorted by prompt, into batches of ``size / 2`` to ``size`` requests.
 
-    A piece ends in its second half, between the neighbours with the shortest common beginning.
+    Batches are divided between the adjacent prompts with the shortest common prefix.
     """
-    pieces = []
+    batches = []
     start = 0
-    while start < len(order):
-        end = min(start + size, len(order))
-        if end < len(order):
-            cuts = range(start + max(1, (size + 1) // 2), end + 1)
-            end = min(cuts, key=lambda cut: (_common_length(prompts[order[cut - 1]], prompts[order[cut]]), -cut))
-        pieces.append(list(order[start:end]))
+    while start < len(indices):
+        end = min(start + size, len(indices))
+        if end < len(indices):
+            possible_ends = range(start + max(1, (size + 1) // 2), end + 1)
+            end = min(
+                possible_ends, key=lambda end: (_prefix_length(prompts[indices[end - 1]], prompts[indices[end]]), -end)
+            )
+        batches.append(list(indices[start:end]))
         start = end
-    return pieces
+    return batches
 
 
-def _common_length(first: str, second: str) -> int:
-    """Return the number of characters that two texts share at their beginning."""
+def _prefix_length(first: str, second: str) -> int:
+    """Return the length of the longest common prefix of two texts."""
     limit = min(len(first), len(second))
     if first[:limit] == second[:limit]:
         return limit

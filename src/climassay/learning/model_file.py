@@ -1,7 +1,7 @@
-"""Trained models as files: one .safetensors file, arrays as they are and everything else as JSON in its header.
+"""Trained models as files: one .safetensors file with arrays, and with all other values as JSON in its header.
 
-No pickle, so that a file of somebody else's can be opened without running it. Every file says what it was learned from
-and whose vectors or hidden states it reads.
+Pickle is not used, so that opening a file from elsewhere cannot execute code. Every file names its training data, and
+the encoder or language model that computes its features.
 """
 
 import json
@@ -25,49 +25,52 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """A trained model's data, the encoder or model whose output it reads, and its scores."""
+    """Training data, feature models and scores of a trained model."""
 
     data: str = ""
     data_sha256: str = ""
     licence: str = ""
-    """Licence of the training data and of what was learned from it, in words."""
+    """Licence of the training data and of the trained model, in words."""
     items: int = 0
     groups: int = 0
-    """Number of groups that folds never split: claims, passages, sections."""
+    """Number of groups of items (claims, passages, sections) that were kept together in cross-validation."""
     encoder: str = ""
-    """Name of the encoder whose vectors it reads; may be empty."""
+    """Name of the encoder whose embeddings are features; empty if there is none."""
     encoder_fingerprint: str = ""
     model: str = ""
-    """Name of the language model whose hidden states it reads; may be empty."""
+    """Name of the language model whose hidden states are features; empty if there is none."""
     fingerprint: str = ""
-    """Fingerprint of that model."""
+    """Fingerprint of the language model."""
     dtype: str = ""
+    """Number format of the language model."""
     layers: tuple[int, ...] = ()
-    """Layers whose states are read, as :meth:`~climassay.models.contract.OpenWeights.harvest` numbers them."""
+    """Layers whose hidden states are features, numbered as in
+    :meth:`~climassay.models.contract.OpenWeights.harvest`."""
     template: str = ""
-    """Name of the prompt template of the items."""
+    """Name of the prompt template that contains the items; empty if there is none."""
     template_sha256: str = ""
     regularisation: float | None = None
-    """C of the fit; None without regularisation."""
+    """Value of C in the fit; None without regularisation."""
     seed: int = 0
     measured: dict[str, float] = field(default_factory=dict)
     """Scores on held-out items, by name."""
     trained_on: tuple[str, ...] = ()
-    """Ids of the training items (of texts: :func:`~climassay.claim_identity.words_id`), to exclude them from tests."""
+    """Ids of the training items, to exclude them from tests; those of texts are computed by
+    :func:`~climassay.claim_identity.words_id`."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of this kind of model, as JSON values."""
+    """Further settings, which depend on the kind of model, as JSON-serialisable values."""
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> "Provenance":
-        """Return the provenance of a file's header.
+        """Restore a provenance from the values of :meth:`facts`.
 
         Raises:
-            ValueError: A value is of another type.
+            ValueError: A value has the wrong type.
         """
         return TypeAdapter(cls).validate_python(facts)
 
-    def reading(self, encoder: Encoder | None = None, model: OpenWeights | None = None) -> Self:
-        """Return a copy with the encoder and the model whose output is read."""
+    def with_feature_models(self, encoder: Encoder | None = None, model: OpenWeights | None = None) -> Self:
+        """Return a copy that names the given encoder and language model as the source of features."""
         return replace(
             self,
             encoder=encoder.name if encoder else "",
@@ -78,18 +81,23 @@ class Provenance:
         )
 
     def facts(self) -> dict[str, Any]:
-        """Return all fields as JSON-serialisable values for :meth:`read`."""
+        """Return all fields as JSON-serialisable values."""
         return asdict(self)
 
-    def knows(self, text: str) -> bool:
-        """Return whether a text of these words was among the training items."""
+    def was_trained_on(self, text: str) -> bool:
+        """Return whether a text with the same words was among the training items."""
         return words_id(text) in self.trained_on
 
-    def check(self, thing: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
-        """Validate that the encoder or model is the one whose output the thing was trained on.
+    def check(self, display_name: str, *, encoder: Encoder | None = None, model: Generator | None = None) -> None:
+        """Check that an encoder or language model is the one that computed the features in training.
+
+        Args:
+            display_name: Name of the trained model in the error message, for example ``probe``.
+            encoder: Encoder to check; None for no check.
+            model: Language model to check; None for no check.
 
         Raises:
-            InputError: It is another one.
+            InputError: The encoder or language model is another one.
         """
         for role, name, expected, current in (
             ("encoder", self.encoder, self.encoder_fingerprint, encoder),
@@ -97,27 +105,33 @@ class Provenance:
         ):
             if current is not None and expected and current.fingerprint != expected:
                 raise InputError(
-                    f"This {thing} was trained on the {role} {name} ({expected[:12]}) and cannot read {current.name}"
-                    f" ({current.fingerprint[:12]}): the weights or the number format (--dtype) differ; use it, or"
-                    f" train {'an' if thing[0] in 'aeiou' else 'a'} {thing} on this one."
+                    f"This {display_name} was trained on the {role} {name} ({expected[:12]}) and cannot read "
+                    f"{current.name} ({current.fingerprint[:12]}): the weights or the number format (--dtype) differ; "
+                    "use it, or"
+                    f" train {'an' if display_name[0] in 'aeiou' else 'a'} {display_name} on this one."
                 )
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFormat:
-    """File format of a kind of trained model."""
+    """File format of one kind of trained model."""
 
     name: str
-    """Format name in the header, for example ``climassay-probe``."""
+    """Name of the format in the file's header, for example ``climassay-probe``."""
     version: int
-    """Format version; files of other versions are refused."""
-    thing: str
+    """Version of the format; files of other versions are refused."""
+    display_name: str
     """Name of the model in messages, for example ``probe``."""
     trained_by: str
-    """Command that trains one, for example ``climassay generate validate train``."""
+    """Command that trains such a model, for example ``climassay generate validate train``."""
 
     def save(self, path: Path, arrays: Mapping[str, Array], facts: Mapping[str, Any]) -> None:
-        """Write arrays of any shape and JSON-serialisable facts; an existing file is replaced atomically.
+        """Write a model to a file, replacing an existing file atomically.
+
+        Args:
+            path: File to write.
+            arrays: Arrays of the model by name.
+            facts: All other values of the model, JSON-serialisable.
 
         Raises:
             InputError: The file cannot be written.
@@ -130,29 +144,33 @@ class ModelFormat:
         )
 
     def load(self, path: Path, build: Callable[[dict[str, Any], dict[str, Array]], T]) -> T:
-        """Load a file and build its model.
+        """Load a model from a file.
 
-        ``build`` makes the model from the facts and the arrays, in their saved shapes; a KeyError, TypeError or
-        ValueError counts as a damaged file.
+        Args:
+            path: File of the model.
+            build: Function that creates the model from the facts and arrays of :meth:`save`. If it raises a KeyError,
+                TypeError or ValueError, the file counts as damaged.
 
         Raises:
             InputError: The file is missing, damaged, of another kind, or of another version.
             MissingExtraError: safetensors is not installed.
         """
         if not path.is_file():
-            raise InputError(f"There is no {self.thing} {path}: train one with {self.trained_by}, or check the path.")
+            raise InputError(
+                f"There is no {self.display_name} {path}: train one with {self.trained_by}, or check the path."
+            )
         library = safetensors_library()
         try:
             with library.safe_open(path, framework="numpy") as file:
                 header = file.metadata() or {}
                 if header.get("format") != json.dumps(self.name):
-                    raise InputError(f"{path} is a safetensors file but no {self.thing} of climassay.")
+                    raise InputError(f"{path} is a safetensors file but no {self.display_name} of climassay.")
                 facts = {key: parse_json(value) for key, value in header.items()}
                 arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if facts["version"] != self.version:
                 raise InputError(
-                    f"The {self.thing} {path} has format version {facts['version']}, but this version of climassay "
-                    f"reads version {self.version}: train it again, or update climassay."
+                    f"The {self.display_name} {path} has format version {facts['version']}, but this version of "
+                    f"climassay reads version {self.version}: train it again, or update climassay."
                 )
             return build(facts, arrays)
         except (
@@ -166,15 +184,15 @@ class ModelFormat:
             ValueError,
         ) as error:
             raise InputError(
-                f"The {self.thing} {path} is damaged ({describe_first_problem(error)}); train it again."
+                f"The {self.display_name} {path} is damaged ({describe_first_problem(error)}); train it again."
             ) from error
 
 
 def safetensors_library() -> Any:
-    """Import and return safetensors, with its functions for numpy.
+    """Import and return the package safetensors, including its functions for numpy.
 
     Raises:
-        MissingExtraError: It is not installed.
+        MissingExtraError: safetensors is not installed.
     """
     try:
         import safetensors
@@ -185,29 +203,29 @@ def safetensors_library() -> Any:
 
 
 class SavedModel:
-    """A trained model in one file, with its arrays and JSON facts.
+    """Base class of trained models that are saved to one file of arrays and JSON-serialisable values ("facts").
 
-    A subclass defines its format, its contents (:meth:`contents`), and how they are read (:meth:`build`).
+    A subclass defines the file format (``FORMAT``), and implements :meth:`contents` and :meth:`build`.
     """
 
     __slots__ = ()
     FORMAT: ClassVar[ModelFormat]
 
     def contents(self) -> tuple[Mapping[str, Array], Mapping[str, Any]]:
-        """Return arrays of any shape by name, and JSON-serialisable facts."""
+        """Return everything to save: arrays by name, and facts, which are JSON-serialisable values by name."""
         raise NotImplementedError
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, Array]) -> Self:
-        """Return the model of facts and arrays.
+        """Restore a model from the facts and arrays of :meth:`contents`.
 
         Raises:
-            KeyError, TypeError, ValueError: The file is damaged.
+            KeyError, TypeError, ValueError: A value is missing or invalid, because the file is damaged.
         """
         raise NotImplementedError
 
     def save(self, path: Path) -> None:
-        """Write the model to one file; an existing file is replaced atomically.
+        """Write the model to a file, replacing an existing file atomically.
 
         Raises:
             InputError: The file cannot be written.
@@ -217,7 +235,7 @@ class SavedModel:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Load the model of a file.
+        """Load a model from a file.
 
         Raises:
             InputError: The file is missing, damaged, of another kind, or of another version.
@@ -226,16 +244,21 @@ class SavedModel:
         return cls.FORMAT.load(path, cls.build)
 
 
-def checked_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:
-    """Return an array of finite 64-bit floats after checking its shape (None: any length).
+def check_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array:
+    """Check that an array consists of finite 64-bit floats and has the given shape, and return it.
+
+    Args:
+        name: Name of the array in error messages.
+        array: Array to check.
+        shape: Required shape; None stands for any length.
 
     Raises:
         ValueError: The array has another shape or type, or is not finite.
     """
-    fits = array.ndim == len(shape) and all(
+    has_shape = array.ndim == len(shape) and all(
         expected in (None, actual) for expected, actual in zip(shape, array.shape, strict=True)
     )
-    if not fits or array.dtype != np.float64:
+    if not has_shape or array.dtype != np.float64:
         raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")
     if not np.isfinite(array).all():
         raise ValueError(f"{name} is not finite")

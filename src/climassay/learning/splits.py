@@ -1,7 +1,7 @@
-"""Splits that leave nothing of a test item in training: whole groups, and no near copies.
+"""Splits into training and test items that have neither groups nor near-duplicate texts in common.
 
-Rows of one claim, passage, article or report section belong together, and so do texts that say nearly the same: a split
-by rows would test a model on what it has read.
+Rows of one claim, passage, article or report section form a group. Splitting by rows would test a model on texts that
+it was trained on, or that say nearly the same.
 """
 
 import random
@@ -22,21 +22,21 @@ Item = TypeVar("Item")
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-SIMILAR = 0.9
-"""Cosine from which on two texts count as one."""
+DUPLICATE_COSINE = 0.9
+"""Minimum cosine similarity at which two texts count as near duplicates."""
 FOLDS = 5
 _ROWS_AT_ONCE = 1024
 
 
 class Split(NamedTuple):
-    """Indices of training and test items, ascending."""
+    """Indices of the training items and of the test items, both in ascending order."""
 
     train: IntArray
     test: IntArray
 
 
 class NearDuplicates:
-    """Pairs of texts with the same words, or with nearly the same vectors."""
+    """Pairs of texts that have the same words or similar embeddings."""
 
     def __init__(
         self,
@@ -45,16 +45,22 @@ class NearDuplicates:
         *,
         vectors: NDArray[np.float32] | None = None,
     ) -> None:
-        """Find pairs by words, and by unit vectors [texts, width], which the encoder computes if they are not given."""
-        self._size = len(texts)
-        first: dict[str, int] = {}
-        equal_pairs = [(index, first.setdefault(bare_words(text), index)) for index, text in enumerate(texts)]
+        """Find the pairs.
+
+        Args:
+            texts: Texts to compare.
+            encoder: Encoder of the texts. Without encoder and vectors, only words are compared.
+            vectors: Embeddings of the texts as unit vectors, shape [texts, width]; computed by the encoder if None.
+        """
+        self._n_texts = len(texts)
+        first_index: dict[str, int] = {}
+        equal_pairs = [(index, first_index.setdefault(bare_words(text), index)) for index, text in enumerate(texts)]
         results = [np.array([pair for pair in equal_pairs if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2)]
         if vectors is None and encoder is not None and texts:
             vectors = encoder.encode(list(texts))
         if vectors is not None:
             for start in range(0, len(vectors), _ROWS_AT_ONCE):
-                is_similar = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= SIMILAR)
+                is_similar = np.nonzero(vectors[start : start + _ROWS_AT_ONCE] @ vectors[start:].T >= DUPLICATE_COSINE)
                 pairs = np.stack(is_similar, axis=1) + start
                 results.append(pairs[pairs[:, 0] < pairs[:, 1]])
         self._pairs = np.concatenate(results)
@@ -64,23 +70,23 @@ class NearDuplicates:
         return len(np.unique(np.sort(self._pairs, axis=1), axis=0))
 
     def of(self, indices: IntArray) -> IntArray:
-        """Return indices, ascending, of near duplicates of the given texts, whose indices have the shape [n]."""
+        """Return the indices [near duplicates] of all near duplicates of the given texts, in ascending order."""
         both_orders = np.concatenate([self._pairs, self._pairs[:, ::-1]])
         return np.unique(both_orders[np.isin(both_orders[:, 0], indices), 1])
 
     def groups(self) -> IntArray:
         """Return the group index of each text, shape [texts]; chains of near duplicates form one group."""
-        leaders = list(range(self._size))
+        parents = list(range(self._n_texts))
 
-        def leader(index: int) -> int:
-            while leaders[index] != index:
-                index = leaders[index]
+        def find_root(index: int) -> int:
+            while parents[index] != index:
+                index = parents[index]
             return index
 
         for first, second in self._pairs.tolist():
-            leaders[leader(first)] = leader(second)
-        results = [leader(index) for index in range(self._size)]
-        return np.unique(results, return_inverse=True)[1].reshape(-1).astype(np.int64)
+            parents[find_root(first)] = find_root(second)
+        roots = [find_root(index) for index in range(self._n_texts)]
+        return np.unique(roots, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def group_folds(
@@ -92,65 +98,77 @@ def group_folds(
     even: bool = False,
     in_turn: bool = False,
 ) -> IntArray:
-    """Assign whole groups to folds.
+    """Assign whole groups to folds at random.
 
     Args:
-        groups: Shape [items], any labels.
-        folds: Number of folds; fewer if there are fewer groups.
+        groups: Group of each item, shape [items].
+        folds: Number of folds; at most one fold for each group is used.
         seed: Seed of the assignment.
-        labels: Shape [items], 0 or 1: give each fold about the same share of both (stratified). Groups with most zeros
-            go first, each to the fold with fewest zeros.
-        even: Assign the largest groups first, each to the smallest fold, so that folds are of like size.
-        in_turn: Assign the shuffled groups to the folds in turn; otherwise the position of each group in a shuffle
-            decides.
+        labels: Labels 0 or 1, shape [items], for stratified folds, in which their proportions are similar.
+        even: Make the folds similar in size.
+        in_turn: Assign the shuffled groups to the folds in turn. Otherwise the fold of a group is its position in a
+            shuffle, modulo the number of folds. Both give folds with similar numbers of groups.
 
     Returns:
         Fold of each item, shape [items].
 
     Raises:
-        InputError: Fewer than two folds or two groups.
+        InputError: There are fewer than two folds or fewer than two groups.
     """
-    names, group = np.unique(np.asarray(groups), return_inverse=True)
-    count = min(folds, len(names))
-    if count < 2:
+    names, group_indices = np.unique(np.asarray(groups), return_inverse=True)
+    n_folds = min(folds, len(names))
+    if n_folds < 2:
         raise InputError(
             f"Cross-validation needs at least two folds and two groups to put into them, not {folds} and {len(names)}."
         )
     generator = np.random.default_rng(seed)
     if in_turn:
-        fold_of = np.empty(len(names), dtype=np.int64)
-        fold_of[generator.permutation(len(names))] = np.arange(len(names)) % count
-        return np.asarray(fold_of[group], dtype=np.int64)
+        group_fold = np.empty(len(names), dtype=np.int64)
+        group_fold[generator.permutation(len(names))] = np.arange(len(names)) % n_folds
+        return np.asarray(group_fold[group_indices], dtype=np.int64)
     if labels is None and not even:
-        return np.asarray((generator.permutation(len(names)) % count)[group], dtype=np.int64)
-    sizes = np.bincount(group)
-    zeros = np.zeros(len(names)) if labels is None else np.bincount(group, weights=1 - np.asarray(labels))
+        return np.asarray((generator.permutation(len(names)) % n_folds)[group_indices], dtype=np.int64)
+    sizes = np.bincount(group_indices)
+    zeros = np.zeros(len(names)) if labels is None else np.bincount(group_indices, weights=1 - np.asarray(labels))
     order = np.argsort(generator.random(len(names))) if labels is None else generator.permutation(len(names))
+    # Groups with the most zeros, and then the largest groups, are assigned first.
     order = order[np.lexsort((-sizes[order], -zeros[order]))]
-    fold_of, loads = np.zeros(len(names), dtype=np.int64), np.zeros((count, 2))
-    for name_index in order:
-        fold = min(range(count), key=lambda f: (loads[f, 0] if zeros[name_index] else 0, loads[f, 1], f))
-        fold_of[name_index] = fold
-        loads[fold] += zeros[name_index], sizes[name_index]
-    return np.asarray(fold_of[group], dtype=np.int64)
+    group_fold, fold_totals = np.zeros(len(names), dtype=np.int64), np.zeros((n_folds, 2))
+    for group in order:
+        fold = min(
+            range(n_folds),
+            key=lambda fold: (fold_totals[fold, 0] if zeros[group] else 0, fold_totals[fold, 1], fold),
+        )
+        group_fold[group] = fold
+        fold_totals[fold] += zeros[group], sizes[group]
+    return np.asarray(group_fold[group_indices], dtype=np.int64)
 
 
-def splits_of(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
-    """Yield a split for each fold [items] from 0, without near duplicates of test items in training."""
+def iterate_splits(folds: IntArray, duplicates: NearDuplicates | None = None) -> Iterator[Split]:
+    """Yield a split for each fold, which is its test set; the other folds are its training set.
+
+    Args:
+        folds: Fold of each item, shape [items]; items with a negative fold are in no split.
+        duplicates: Near duplicates among the items; those of test items are excluded from training.
+    """
     for fold in np.unique(folds[folds >= 0]):
         test, train = np.flatnonzero(folds == fold), np.flatnonzero((folds >= 0) & (folds != fold))
         yield Split(train if duplicates is None else np.setdiff1d(train, duplicates.of(test), assume_unique=True), test)
 
 
-def held_out(
+def cross_predict(
     splits: Iterable[Split], fit: Callable[[IntArray], M], predict: Callable[[M, IntArray], FloatArray], items: int
 ) -> FloatArray:
-    """Return cross-validated predictions of items by models that were fitted without them.
+    """Predict each item by a model that was fitted without it.
 
-    ``fit`` makes a model from indices, ``predict`` returns predictions of a model for indices, shape [indices, ...].
+    Args:
+        splits: Splits of the items.
+        fit: Function that fits a model to the items with the given indices.
+        predict: Function that returns a model's predictions for the items with the given indices, shape [indices, ...].
+        items: Number of items.
 
     Returns:
-        Shape [items, ...]; NaN for items that no split tests.
+        Predictions, shape [items, ...]; NaN for items that are in no test set.
     """
     results = np.full(items, np.nan)
     for split in splits:
@@ -162,7 +180,7 @@ def held_out(
 
 
 def sample(items: Sequence[Item], limit: int | None, seed: int = 0) -> tuple[Item, ...]:
-    """Return items drawn at random, in their order; all of them if ``limit`` is None or not smaller."""
+    """Draw up to ``limit`` items at random without changing their order; None returns all items."""
     if limit is None or limit >= len(items):
         return tuple(items)
     indices = np.random.default_rng(seed).choice(len(items), limit, replace=False)
@@ -170,26 +188,33 @@ def sample(items: Sequence[Item], limit: int | None, seed: int = 0) -> tuple[Ite
 
 
 def hold_out(groups: IntArray, amount: float, *, seed: int = 0) -> Split:
-    """Hold whole groups, shape [items] from 0, out of training until no further group fits.
+    """Hold out random whole groups with at most the requested number of items.
 
-    ``amount`` is a number of items, or a share of them if it is below 1.
+    Args:
+        groups: Group index of each item, shape [items].
+        amount: Number of items to hold out, or a proportion of the items if it is below 1.
+        seed: Seed of the draw.
 
     Raises:
         InputError: No item would remain for training.
     """
     if not 0 <= amount < len(groups):
         raise InputError(f"{amount:g} items cannot be held out of {len(groups)}: some must remain for training.")
-    sizes, remaining = np.bincount(groups), int(amount * len(groups) if amount < 1 else amount)
+    sizes, n_remaining = np.bincount(groups), int(amount * len(groups) if amount < 1 else amount)
     is_held_out = np.zeros(len(sizes), dtype=bool)
     for group in groups[np.random.default_rng(seed).permutation(len(groups))]:
-        if not is_held_out[group] and sizes[group] <= remaining:
+        if not is_held_out[group] and sizes[group] <= n_remaining:
             is_held_out[group] = True
-            remaining -= int(sizes[group])
+            n_remaining -= int(sizes[group])
     return Split(np.flatnonzero(~is_held_out[groups]), np.flatnonzero(is_held_out[groups]))
 
 
 def random_split(groups: ArrayLike, share: float, *, seed: int | Sequence[int] = 0) -> Split:
-    """Test on random whole groups, shape [items], until they hold a share of the items; one group is left."""
+    """Split items at random by whole groups.
+
+    Groups are added to the test set until it has a proportion ``share`` of the items. At least one group remains for
+    training. ``groups`` has the group of each item, shape [items].
+    """
     group_ids = np.asarray(groups)
     order = np.random.default_rng(seed).permutation(np.unique(group_ids))
     min_size, test_groups, size = share * len(group_ids), [], 0
@@ -205,26 +230,26 @@ def random_split(groups: ArrayLike, share: float, *, seed: int | Sequence[int] =
 def split_groups(
     items: Sequence[Item], groups: Sequence[Hashable], share: float, *, seed: int = 0
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-    """Split items so that no group, for example the questions of one passage, appears on both sides.
+    """Split items into two parts so that no group, for example the questions of one passage, is in both.
 
     Args:
-        items: In any order, which both sides keep.
+        items: Items to split; both parts keep their order.
         groups: Group of each item.
-        share: Share of the items on the second side, approximated by whole groups in random order.
+        share: Proportion of the items in the second part, which whole groups in random order approximate.
         seed: Seed of the draw.
 
     Raises:
-        InputError: There are fewer than two groups, or the share is not between 0 and 1.
+        InputError: There are fewer than two groups, or the proportion is not between 0 and 1.
     """
     if not 0 < share < 1:
         raise InputError(f"The validation share is {share}: give a number between 0 and 1, for example 0.1.")
-    order = list(dict.fromkeys(groups))
-    if len(order) < 2:
+    shuffled_groups = list(dict.fromkeys(groups))
+    if len(shuffled_groups) < 2:
         raise InputError("Nothing can be held out: all of it comes from one text; give separate validation data.")
-    random.Random(seed).shuffle(order)
+    random.Random(seed).shuffle(shuffled_groups)
     sizes = Counter(groups)
     target_size, size, second_groups = share * len(items), 0, set[Hashable]()
-    for group in order[:-1]:
+    for group in shuffled_groups[:-1]:
         if second_groups and size + sizes[group] / 2 > target_size:
             continue
         second_groups.add(group)

@@ -1,7 +1,6 @@
-"""A classifier of texts: linear models on sources of features, chosen by cross-validation and kept as one small file.
+"""A classifier of texts: linear models on several sources of features, chosen by cross-validation.
 
-Everything in climassay that sorts a text into classes is a configuration of this: levels of confidence, fallacies,
-claims, texts that cannot be checked.
+climassay's classifiers of levels of confidence, fallacies, claims and uncheckable texts are configurations of it.
 
 Example:
     training = TrainingTexts(texts, labels, classes, groups=articles, models=FeatureModels(load_encoder()))
@@ -19,30 +18,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from climassay.errors import InputError
-from climassay.learning.calibration import class_shares, reweighted
+from climassay.learning.calibration import class_shares, reweight
 from climassay.learning.evaluation import RESAMPLES, HeldOutScores, evaluate
 from climassay.learning.features import (
+    FeatureBasedModel,
     FeatureModels,
     Progress,
-    ReadingModel,
     Source,
     Text,
     Vocabulary,
     check_sources,
+    compute_block,
     needs_encoder,
     needs_model,
-    read_source,
 )
 from climassay.learning.linear import Block, LinearModel, Link, fit_linear, softmax
-from climassay.learning.model_file import ModelFormat, Provenance, checked_array
+from climassay.learning.model_file import ModelFormat, Provenance, check_array
 from climassay.learning.splits import (
     FOLDS,
     IntArray,
     NearDuplicates,
     Split,
+    cross_predict,
     group_folds,
-    held_out,
-    splits_of,
+    iterate_splits,
 )
 
 FloatArray = NDArray[np.float64]
@@ -50,7 +49,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PartSpec:
-    """One linear model to fit."""
+    """Configuration of one linear model."""
 
     sources: tuple[Source, ...]
     link: Link = "nominal"
@@ -59,20 +58,21 @@ class PartSpec:
 
 @dataclass(frozen=True, slots=True)
 class ClassifierSpec:
-    """A classifier to be trained: linear models whose probabilities are pooled; without any, the constant."""
+    """Configuration of a classifier that pools the probabilities of linear models."""
 
     name: str
     parts: tuple[PartSpec, ...]
-    longest: int = 2
-    """Maximum number of words of an n-gram."""
+    """Linear models; without any, the classifier always predicts the class proportions of the training data."""
+    max_words: int = 2
+    """Maximum number of words in an n-gram."""
     min_texts: int = 4
-    """Minimum number of texts in which an n-gram occurs."""
+    """Minimum number of training texts in which an n-gram must occur to be a feature."""
     balanced: bool = False
     """Whether all classes get the same total weight in training."""
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Sources that it reads, each once."""
+        """Distinct sources of all parts."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
 
@@ -81,29 +81,29 @@ WORDS = ClassifierSpec("words", (PartSpec(("words",), regularisation=1.0),))
 VECTORS = ClassifierSpec("vectors", (PartSpec(("vectors",), regularisation=1.0),))
 BOTH = ClassifierSpec("words and vectors", (PartSpec(("words",)), PartSpec(("vectors",))))
 SPECS = (CONSTANT, VECTORS, WORDS, BOTH)
-"""Configurations compared by default; none of them needs a language model."""
+"""Configurations that are compared by default; none of them needs a language model."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedPart:
-    """A linear model and its sources."""
+    """A fitted linear model and the sources of its features."""
 
     sources: tuple[Source, ...]
     model: LinearModel
 
 
 @dataclass(frozen=True, eq=False)
-class TextClassifier(ReadingModel):
-    """Classifier of texts by linear models; if there are several, the geometric mean of their probabilities.
+class TextClassifier(FeatureBasedModel):
+    """Classifier of texts by linear models, whose probabilities are pooled by their geometric mean.
 
     Attributes:
         classes: Names of the classes, from low to high if they are ordered.
-        parts: The models; none gives every text the shares of the training data.
-        shares: Shares of the classes in the training data, all above 0.
-        vocabularies: n-grams, by the source that counts them.
+        parts: Linear models. Without any, the probabilities of every text are ``shares``.
+        shares: Class proportions in the training data, all above 0.
+        vocabularies: Vocabulary of each source that counts words.
         provenance: Training data and held-out scores.
-        mix: Shares of the classes that probabilities assume; None for those of the training data.
-        models: Encoder and language model.
+        mix: Class proportions that the probabilities assume; None for those of the training data.
+        models: Encoder and language model that compute the features.
     """
 
     FORMAT = ModelFormat("climassay-text-classifier", 1, "text classifier", "a command that trains one")
@@ -118,14 +118,14 @@ class TextClassifier(ReadingModel):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Sources that it reads, each once."""
+        """Distinct sources of all parts."""
         return tuple(dict.fromkeys(source for part in self.parts for source in part.sources))
 
     def for_mix(self, mix: Sequence[float] | None) -> Self:
-        """Return a copy for another mix of classes, for example ``(1, 1, 1, 1)`` for equally frequent ones.
+        """Return a copy that assumes other class proportions, for example ``(1, 1, 1, 1)`` for equal ones.
 
         Raises:
-            InputError: Not one share per class.
+            InputError: There is not one proportion for each class, or a proportion is negative.
         """
         if mix is not None and (len(mix) != len(self.classes) or min(mix) < 0 or not sum(mix)):
             raise InputError(
@@ -134,78 +134,80 @@ class TextClassifier(ReadingModel):
         return replace(self, mix=None if mix is None else tuple(mix))
 
     @cached_property
-    def reader(self) -> FeatureModels:
-        """Encoder and model, loaded."""
-        return self.models.complete(self.provenance, self.FORMAT.thing, states=needs_model(self.sources))
+    def feature_models(self) -> FeatureModels:
+        """Encoder and language model that compute the features, loaded by name if missing."""
+        return self.models.complete(self.provenance, self.FORMAT.display_name, states=needs_model(self.sources))
 
     def predict_proba(self, texts: Sequence[str | Text], *, on_progress: Progress | None = None) -> FloatArray:
-        """Return probabilities of the classes, shape [texts, classes], rows sum to 1.
+        """Return the probabilities of the classes, shape [texts, classes].
 
         Args:
-            texts: Texts, or texts with their contexts.
-            on_progress: Called with the number of texts read since the last call, for slow sources.
+            texts: Texts, or pairs of a text and its context.
+            on_progress: Called with the number of texts done since its last call, for slow sources.
 
         Raises:
             InputError: A text has no words.
         """
         pairs: list[Text] = [(text, "") if isinstance(text, str) else text for text in texts]
-        empty = next((index for index, (text, _) in enumerate(pairs) if not any(map(str.isalpha, text))), None)
-        if empty is not None:
-            raise InputError(f"Text {empty + 1} contains no words.")
-        result = self.pooled(
-            len(pairs), lambda source, words: read_source(source, pairs, self.reader, words, on_progress=on_progress)
+        empty_index = next((index for index, (text, _) in enumerate(pairs) if not any(map(str.isalpha, text))), None)
+        if empty_index is not None:
+            raise InputError(f"Text {empty_index + 1} contains no words.")
+        probabilities = self._pool(
+            len(pairs),
+            lambda source, vocabulary: compute_block(
+                source, pairs, self.feature_models, vocabulary, on_progress=on_progress
+            ),
         )
-        return result if self.mix is None else reweighted(result, self.shares, self.mix)
+        return probabilities if self.mix is None else reweight(probabilities, self.shares, self.mix)
 
     def probabilities(self, training: "TrainingTexts", indices: IntArray) -> FloatArray:
-        """Return the pooled probabilities of some texts of a training set, shape [indices, classes]."""
-        return self.pooled(len(indices), lambda source, words: training.block(source, indices, words))
+        """Return the probabilities of the texts of a training set with the given indices, shape [indices, classes].
 
-    def pooled(self, texts: int, block: Callable[[Source, Vocabulary | None], Block]) -> FloatArray:
-        """Return the normalised geometric mean of the parts' probabilities on the training mix; shape [texts, classes].
-
-        ``texts`` is the number of texts; ``block`` returns the features of a source, given its vocabulary.
+        They assume the class proportions of the training data, whatever ``mix`` is.
         """
-        if not texts or not self.parts:
-            return np.tile(np.array(self.shares), (texts, 1))
-        blocks = {source: block(source, self.vocabularies.get(source)) for source in self.sources}
-        by_part = [part.model.probabilities([blocks[source] for source in part.sources]) for part in self.parts]
-        return softmax(
-            np.mean([np.log(np.maximum(part_probabilities, 1e-12)) for part_probabilities in by_part], axis=0)
-        )
+        return self._pool(len(indices), lambda source, vocabulary: training.block(source, indices, vocabulary))
+
+    def _pool(self, n_texts: int, get_block: Callable[[Source, Vocabulary | None], Block]) -> FloatArray:
+        """Return the normalised geometric mean of the probabilities of all parts, shape [texts, classes].
+
+        ``get_block`` returns the features of a source, given its vocabulary.
+        """
+        if not n_texts or not self.parts:
+            return np.tile(np.array(self.shares), (n_texts, 1))
+        blocks = {source: get_block(source, self.vocabularies.get(source)) for source in self.sources}
+        part_probabilities = [
+            part.model.probabilities([blocks[source] for source in part.sources]) for part in self.parts
+        ]
+        return softmax(np.log(np.maximum(part_probabilities, 1e-12)).mean(axis=0))
 
     def predict(self, texts: Sequence[str | Text]) -> list[str]:
         """Return the most probable class of each text."""
-        return (
-            [self.classes[class_index] for class_index in self.predict_proba(texts).argmax(axis=1)]
-            if len(texts)
-            else []
-        )
+        return [self.classes[index] for index in self.predict_proba(texts).argmax(axis=1)] if len(texts) else []
 
     def score(
         self, texts: Sequence[str | Text], labels: Sequence[str], *, groups: Sequence[Any] | None = None, seed: int = 0
     ) -> HeldOutScores:
-        """Evaluate the classifier on labelled texts that it was not trained on.
+        """Score the classifier on labelled texts on which it was not trained.
 
         Args:
             texts: Texts, as in :meth:`predict_proba`.
             labels: Label of each text, one of :attr:`classes`.
-            groups: Groups that the intervals resample; by default each text is a group.
+            groups: Group of each text, for the bootstrap intervals; by default each text is a group.
             seed: Seed of the resampling.
 
         Raises:
             InputError: A label is not one of the classes.
         """
-        truth = class_places(labels, self.classes)
+        truth = class_indices(labels, self.classes)
         return evaluate(
             truth, self.predict_proba(texts), self.classes, groups=groups, mix=self.mix, seed=seed
         )  # fmt: skip
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return arrays and facts to write; see :meth:`SavedModel.contents`."""
+        """Return the arrays and facts to save; see :meth:`SavedModel.contents`."""
         arrays: dict[str, FloatArray] = {}
         for number, part in enumerate(self.parts):
-            arrays |= part.model.arrays(f"{{}}{number}")
+            arrays |= part.model.to_arrays(f"{{}}{number}")
         for source, vocabulary in self.vocabularies.items():
             arrays[f"{source} weights"] = np.array(vocabulary.weights)
         facts = {
@@ -213,7 +215,7 @@ class TextClassifier(ReadingModel):
             "shares": list(self.shares),
             "parts": [{"sources": list(part.sources), "link": part.model.link} for part in self.parts],
             "vocabularies": {
-                source: {"terms": "\n".join(vocabulary.terms), "longest": vocabulary.longest}
+                source: {"terms": "\n".join(vocabulary.terms), "longest": vocabulary.max_words}
                 for source, vocabulary in self.vocabularies.items()
             },
             "provenance": self.provenance.facts(),
@@ -223,25 +225,25 @@ class TextClassifier(ReadingModel):
 
     @classmethod
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
-        """Return the classifier of a file's facts and arrays; see :meth:`SavedModel.build`."""
+        """Restore a classifier from saved facts and arrays; see :meth:`SavedModel.build`."""
         classes, shares = tuple(facts["classes"]), tuple(float(share) for share in facts["shares"])
         if len(classes) < 2 or len(set(classes)) < len(classes) or len(shares) != len(classes) or min(shares) <= 0:
             raise ValueError("its classes or shares are not what they can be")
         vocabularies: dict[Source, Vocabulary] = {}
         for name, entry in facts["vocabularies"].items():
             terms = tuple(entry["terms"].split("\n"))
-            weights = checked_array("vocabulary", arrays[f"{name} weights"], (len(terms),))
+            weights = check_array("vocabulary", arrays[f"{name} weights"], (len(terms),))
             vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(entry["longest"]))
         parts = []
         for number, entry in enumerate(facts["parts"]):
-            model = LinearModel.read(arrays, len(classes), name=f"{{}}{number}", link=entry["link"])
+            model = LinearModel.from_arrays(arrays, len(classes), name=f"{{}}{number}", link=entry["link"])
             parts.append(FittedPart(check_sources(entry["sources"]), model))
         mix = None if facts["mix"] is None else tuple(facts["mix"])
         return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(facts["provenance"]), mix)
 
 
 class TrainingTexts:
-    """Labelled texts with their features; blocks that do not depend on the training part are read once."""
+    """Labelled texts with their features; those that do not depend on a vocabulary are computed only once."""
 
     def __init__(
         self,
@@ -259,9 +261,9 @@ class TrainingTexts:
             texts: Texts, or pairs of a text and its context.
             labels: Label of each text, one of the classes.
             classes: Names of the classes, from low to high if they are ordered.
-            groups: Group of each text, which folds never split; by default near duplicates form groups.
-            models: Encoder and language model.
-            on_progress: Called with the number of texts read since the last call.
+            groups: Group of each text, which is never divided between folds; by default near duplicates form groups.
+            models: Encoder and language model that compute the features.
+            on_progress: Called with the number of texts done since its last call.
 
         Raises:
             InputError: A label is not one of the classes, or there are not as many labels as texts.
@@ -270,24 +272,24 @@ class TrainingTexts:
             raise InputError(f"{len(texts)} texts have {len(labels)} labels.")
         self.texts: list[Text] = [(text, "") if isinstance(text, str) else text for text in texts]
         self.classes = tuple(classes)
-        self.truth = class_places(labels, classes)
+        self.truth = class_indices(labels, classes)
         self.models = models or FeatureModels()
         self._groups = groups
         self._on_progress = on_progress
         self._blocks: dict[Source, FloatArray] = {}
 
-    def give(self, source: Source, block: FloatArray) -> None:
-        """Set the block of a source, shape [texts, features]."""
+    def set_block(self, source: Source, block: FloatArray) -> None:
+        """Set the features of a source, shape [texts, features], so that they need not be computed."""
         self._blocks[source] = block
 
     @cached_property
     def duplicates(self) -> NearDuplicates:
-        """Near duplicates: by vectors if there is an encoder, else by words."""
-        plain = [text for text, _ in self.texts]
+        """Near duplicates among the texts, found by embeddings if there are any, and by words."""
+        texts = [text for text, _ in self.texts]
         if self.models.encoder is None and "vectors" not in self._blocks:
-            return NearDuplicates(plain)
-        vectors = self.block("vectors", np.arange(len(plain)), None)
-        return NearDuplicates(plain, vectors=np.asarray(vectors, dtype=np.float32))
+            return NearDuplicates(texts)
+        vectors = self.block("vectors", np.arange(len(texts)), None)
+        return NearDuplicates(texts, vectors=np.asarray(vectors, dtype=np.float32))
 
     @cached_property
     def groups(self) -> IntArray:
@@ -297,28 +299,36 @@ class TrainingTexts:
         return np.unique(np.asarray(self._groups), return_inverse=True)[1].astype(np.int64)
 
     def splits(self, folds: int = FOLDS, *, seed: int = 0, groups: IntArray | None = None) -> list[Split]:
-        """Return splits of whole groups [texts] into like sizes; near duplicates of test texts are not trained on."""
-        dealt = group_folds(self.groups if groups is None else groups, folds, seed=seed, even=True)
-        return list(splits_of(dealt, self.duplicates))
+        """Return cross-validation splits of similar size that keep groups together.
+
+        Near duplicates of test texts are excluded from training.
+
+        Args:
+            folds: Number of folds.
+            seed: Seed of the folds.
+            groups: Group of each text, shape [texts]; by default :attr:`groups`.
+        """
+        text_folds = group_folds(self.groups if groups is None else groups, folds, seed=seed, even=True)
+        return list(iterate_splits(text_folds, self.duplicates))
 
     def block(self, source: Source, indices: IntArray, vocabulary: Vocabulary | None) -> Block:
-        """Return features of some of the texts, shape [indices, features], sparse for words."""
+        """Return the features of the texts with the given indices, shape [indices, features]; sparse for words."""
         if vocabulary is not None:
-            return read_source(source, [self.texts[index] for index in indices], self.models, vocabulary)
+            return compute_block(source, [self.texts[index] for index in indices], self.models, vocabulary)
         if source not in self._blocks:
-            block = read_source(source, self.texts, self.models, None, on_progress=self._on_progress)
+            block = compute_block(source, self.texts, self.models, None, on_progress=self._on_progress)
             self._blocks[source] = np.asarray(block)
         return self._blocks[source][indices]
 
 
 def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, indices: IntArray) -> TextClassifier:
-    """Fit a classifier's linear models, and its vocabularies, on some of the texts [indices]."""
+    """Fit a classifier, including its vocabularies, to the texts of the given indices, shape [training texts]."""
     vocabularies: dict[Source, Vocabulary] = {}
     for source in spec.sources:
         if source.endswith("words"):
-            side = int(source.startswith("context"))
-            selected = [training.texts[index][side] for index in indices]
-            vocabularies[source] = Vocabulary.learn(selected, max_words=spec.longest, min_texts=spec.min_texts)
+            pair_index = int(source.startswith("context"))
+            texts = [training.texts[index][pair_index] for index in indices]
+            vocabularies[source] = Vocabulary.fit(texts, max_words=spec.max_words, min_texts=spec.min_texts)
     parts = []
     for part in spec.parts:
         blocks = [training.block(source, indices, vocabularies.get(source)) for source in part.sources]
@@ -336,24 +346,24 @@ C = TypeVar("C", bound=TextClassifier)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedClassifier:
-    """Classifier of a comparison, with its scores on items that it was not fitted on."""
+    """Configuration of a classifier with its cross-validated scores."""
 
     spec: ClassifierSpec
     probabilities: FloatArray
-    """Held-out probabilities, shape [items, classes]."""
+    """Probabilities of held-out texts, shape [texts, classes]."""
     evaluation: HeldOutScores
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedClassifier(Generic[C]):
-    """Trained classifier, with the held-out scores of all candidates."""
+    """Trained classifier with the cross-validated scores of all candidates."""
 
     classifier: C
     candidates: tuple[ComparedClassifier, ...]
-    """Classifiers that were compared on the same folds, in the order of the specs."""
+    """All classifiers that were compared on the same folds."""
     chosen: ComparedClassifier
-    """Candidate with the lowest held-out log loss; because it was chosen on the same folds, scores on new texts may be
-    slightly worse."""
+    """Candidate with the lowest log loss. Because it was chosen by these scores, scores on new texts may be slightly
+    worse."""
 
 
 def compare_classifiers(
@@ -366,12 +376,13 @@ def compare_classifiers(
     resamples: int = RESAMPLES,
     on_fit: Callable[[], None] | None = None,
 ) -> list[ComparedClassifier]:
-    """Cross-validate classifiers on the same folds, in the order of ``specs``.
+    """Cross-validate classifiers on the same folds, and return their scores in the order of ``specs``.
 
     Args:
         specs: Classifiers to compare.
-        training: Labelled texts; the intervals resample their groups.
-        fold_groups: Group of each text, shape [texts]; no group is divided between folds. Default: ``training.groups``.
+        training: Labelled texts; their groups are resampled for the intervals.
+        fold_groups: Group of each text, shape [texts], which is never divided between folds; by default
+            ``training.groups``.
         folds: Number of folds.
         seed: Seed of folds and bootstrap.
         resamples: Number of bootstrap samples of the intervals.
@@ -380,22 +391,22 @@ def compare_classifiers(
     splits = training.splits(folds, seed=seed, groups=fold_groups)
     candidates = []
     for spec in specs:
-        result = held_out(
+        probabilities = cross_predict(
             splits,
             partial(fit_classifier, spec, training),
-            lambda fitted, test: fitted.probabilities(training, test),
+            lambda classifier, test: classifier.probabilities(training, test),
             len(training.texts),
         )
         scores = evaluate(
-            training.truth, result, training.classes, groups=training.groups, resamples=resamples, seed=seed
+            training.truth, probabilities, training.classes, groups=training.groups, resamples=resamples, seed=seed
         )  # fmt: skip
-        candidates.append(ComparedClassifier(spec, result, scores))
+        candidates.append(ComparedClassifier(spec, probabilities, scores))
         if on_fit is not None:
             on_fit()
     return candidates
 
 
-def best_of(candidates_and_baseline: Sequence[ComparedClassifier]) -> ComparedClassifier:
+def choose_best(candidates_and_baseline: Sequence[ComparedClassifier]) -> ComparedClassifier:
     """Return the classifier with the lowest log loss, excluding the class-frequency baseline.
 
     Raises:
@@ -419,52 +430,54 @@ def train_text_classifier(
     kind: type[C] = TextClassifier,  # type: ignore[assignment]
     on_fit: Callable[[], None] | None = None,
 ) -> TrainedClassifier[C]:
-    """Choose a classifier by held-out log loss, and fit it on all texts.
+    """Choose the classifier with the lowest cross-validated log loss, and fit it to all texts.
 
     Args:
         training: Labelled texts.
         specs: Classifiers to compare.
-        alternatives: Further classifiers, each with the same texts and features of other models.
+        alternatives: Further classifiers to compare, each with the same texts but features of other models.
         folds: Number of folds.
         seed: Seed of folds and bootstrap.
         resamples: Number of bootstrap samples of the intervals.
-        provenance: Facts about the data, to which the measured scores are added.
+        provenance: Provenance of the data, to which the scores are added.
         kind: Class of the resulting classifier.
-        on_fit: Called after each fitted classifier.
+        on_fit: Called after each classifier is cross-validated.
 
     Raises:
-        InputError: There are too few texts or groups, or a source lacks its model.
+        InputError: There are too few texts or groups, or the encoder or language model of a source is missing.
     """
     options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
-    compared = compare_classifiers(specs, training, **options)
-    compared += [compare_classifiers([spec], other, **options)[0] for spec, other in alternatives]
-    best, base_provenance = best_of(compared), provenance or Provenance()
-    position = compared.index(best) - len(specs)
-    texts_read = training if position < 0 else alternatives[position][1]
-    fitted = fit_classifier(best.spec, texts_read, np.arange(len(texts_read.texts)))
-    encoder = texts_read.models.need_encoder() if needs_encoder(best.spec.sources) else None
-    model = texts_read.models.need_model() if needs_model(best.spec.sources) else None
-    source = replace(
-        base_provenance.reading(encoder, model),
+    candidates = compare_classifiers(specs, training, **options)
+    candidates += [compare_classifiers([spec], texts, **options)[0] for spec, texts in alternatives]
+    best, data_provenance = choose_best(candidates), provenance or Provenance()
+    alternative_index = candidates.index(best) - len(specs)
+    if alternative_index >= 0:
+        training = alternatives[alternative_index][1]
+    models = training.models
+    encoder = models.need_encoder() if needs_encoder(best.spec.sources) else None
+    model = models.need_model() if needs_model(best.spec.sources) else None
+    full_provenance = replace(
+        data_provenance.with_feature_models(encoder, model),
         seed=seed,
-        measured={**base_provenance.measured, **best.evaluation.figures},
-        items=len(texts_read.texts),
-        groups=len(np.unique(texts_read.groups)),
-        layers=(texts_read.models.layer,) if model else (),
+        measured={**data_provenance.measured, **best.evaluation.figures},
+        items=len(training.texts),
+        groups=len(np.unique(training.groups)),
+        layers=(models.layer,) if model else (),
         regularisation=best.spec.parts[0].regularisation,
     )
+    fitted = fit_classifier(best.spec, training, np.arange(len(training.texts)))
     fields = fitted.classes, fitted.parts, fitted.shares, fitted.vocabularies
-    return TrainedClassifier(kind(*fields, source, None, texts_read.models), tuple(compared), best)
+    return TrainedClassifier(kind(*fields, full_provenance, None, models), tuple(candidates), best)
 
 
-def class_places(labels: Sequence[str], classes: Sequence[str]) -> IntArray:
-    """Return the class index of each label, shape [labels].
+def class_indices(labels: Sequence[str], classes: Sequence[str]) -> IntArray:
+    """Return the index of each label in ``classes``, shape [labels].
 
     Raises:
         InputError: A label is not one of the classes.
     """
-    index_of = {name: index for index, name in enumerate(classes)}
-    unknown = next((label for label in labels if label not in index_of), None)
-    if unknown is not None:
-        raise InputError(f"The label {unknown!r} is not one of {', '.join(classes)}.")
-    return np.array([index_of[label] for label in labels], dtype=np.int64)
+    indices = {name: index for index, name in enumerate(classes)}
+    unknown_label = next((label for label in labels if label not in indices), None)
+    if unknown_label is not None:
+        raise InputError(f"The label {unknown_label!r} is not one of {', '.join(classes)}.")
+    return np.array([indices[label] for label in labels], dtype=np.int64)

@@ -90,7 +90,7 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         if not reference_words or len(reference_words) != len(candidate_words):
             return False
         pairs = zip(reference_words, candidate_words, strict=True)
-        return all(_singulars(first) & _singulars(second) for first, second in pairs)
+        return all(_find_singulars(first) & _find_singulars(second) for first, second in pairs)
 
     return [
         any(matches(reference, candidate) for reference in item_references)
@@ -101,13 +101,13 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
 def normalised_words(text: str) -> list[str]:
     """Split a text into the normalised words, numbers and signs that :func:`exact_match_normalised` compares."""
     separated = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
-    plain = folded_case(" ".join(unicodedata.normalize("NFKC", separated).translate(_SIGNS).split()))
+    normalised = folded_case(" ".join(unicodedata.normalize("NFKC", separated).translate(_SIGNS).split()))
     for spelling, sign in _SPELLED_SIGNS.items():
-        plain = plain.replace(spelling, sign)
-    return _WORD.findall(_THOUSANDS.sub("", plain))
+        normalised = normalised.replace(spelling, sign)
+    return _WORD.findall(_THOUSANDS.sub("", normalised))
 
 
-def _singulars(word: str) -> set[str]:
+def _find_singulars(word: str) -> set[str]:
     """Return the word itself and every word of which it may be the plural."""
     results = {word}
     if len(word) < _MIN_PLURAL_LETTERS or word.endswith(_NO_PLURALS) or not word.isalpha():
@@ -231,10 +231,10 @@ def phrases(statement: str, reference: str, answer: str, window: int | None = WI
         raise InputError(f"The reference {reference!r} has no word to put into the gap.")
     if window is not None and window < 0:
         raise InputError(f"A window must have 0 or more words on each side, not {window}.")
-    before, after = (terms(part) for part in parts)
+    words_before, words_after = (terms(part) for part in parts)
     if window is not None:
-        before, after = before[max(0, len(before) - window) :], after[:window]
-    return Phrases(*(" ".join([*before, *terms(filling), *after]) for filling in (reference, answer)))
+        words_before, words_after = words_before[max(0, len(words_before) - window) :], words_after[:window]
+    return Phrases(*(" ".join([*words_before, *terms(filling), *words_after]) for filling in (reference, answer)))
 
 
 def terms(text: str) -> list[str]:
@@ -243,9 +243,9 @@ def terms(text: str) -> list[str]:
     A number keeps a leading minus or point and a trailing per cent sign. Points within numbers and hyphens within words
     are kept. Sub- and superscripts become ordinary characters: ``SO<sub>2</sub>`` and SO₂ both give so2.
     """
-    plain = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
+    normalised = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
     words = []
-    for word in plain.lower().split():
+    for word in normalised.lower().split():
         positions = [position for position, sign in enumerate(word) if sign.isalnum()]
         if not positions:
             continue
@@ -261,7 +261,7 @@ def terms(text: str) -> list[str]:
 
 
 def sentence_encoder(encoder: Encoder | str | None = None) -> Encoder:
-    """Return an encoder by name, ``local:minilm`` by default, loading it once per process; return others unchanged."""
+    """Return an encoder unchanged, or load the encoder with a name (``local:minilm`` by default) once per process."""
     if encoder is None or isinstance(encoder, str):
         return _load_once(encoder or BUNDLED_ENCODER)
     return encoder
@@ -270,7 +270,7 @@ def sentence_encoder(encoder: Encoder | str | None = None) -> Encoder:
 _load_once = cache(load_encoder)
 
 
-def _encoder_and_window(scorer: Scorer) -> str:
+def _describe_source(scorer: Scorer) -> str:
     window = "whole statement" if scorer.window is None else f"window {scorer.window}"
     return f"{sentence_encoder(scorer.encoder).name}, {window}"
 
@@ -281,7 +281,7 @@ def _encoder_and_window(scorer: Scorer) -> str:
     published="phrase_similarity",
     short="cloze PS",
     tested=True,
-    source=_encoder_and_window,
+    source=_describe_source,
 )
-def _phrase_scores(batch: Batch) -> list[float]:
+def _score_phrases(batch: Batch) -> list[float]:
     return phrase_similarities(batch.items, window=batch.scorer.window, encoder=batch.scorer.encoder)

@@ -59,8 +59,8 @@ class Relations(NamedTuple):
     @property
     def supports(self) -> float:
         """Probability of SUPPORTS if only SUPPORTS and REFUTES are possible; one half if both probabilities are 0."""
-        decided = self.confirms + self.contradicts
-        return self.confirms / decided if decided > 0 else 0.5
+        total = self.confirms + self.contradicts
+        return self.confirms / total if total > 0 else 0.5
 
 
 class Entailment(Protocol):
@@ -142,7 +142,7 @@ class PromptedEntailment:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the probabilities of the relations for each (premise, statement), see :class:`RelationScorer`."""
-        result = prompted_shares(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
+        result = prompted_probabilities(self._model, self._prompt, ("premise", "statement"), OPTIONS, pairs,
                                 calibrated=self._calibrated, words=PREMISE_WORDS, encoder=self._encoder)  # fmt: skip
         return [None if shares is None else Relations(*shares) for shares in result]
 
@@ -177,12 +177,12 @@ class PromptedSupport:
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the probabilities of the relations for each (evidence, claim); the third relation has 0."""
-        relations = prompted_shares(self._model, self._prompt, ("evidence", "claim"), SUPPORT_OPTIONS, pairs,
+        relations = prompted_probabilities(self._model, self._prompt, ("evidence", "claim"), SUPPORT_OPTIONS, pairs,
                                 calibrated=self._calibrated, words=EVIDENCE_WORDS, encoder=None)  # fmt: skip
         return [None if shares is None else Relations(shares[0], shares[1], 0.0) for shares in relations]
 
 
-def prompted_shares(
+def prompted_probabilities(
     model: OptionScorer,
     prompt: Prompt,
     names: tuple[str, str],
@@ -241,7 +241,7 @@ def nearest_parts(
     long_premises = {premise for premise, _ in pairs if len(premise.split()) > words}
     sentences = {premise: split_sentences(premise) for premise in sorted(long_premises)}
     if encoder is None:
-        similarities = [_shared_words(sentences[p], s) if p in long_premises else None for p, s in pairs]
+        similarities = [_weigh_shared_words(sentences[p], s) if p in long_premises else None for p, s in pairs]
     else:
         texts = dict.fromkeys(
             text for premise, statement in pairs if premise in sentences for text in (*sentences[premise], statement)
@@ -260,7 +260,7 @@ def nearest_parts(
     ]
 
 
-def _shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.float64]:
+def _weigh_shared_words(sentences: Sequence[str], statement: str) -> NDArray[np.float64]:
     """Return the sum of the weights of the words that each sentence shares with the statement, shape [sentences]."""
     word_sets = [set(re.findall(r"\w+", sentence.lower())) for sentence in sentences]
     weights = np.zeros(len(sentences))

@@ -29,7 +29,7 @@ from climassay.metrics.registry import Answered, Batch, metric
 from climassay.models.contract import Encoder
 
 
-def _word_set(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
@@ -37,7 +37,7 @@ _AUXILIARY = (
     r"(?:is|are|was|were|has|have|had|can|could|will|would|may|might|must|should|does|do|did|cannot"
     r"|(?:is|are|was|were|has|have|had|does|do|did|could|would|should)n['’]t)"
 )
-_FINITE_STEMS = _word_set(
+_FINITE_STEMS = _split_words(
     """
     absorb accelerat affect allow alter amount appear balanc becom cause chang coincid come compris condens consist
     contain contribut control cool creat decreas depend deposit determin driv emit evaporat exceed expand explain fall
@@ -74,7 +74,7 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _PARTICIPLE = re.compile(r"(?:(?:thereby|thus|further|in turn)\s+)?(?P<word>[a-z]{3,}ing)\b")
-_NOT_PARTICIPLES = _word_set(
+_NOT_PARTICIPLES = _split_words(
     """
     during including regarding concerning following according depending owing considering excluding being having
     warming cooling spring evening morning string something anything nothing everything
@@ -96,19 +96,19 @@ def split_facts(text: str) -> tuple[str, ...]:
     """Split a text into simple statements, each of which is a sentence, in the order of the text.
 
     Example:
-        "Cold water, which holds more gas, sinks." gives a statement for the relative clause, too; the tests show which
-        clauses the rules split.
+        "The ocean absorbs carbon dioxide and releases heat." gives "The ocean absorbs carbon dioxide." and "The ocean
+        releases heat."
     """
     results: list[str] = []
     subject = ""
     for sentence in split_sentences(" ".join(text.split())):
         # Remove a link to the previous sentence, and replace a pronoun by that sentence's subject.
         link = _LINK.match(sentence)
-        plain = sentence[link.end() :] if link and link[0].rstrip().endswith(",") else sentence
-        pronoun = _PRONOUN.match(plain)
-        if pronoun and subject and _STARTS_WITH_VERB.match(plain, pronoun.end()):
-            plain = f"{subject} {plain[pronoun.end() :]}"
-        statements, subject = _split_sentence(plain)
+        plain_sentence = sentence[link.end() :] if link and link[0].rstrip().endswith(",") else sentence
+        pronoun = _PRONOUN.match(plain_sentence)
+        if pronoun and subject and _STARTS_WITH_VERB.match(plain_sentence, pronoun.end()):
+            plain_sentence = f"{subject} {plain_sentence[pronoun.end() :]}"
+        statements, subject = _split_sentence(plain_sentence)
         results += statements
     return tuple(dict.fromkeys(results))
 
@@ -120,16 +120,16 @@ def _split_sentence(sentence: str) -> tuple[list[str], str]:
         return [], ""
     subject = _find_subject(clauses[0])
     statements = clauses[:1]
-    for before, clause in pairwise(clauses):
-        statement = _complete_statement(clause, subject, before)
+    for preceding_clause, clause in pairwise(clauses):
+        statement = _complete_statement(clause, subject, preceding_clause)
         if statement is None:
             # A clause without a subject stays with the previous clause.
             statements[-1] = f"{statements[-1]}{'' if clause.startswith(',') else ','} {clause.lstrip(', ')}"
         else:
             statements.append(statement)
     long_enough = [text for text in statements if len(text.split()) >= _MIN_WORDS or len(statements) == 1]
-    plain = [text.strip(" ,;") for text in long_enough]
-    return [f"{text[:1].upper()}{text[1:]}." for text in plain], subject
+    stripped_statements = [text.strip(" ,;") for text in long_enough]
+    return [f"{text[:1].upper()}{text[1:]}." for text in stripped_statements], subject
 
 
 def _split_clauses(sentence: str) -> list[str]:
@@ -173,7 +173,7 @@ def _begins_clause(before: str, after: str, has_comma: bool) -> bool:
     return verb is not None and bool(text[: verb.start()].strip()) and "," not in text[: verb.start()]
 
 
-def _complete_statement(clause: str, subject: str, before: str) -> str | None:
+def _complete_statement(clause: str, subject: str, preceding_clause: str) -> str | None:
     """Return a clause as a complete statement with a subject; None if no subject can be found."""
     participle = _PARTICIPLE.match(clause)
     if participle:
@@ -186,7 +186,7 @@ def _complete_statement(clause: str, subject: str, before: str) -> str | None:
     text = clause[link.end() :] if link else clause
     relative = re.match(r"(?:(?P<preposition>in|of|from|at|by)\s+)?which\b\s*", text)
     if relative:
-        antecedent = _find_antecedent(before)
+        antecedent = _find_antecedent(preceding_clause)
         if relative["preposition"] or not antecedent or not _STARTS_WITH_VERB.match(text, relative.end()):
             return None
         return f"{antecedent} {text[relative.end() :]}"
@@ -199,16 +199,16 @@ def _complete_statement(clause: str, subject: str, before: str) -> str | None:
 def _find_subject(clause: str) -> str:
     """Return the subject of a clause: the words before its first verb, without a leading condition; "" if none."""
     if not re.match(_CONDITION, clause, re.IGNORECASE):
-        return _before_verb(clause)
+        return _take_subject(clause)
     # A condition ends at a comma that a determined subject and its verb follow; otherwise there is no subject.
     for match in re.finditer(r",\s+", clause):
-        subject = _before_verb(clause[match.end() :].split(", ")[0])
+        subject = _take_subject(clause[match.end() :].split(", ")[0])
         if subject and _DETERMINED.match(subject):
             return subject
     return ""
 
 
-def _before_verb(clause: str) -> str:
+def _take_subject(clause: str) -> str:
     verb = _FIND_VERB.search(clause)
     if verb is None:
         return ""
@@ -222,14 +222,14 @@ def _find_antecedent(clause: str) -> str:
     words = clause.rstrip(" ,").split()
     noun: list[str] = []
     for word in reversed(words):
-        bare = word.strip(",;").lower()
-        if noun and (word.endswith((",", ";")) or _FIND_VERB.fullmatch(bare) or bare in _STOP_WORDS):
+        lower_word = word.strip(",;").lower()
+        if noun and (word.endswith((",", ";")) or _FIND_VERB.fullmatch(lower_word) or lower_word in _STOP_WORDS):
             break
         noun.insert(0, word)
     return " ".join(noun) if len(noun) < len(words) and len(noun) <= 8 else ""
 
 
-_STOP_WORDS = _word_set(
+_STOP_WORDS = _split_words(
     """
     in on at by from to into with within during through for and or as than that which between among over under after
     before increasing decreasing causing producing affecting impacting
@@ -326,8 +326,8 @@ class FactMetric:
         for item, stated, expected in zip(items, answer_facts, reference_facts, strict=True):
             pairs += [(item.reference, fact) for fact in stated]
             pairs += [(item.answer, fact) for fact in expected if item.answer.strip()]
-        relations = iter(self._relations(pairs))
-        relevance = iter(self._relevance(items, answer_facts))
+        relations = iter(self._find_relations(pairs))
+        relevance = iter(self._measure_relevance(items, answer_facts))
         results: list[FactScores | None] = []
         for item, stated, expected in zip(items, answer_facts, reference_facts, strict=True):
             answer = [_build_fact(text, next(relations), next(relevance)) for text in stated]
@@ -335,10 +335,10 @@ class FactMetric:
             reference = [
                 _build_fact(text, next(relations) if item.answer.strip() else no_relation, 1.0) for text in expected
             ]
-            results.append(_fact_scores(answer, reference))
+            results.append(_score_facts(answer, reference))
         return results
 
-    def _relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
+    def _find_relations(self, pairs: Sequence[tuple[str, str]]) -> list[Relations | None]:
         """Return the relation of each text to its statement, or None if a request failed.
 
         The relation is that of the text's sentence, or of the complete text, with the lowest probability of "leaves
@@ -356,7 +356,7 @@ class FactMetric:
             results.append(least_open if len(scored) == len(candidates) else None)
         return results
 
-    def _relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
+    def _measure_relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
         """Return the cosine similarity of each fact to its item's concatenated question and reference, item by item."""
         texts = [f"{item.question} {item.reference}" for item in items]
         facts = [fact for item_facts in answer_facts for fact in item_facts]
@@ -375,7 +375,7 @@ def _build_fact(text: str, relations: Relations | None, relevance: float) -> Fac
     return Fact(text, relations.confirms, relations.contradicts, relevance, status)
 
 
-def _fact_scores(answer_facts: Sequence[Fact | None], reference_facts: Sequence[Fact | None]) -> FactScores | None:
+def _score_facts(answer_facts: Sequence[Fact | None], reference_facts: Sequence[Fact | None]) -> FactScores | None:
     answer = [fact for fact in answer_facts if fact is not None]
     reference = [fact for fact in reference_facts if fact is not None]
     if len(answer) < len(answer_facts) or len(reference) < len(reference_facts):

@@ -56,8 +56,8 @@ def ask_json(
     """
     results: list[T | JudgeFailure] = [JudgeFailure("Not asked.")] * len(requests)
     for attempt in range(ATTEMPTS):
-        pending = [index for index, result in enumerate(results) if isinstance(result, JudgeFailure)]
-        if not pending:
+        pending_indices = [index for index, result in enumerate(results) if isinstance(result, JudgeFailure)]
+        if not pending_indices:
             break
         generation_requests = [
             GenerationRequest(
@@ -66,9 +66,9 @@ def ask_json(
                 schema=requests[index].schema,
                 assistant_prefix=requests[index].prompt.assistant_prefix,
             )
-            for index in pending
+            for index in pending_indices
         ]
-        for index, completion in zip(pending, model.generate(generation_requests), strict=True):
+        for index, completion in zip(pending_indices, model.generate(generation_requests), strict=True):
             if completion.error is not None:
                 results[index] = JudgeFailure(completion.error)
                 continue
@@ -236,7 +236,7 @@ def scorer_name(scorer: Scorer) -> str:
     return "" if scorer.entailment is None else scorer.entailment.name
 
 
-def _support_probabilities(batch: Batch) -> list[float | None]:
+def _compute_support(batch: Batch) -> list[float | None]:
     def compute() -> list[float | None]:
         assert batch.scorer.entailment is not None
         return supports(batch.scorer.entailment, list(zip(batch.references, batch.answers, strict=True)))
@@ -253,14 +253,14 @@ def _support_probabilities(batch: Batch) -> list[float | None]:
     needs="entailment",
     source=scorer_name,
 )
-def _factual_accuracy_scores(batch: Batch) -> list[float | None]:
+def _score_factual_accuracy(batch: Batch) -> list[float | None]:
     temperature = batch.scorer.temperature
     return [
         None if probability is None else factual_accuracy(probability, temperature)
-        for probability in _support_probabilities(batch)
+        for probability in _compute_support(batch)
     ]
 
 
 @metric("supported", "supported", binary=True, needs="entailment", source=scorer_name)
-def _supported_scores(batch: Batch) -> list[float | None]:
-    return [None if probability is None else float(probability > 0.5) for probability in _support_probabilities(batch)]
+def _score_supported(batch: Batch) -> list[float | None]:
+    return [None if probability is None else float(probability > 0.5) for probability in _compute_support(batch)]

@@ -22,7 +22,7 @@ import numpy as np
 
 from climassay.corpus.sentences import locate_quotation
 from climassay.errors import InputError
-from climassay.metrics.entailment import prompted_shares
+from climassay.metrics.entailment import prompted_probabilities
 from climassay.metrics.factual_accuracy import JudgeFailure, JudgeRequest, ask_json
 from climassay.metrics.registry import METRICS, LongAnswer, Metric, Scorer
 from climassay.models.contract import Generator, OptionScorer, object_schema
@@ -207,7 +207,7 @@ class Marker:
                 rendered = self._rubric.render(**values, criteria=numbered)
             else:
                 rendered = self._adequacy.render(**values, dimensions=[dimension for _, dimension in numbered])
-            schema = object_schema({_field_name(number, part): _schema(part) for number, part in numbered})
+            schema = object_schema({_name_field(number, part): _make_schema(part) for number, part in numbered})
             read = partial(_read_judgements, answer=item.answer, parts=parts)
             requests.append(JudgeRequest(rendered, schema, read, _MAX_TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
@@ -215,7 +215,7 @@ class Marker:
     def _read_probabilities(self, tasks: Sequence[tuple[LongAnswer, Sequence[_Part]]]) -> list[Any]:
         """Derive verdicts and ratings from the model's probabilities, calibrated by a content-free prompt."""
         assert isinstance(self.model, OptionScorer)
-        shares: dict[tuple[int, int], tuple[float, ...] | None] = {}
+        probabilities: dict[tuple[int, int], tuple[float, ...] | None] = {}
         for kind, prompt, name, options in (
             (Criterion, self._rubric, "criterion", get_args(CriterionVerdict)),
             (Dimension, self._adequacy, "dimension", _RATINGS),
@@ -229,15 +229,17 @@ class Marker:
                 for index, part in enumerate(parts)
                 if isinstance(part, kind)
             }
-            results = prompted_shares(
+            results = prompted_probabilities(
                 self.model, prompt, ("answer", name), tuple(f" {option}" for option in options), [*pairs.values()],
                 calibrated=True, words=_MAX_WORDS, encoder=None,
             )  # fmt: skip
-            shares.update(zip(pairs, results, strict=True))
+            probabilities.update(zip(pairs, results, strict=True))
         return [
             JudgeFailure("The judge's probabilities could not be read.")
-            if any(shares[task, index] is None for index in range(len(parts)))
-            else tuple(_from_shares(part, shares[task, index] or ()) for index, part in enumerate(parts))
+            if any(probabilities[task, index] is None for index in range(len(parts)))
+            else tuple(
+                _interpret_probabilities(part, probabilities[task, index] or ()) for index, part in enumerate(parts)
+            )
             for task, (_, parts) in enumerate(tasks)
         ]
 
@@ -252,17 +254,17 @@ def assess_with_scorer(
     return [None if item is None else next(assessments) for item in items]
 
 
-def _from_shares(part: _Part, shares: tuple[float, ...]) -> CriterionJudgement | DimensionRating:
+def _interpret_probabilities(part: _Part, probabilities: tuple[float, ...]) -> CriterionJudgement | DimensionRating:
     if isinstance(part, Criterion):
-        return CriterionJudgement(get_args(CriterionVerdict)[int(np.argmax(shares))])
-    return DimensionRating(part.name, float(np.dot(shares, range(LOWEST, HIGHEST + 1))))
+        return CriterionJudgement(get_args(CriterionVerdict)[int(np.argmax(probabilities))])
+    return DimensionRating(part.name, float(np.dot(probabilities, range(LOWEST, HIGHEST + 1))))
 
 
-def _field_name(number: int, part: _Part) -> str:
+def _name_field(number: int, part: _Part) -> str:
     return f"criterion_{number}" if isinstance(part, Criterion) else part.name
 
 
-def _schema(part: _Part) -> dict[str, Any]:
+def _make_schema(part: _Part) -> dict[str, Any]:
     """Return the JSON schema of the judgement of a criterion or the rating of a dimension."""
     text = {"type": "string", "maxLength": _MAX_CHARACTERS}
     fields: dict[str, Any] = {"quotation": text, "reason": text}
@@ -280,7 +282,7 @@ def _read_judgements(
     """Convert a judge's JSON on an answer; raise ValueError, KeyError or TypeError if it does not match the schema."""
     judgements: list[CriterionJudgement | DimensionRating] = []
     for number, part in enumerate(parts, start=1):
-        entry = data[_field_name(number, part)]
+        entry = data[_name_field(number, part)]
         quotation, reason = (" ".join(str(entry[name]).split()) for name in ("quotation", "reason"))
         quoted = not quotation or locate_quotation(answer, quotation) is not None
         if isinstance(part, Criterion):

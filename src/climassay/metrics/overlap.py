@@ -52,12 +52,12 @@ def character_bleu(references: References, candidates: Candidates) -> float:
         appendix A.2.3; its scores are only reproduced with characters, as if ``corpus_bleu`` had been called with
         strings instead of lists of words.
     """
-    return _character_bleu(answer_pairs(references, candidates))
+    return _compute_character_bleu(answer_pairs(references, candidates))
 
 
 def character_bleu_each(references: References, candidates: Candidates) -> list[float]:
     """Return the :func:`character_bleu` of each item, in order; ClimaQA's tables show the means."""
-    return [_character_bleu([pair]) for pair in answer_pairs(references, candidates)]
+    return [_compute_character_bleu([pair]) for pair in answer_pairs(references, candidates)]
 
 
 def bleu(references: References, candidates: Candidates) -> float:
@@ -82,7 +82,7 @@ def bleu(references: References, candidates: Candidates) -> float:
     pairs = answer_pairs(references, candidates)
     # sacreBLEU takes one list of all first references, one of all second ones, and so on, padded with None.
     streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
-    return _to_proportion(_word_bleu().corpus_score([candidate for _, candidate in pairs], streams))
+    return _to_proportion(_make_bleu().corpus_score([candidate for _, candidate in pairs], streams))
 
 
 def bleu_each(references: References, candidates: Candidates) -> list[float]:
@@ -94,7 +94,7 @@ def bleu_each(references: References, candidates: Candidates) -> list[float]:
     Raises:
         InputError: The numbers of references and candidates differ, or a reference is empty.
     """
-    scorer = _word_bleu(effective_order=True)
+    scorer = _make_bleu(effective_order=True)
     return [
         _to_proportion(scorer.sentence_score(candidate, list(item_references)))
         for item_references, candidate in answer_pairs(references, candidates)
@@ -103,12 +103,12 @@ def bleu_each(references: References, candidates: Candidates) -> list[float]:
 
 def bleu_signature(*, each: bool = False) -> str:
     """Return sacreBLEU's signature of :func:`bleu`, or of :func:`bleu_each` if ``each``, for one reference per item."""
-    scorer = _word_bleu(effective_order=each)
+    scorer = _make_bleu(effective_order=each)
     scorer.corpus_score(["a"], [["a"]])
     return str(scorer.get_signature())
 
 
-def _character_bleu(pairs: Sequence[Pair]) -> float:
+def _compute_character_bleu(pairs: Sequence[Pair]) -> float:
     from nltk.translate.bleu_score import SmoothingFunction, corpus_bleu
 
     references, candidates = [list(references) for references, _ in pairs], [candidate for _, candidate in pairs]
@@ -121,7 +121,7 @@ def _to_proportion(score: Any) -> float:
     return min(1.0, float(score.score) / 100)
 
 
-def _word_bleu(*, effective_order: bool = False) -> Any:
+def _make_bleu(*, effective_order: bool = False) -> Any:
     from sacrebleu.metrics.bleu import BLEU
 
     return BLEU(effective_order=effective_order)
@@ -235,7 +235,7 @@ class TokenEncoder:
             if plain and config.model_type in _LEADING_SPACE_MODELS:
                 plain = f" {plain}"
             token_ids.append(tokenizer(plain, truncation=True, max_length=max_length)["input_ids"])
-        encoded: list[TokenVectors | None] = [None] * len(token_ids)
+        token_vectors: list[TokenVectors | None] = [None] * len(token_ids)
         for batch in token_batches([len(ids) for ids in token_ids], self._batch_tokens):
             max_n_tokens = max(len(token_ids[index]) for index in batch)
             ids = torch.full((len(batch), max_n_tokens), tokenizer.pad_token_id or 0)
@@ -254,8 +254,8 @@ class TokenEncoder:
                 special &= np.asarray(text_ids) != tokenizer.unk_token_id
                 vectors = states[row, : len(text_ids)]
                 vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-                encoded[index] = TokenVectors(tuple(text_ids), special, vectors)
-        return [text for text in encoded if text is not None]
+                token_vectors[index] = TokenVectors(tuple(text_ids), special, vectors)
+        return [text for text in token_vectors if text is not None]
 
     @cached_property
     def _tokenizer(self) -> Any:
@@ -360,11 +360,11 @@ def bert_score(
     pairs = answer_pairs(references, candidates)
     model = token_encoder(encoder, layer) if isinstance(encoder, str) else encoder
     texts = list(dict.fromkeys(text for item_references, candidate in pairs for text in (*item_references, candidate)))
-    encoded = dict(zip(texts, model.encode(texts), strict=True))
+    vectors_by_text = dict(zip(texts, model.encode(texts), strict=True))
     results = [
         max(
             (
-                _match_tokens(encoded[reference], encoded[candidate], match_special_tokens)
+                _match_tokens(vectors_by_text[reference], vectors_by_text[candidate], match_special_tokens)
                 for reference in item_references
             ),
             key=lambda values: values[2],
@@ -397,5 +397,5 @@ def _match_tokens(reference: TokenVectors, candidate: TokenVectors, match_specia
     short="BERTScore",
     source=lambda scorer: scorer.bert_model,
 )
-def _bert_scores(batch: Batch) -> Sequence[float]:
+def _score_bert(batch: Batch) -> Sequence[float]:
     return bert_score(batch.references, batch.answers, encoder=batch.scorer.bert_model).f1

@@ -52,11 +52,11 @@ NAMES = (
 """Names of the rule features of :func:`pair_features`, in order."""
 
 
-def _word_set(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_NEGATIONS = _word_set(
+_NEGATIONS = _split_words(
     """
     no not never none nor neither without cannot hardly false myth incorrect wrong contrary despite fail fails failed
     n't n’t
@@ -67,7 +67,7 @@ _NEGATION_WINDOW = 4
 """Number of words before a word of direction within which a negation reverses it ("have not shown a decrease")."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_FUNCTION_WORDS = _word_set(
+_FUNCTION_WORDS = _split_words(
     """
     the a an of in on at by to for from with and or as is are was were be been being has have had it its this that
     these those which who than then there their they we our can could will would may might must should do does did
@@ -100,13 +100,13 @@ def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFea
         cosines = vectors[[index[sentence] for sentence in sentences[premise]]] @ vector
         nearest = sentences[premise][int(cosines.argmax())]
         cosine = float(vectors[index[premise]] @ vector)
-        rows[row] = _named_features(premise, nearest, statement, cosine, float(cosines.max()))
+        rows[row] = _compute_named_features(premise, nearest, statement, cosine, float(cosines.max()))
     first = vectors[[index[premise] for premise, _ in pairs]]
     second = vectors[[index[statement] for _, statement in pairs]]
     return PairFeatures(rows, np.concatenate([first, second, np.abs(first - second), first * second], axis=1))
 
 
-def _named_features(
+def _compute_named_features(
     premise: str, nearest_sentence: str, statement: str, cosine: float, sentence_cosine: float
 ) -> tuple[float, ...]:
     words, premise_words = content_words(statement), content_words(premise)

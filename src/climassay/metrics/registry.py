@@ -272,7 +272,7 @@ class Batch:
         """Return the score of each answer in a metric.
 
         Raises:
-            InputError: The number of scores that the metric returned is not that of the answers.
+            InputError: The metric returned a score for more or fewer answers than there are.
         """
         assert metric.score is not None
         scores = metric.score(self)

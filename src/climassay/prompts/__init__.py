@@ -185,11 +185,11 @@ class Prompt:
 
 def prompt_names() -> list[str]:
     """Return the names of all built-in prompts."""
-    return sorted(_paths_by_name())
+    return sorted(_find_prompt_files())
 
 
 @cache
-def _paths_by_name() -> dict[str, Path]:
+def _find_prompt_files() -> dict[str, Path]:
     paths = (*_FOLDER.glob(f"*{_SUFFIX}"), *TYPES_FOLDER.glob(f"*/*{_SUFFIX}"))
     return {path.stem: path for path in paths}
 
@@ -216,7 +216,7 @@ def load_prompt(name: str, overrides: Path | None = None) -> Prompt:
                 raise InputError(f"The prompt {path} cannot be read: {describe_error(error)}.") from None
     if name not in prompt_names():
         raise InputError(f"There is no prompt {name!r}: there are {', '.join(prompt_names())}.")
-    return Prompt(name, _paths_by_name()[name].read_text(encoding="utf-8"), "built in")
+    return Prompt(name, _find_prompt_files()[name].read_text(encoding="utf-8"), "built in")
 
 
 def export_prompts(folder: Path) -> list[Path]:
@@ -232,6 +232,6 @@ def export_prompts(folder: Path) -> list[Path]:
     for name in prompt_names():
         target = folder / (name + _SUFFIX)
         if not target.exists():
-            write_file(target, _paths_by_name()[name].read_bytes())
+            write_file(target, _find_prompt_files()[name].read_bytes())
             paths.append(target)
     return paths

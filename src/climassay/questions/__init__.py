@@ -19,5 +19,6 @@ from climassay.questions.types import (
     Kind as Kind,
     Level as Level,
     Question as Question,
+    kinds_where as kinds_where,
     option_letter as option_letter,
 )

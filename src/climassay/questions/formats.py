@@ -39,19 +39,19 @@ from climassay.errors import InputError
 from climassay.io import Row, normalise_column_name, parse_json, parse_rows, read_bytes
 from climassay.io.decoding import decode_text
 from climassay.questions.hub import HUB, TABLE_PATTERNS, fetch_questions
-from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, option_letter
+from climassay.questions.types import KINDS, LETTERS, LEVELS, TYPES, Kind, Level, Question, kinds_where, option_letter
 from climassay.questions.types.cloze import GAPS
 from climassay.questions.types.multiple_choice.keys import (
     LabelledOptions,
+    find_named_options,
     find_option,
-    named_options,
-    without_labels,
+    strip_labels,
 )
 
 PRIMER = "primer"
-"""Name of the 120 bundled questions, accepted instead of a question file."""
+"""Name of the 120 bundled questions, which can be given instead of a question file."""
 LONG_ANSWERS = "primer:long_answers"
-"""Name of the 24 bundled long-form questions with rubrics, accepted instead of a question file."""
+"""Name of the 24 bundled long-form questions with rubrics, which can be given instead of a question file."""
 _BUNDLED = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
 _QUESTION_COLUMNS = ("question", "statement", "claim")
 _STATEMENT_COLUMNS = _QUESTION_COLUMNS[1:]
@@ -60,26 +60,26 @@ _ANSWER_FIELDS = ("answer", "answerkey", "answer_key", "correct_answer", "label"
 _LABEL_FIELDS = ("correct", "alternative", "correct_option")
 _FORMAT_COLUMNS = {*_ANSWER_FIELDS, *_LABEL_FIELDS, "answer_index", "rubric", "criteria", "kind"}
 _OPTION_COLUMN = re.compile(r"(?:(?:option|choice|opt)_?)?([a-z])|(?:option|choice|opt)_?(\d{1,2})")
-_REJECTED = ("invalid", "false", "0", "no")
+_REJECTION_WORDS = ("invalid", "false", "0", "no")
 """Values of ClimaQA's column Validation for questions that experts rejected."""
 _TYPE_NAMES = {bool: "a truth value", list: "a list", tuple: "a list", dict: "a table", bytes: "binary"}
 _LONG_FORM_COLUMNS = {"question", "id", "audience", "reference_answer"}
-"""Columns of a file of long-form questions that has none of ``_FORMAT_COLUMNS``."""
+"""Columns that a file of long-form questions may have if it has none of ``_FORMAT_COLUMNS``."""
 _MAX_MESSAGE_COLUMNS = 300
-"""Maximum number of characters of the column names in a message."""
+"""Maximum number of characters of the column names in an error message."""
 _DASHES = re.compile(r"^\s*-{5,}\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Questions of a file or dataset."""
+    """The questions of a file or dataset."""
 
     name: str
     questions: tuple[Question, ...]
     skipped: tuple[str, ...]
-    """Reason for each skipped row, with the row's number."""
+    """One sentence for each row that was skipped, with its number and the reason."""
     sha256: str
-    """SHA-256 of the file's bytes."""
+    """SHA-256 of the file's bytes; of several files, the SHA-256 of their digests."""
 
     def of_kind(self, kind: Kind) -> tuple[Question, ...]:
         """Return the questions of one kind."""
@@ -93,10 +93,13 @@ def bundled_files(name: str) -> tuple[Path, ...]:
 
 
 def read_questions(path: str | Path) -> QuestionSet:
-    """Read a question file, the bundled questions, or a dataset of the hub.
+    """Read a question file, a folder of question files, the bundled questions, or a dataset of the hub.
 
-    Of a folder from ``climassay generate publish`` the test split is read if there is one, of any other folder all
-    tables. Unusable rows are listed in ``skipped``. Duplicate ids get a suffix.
+    From a folder that ``climassay generate publish`` wrote, only the test split is read if there is one. Rows that
+    cannot be used are listed in ``skipped``. Duplicate ids get a suffix.
+
+    Args:
+        path: A file or folder, :data:`PRIMER`, :data:`LONG_ANSWERS`, or ``hub:OWNER/NAME``.
 
     Raises:
         InputError: The file is missing, unreadable, of unknown format, or has no usable question.
@@ -132,11 +135,11 @@ def read_questions(path: str | Path) -> QuestionSet:
             skipped.append(f"row {number}: {error}")
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
-    return QuestionSet(file.name, _with_unique_ids(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+    return QuestionSet(file.name, _make_ids_unique(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
 
 
 def _nonblank_lines(file: Path, data: bytes) -> list[str]:
-    """Return the lines of a text file that are not blank."""
+    """Return all lines of a text file except blank ones."""
     try:
         text = decode_text(data)
     except ValueError as error:
@@ -145,7 +148,7 @@ def _nonblank_lines(file: Path, data: bytes) -> list[str]:
 
 
 def question_row(question: Question) -> dict[str, Any]:
-    """Return a question as a row of climassay's format, without empty fields.
+    """Convert a question to a row of climassay's format; empty fields are omitted.
 
     ``correct`` is the letter of the correct option and ``answer`` its text.
     """
@@ -167,9 +170,9 @@ def question_row(question: Question) -> dict[str, Any]:
 
 
 def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
-    """Join question sets and make ids unique.
+    """Join question sets and make their ids unique.
 
-    If two questions have the same id, all ids are prefixed with the kind, and remaining duplicates get a suffix.
+    If two questions have the same id, all ids are prefixed with the kind. Ids that are still duplicates get a suffix.
 
     Raises:
         InputError: There is no question set.
@@ -182,35 +185,35 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
     skipped = tuple(f"{question_set.name}, {sentence}" for question_set in sets for sentence in question_set.skipped)
     digests = [question_set.sha256 for question_set in sets]
     digest = digests[0] if len(sets) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    return QuestionSet(name, _with_unique_ids(questions), skipped, digest)
+    return QuestionSet(name, _make_ids_unique(questions), skipped, digest)
 
 
-def _with_unique_ids(questions: Sequence[Question]) -> tuple[Question, ...]:
-    """Append ``-2`` to the id of the second question with that id, and so on."""
+def _make_ids_unique(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """Append ``-2`` to the id of the second question with the same id, ``-3`` to the third, and so on."""
     counts: Counter[str] = Counter()
-    unique = []
+    results = []
     for question in questions:
         counts[question.id] += 1
         count = counts[question.id]
-        unique.append(question if count == 1 else replace(question, id=f"{question.id}-{count}"))
-    return tuple(unique)
+        results.append(question if count == 1 else replace(question, id=f"{question.id}-{count}"))
+    return tuple(results)
 
 
 def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
-    """Return the function that converts a row and its number to a question.
+    """Return a function that converts a row of a file and its number to a question.
 
     Args:
         file: Name of the file, for messages.
-        row: First row, whose columns decide the format.
+        row: First row of the file, from whose columns the format is recognised.
 
     Raises:
-        InputError: The columns have no known format.
+        InputError: The columns belong to no known format.
     """
-    names = set(_with_column_keys(row))
+    names = set(_normalise_columns(row))
     if {"question_en_origin", "answer_en_origin"} <= names:
-        return lambda row, number: _from_pira_freeform(_with_column_keys(row), number)
+        return lambda row, number: _convert_pira_row(_normalise_columns(row), number)
     if names & set(_QUESTION_COLUMNS) and (_FORMAT_COLUMNS & names or names <= _LONG_FORM_COLUMNS):
-        return lambda row, number: _to_question(_with_column_keys(row), number)
+        return lambda row, number: _convert_row(_normalise_columns(row), number)
     columns = shorten(", ".join(map(str, row)), _MAX_MESSAGE_COLUMNS, placeholder=" ...")
     lacks_names = any(str(name).rstrip().endswith("?") for name in row)
     hint = " Its first line looks like a question: put the names of the columns before it." if lacks_names else ""
@@ -221,8 +224,8 @@ def row_converter(file: Path, row: Row) -> Callable[[Row, int], Question]:
     )
 
 
-def _with_column_keys(row: Row) -> dict[str, Any]:
-    """Return a row with names of columns in lower case with underscores, and with the fields of a nested question."""
+def _normalise_columns(row: Row) -> dict[str, Any]:
+    """Return a row whose column names are in lower case with underscores; fields of a nested question are added."""
     fields: dict[str, Any] = {}
     for name, value in row.items():
         key = normalise_column_name(name)
@@ -237,14 +240,14 @@ def _is_empty(value: Any) -> bool:
     return value is None or value in ("", [], {}) or (isinstance(value, float) and math.isnan(value))
 
 
-def _first_field(row: Row, names: Sequence[str], default: str) -> str:
-    """Return the name of the first field that has a value, else of the first that exists, else ``default``."""
-    present = [name for name in names if name in row]
-    return next((name for name in present if not _is_empty(row[name])), present[0] if present else default)
+def _find_field(row: Row, names: Sequence[str], default: str) -> str:
+    """Return the first of ``names`` that has a value in a row, else the first that is in it, else ``default``."""
+    row_names = [name for name in names if name in row]
+    return next((name for name in row_names if not _is_empty(row[name])), row_names[0] if row_names else default)
 
 
-def _text_field(row: Row, name: str) -> str:
-    """Return a field as text on one line; empty if the field is missing, null or NaN."""
+def _get_text(row: Row, name: str) -> str:
+    """Return a field as a text on one line; empty if the field is missing, null or NaN."""
     return _format_value(name, row.get(name))
 
 
@@ -256,85 +259,88 @@ def _format_value(name: str, value: Any) -> str:
     return " ".join(str(value).split())
 
 
-def _require_text_field(row: Row, name: str) -> str:
-    value = _text_field(row, name)
+def _require_text(row: Row, name: str) -> str:
+    value = _get_text(row, name)
     if not value:
         raise InputError(f"the field {name!r} is empty")
     return value
 
 
 def _parse_level(value: str) -> Level | None:
-    lowered = value.lower()
-    if lowered in LEVELS:
-        return lowered
-    if lowered in ("", "none", "nan"):
+    level = value.lower()
+    if level in LEVELS:
+        return level
+    if level in ("", "none", "nan"):
         return None
     raise InputError(f"the level {value!r} is not one of {', '.join(LEVELS)}")
 
 
-def _to_question(row: Row, number: int) -> Question:
-    if _text_field(row, "validation").lower() in _REJECTED:
+def _convert_row(row: Row, number: int) -> Question:
+    if _get_text(row, "validation").lower() in _REJECTION_WORDS:
         raise InputError("experts marked it invalid")
-    question_field = _first_field(row, _QUESTION_COLUMNS, "question")
-    question = _require_text_field(row, question_field)
+    question_field = _find_field(row, _QUESTION_COLUMNS, "question")
+    question = _require_text(row, question_field)
     options_field, options = _find_options(row)
-    kind = _text_field(row, "kind") or _text_field(row, "task") or _kind_by_content(row, question_field, options)
+    kind = _get_text(row, "kind") or _get_text(row, "task") or _infer_kind(row, question_field, options)
     if kind not in KINDS:
         raise InputError(f"the kind {kind!r} is not one of {', '.join(KINDS)}")
     question_type = TYPES[kind]
-    key = _first_field(row, _ANSWER_FIELDS, "answer")
-    correct = _read_correct(row, options, key, options_field) if options.texts else None
+    key = _find_field(row, _ANSWER_FIELDS, "answer")
+    correct = _find_correct(row, options, key, options_field) if options.texts else None
     if correct is not None:
         answer = options.texts[correct]
     elif question_type.fixed_options and isinstance(row.get(key), bool):
         answer = str(row[key])
     else:
         answer = (
-            _require_text_field(row, key)
+            _require_text(row, key)
             if question_type.has_reference
-            else _text_field(row, key) or _text_field(row, "reference_answer")
+            else _get_text(row, key) or _get_text(row, "reference_answer")
         )
     content = question_type.parse(question, answer, options.texts, correct)
     passages = ("passage", "context", *(("text",) if "alternative" in row else ()))
     return Question(
-        id=_text_field(row, "id") or _text_field(row, "question_id") or f"q{number:05d}",
+        id=_get_text(row, "id") or _get_text(row, "question_id") or f"q{number:05d}",
         kind=kind,
         **content._asdict(),
-        level=_parse_level(_text_field(row, "level") or _text_field(row, "complexity")),
-        context=_text_field(row, _first_field(row, passages, "passage")) or None,
-        document=_text_field(row, "document") or None,
-        section=_text_field(row, "section") or None,
+        level=_parse_level(_get_text(row, "level") or _get_text(row, "complexity")),
+        context=_get_text(row, _find_field(row, passages, "passage")) or None,
+        document=_get_text(row, "document") or None,
+        section=_get_text(row, "section") or None,
         **question_type.row_fields(row),
     )
 
 
-def _kind_by_content(row: Row, question_field: str, options: LabelledOptions) -> Kind:
+def _infer_kind(row: Row, question_field: str, options: LabelledOptions) -> Kind:
     if options.texts:
-        return "mcq"
+        return kinds_where(lambda question_type: question_type.has_options and not question_type.fixed_options)[0]
     if {"rubric", "criteria"} & set(row) or not {*_ANSWER_FIELDS, *_OPTION_FIELDS} & set(row):
-        return "longform"
-    if GAPS.search(_text_field(row, question_field)):
-        return "cloze"
+        return kinds_where(lambda question_type: question_type.is_judged)[0]
+    if GAPS.search(_get_text(row, question_field)):
+        return kinds_where(lambda question_type: question_type.has_gap)[0]
     if question_field in _STATEMENT_COLUMNS:
-        return next(kind for kind in KINDS if TYPES[kind].is_statement and TYPES[kind].fixed_options)
-    return "freeform"
+        return kinds_where(lambda question_type: question_type.is_statement and bool(question_type.fixed_options))[0]
+    return kinds_where(lambda question_type: question_type.is_prose and not question_type.is_judged)[0]
 
 
 def _find_options(row: Row) -> tuple[str, LabelledOptions]:
-    """Return the options of a row and the name of their field; columns of one option each are named ``options``."""
-    field = _first_field(row, _OPTION_FIELDS, "options")
+    """Return the name of the field with the options of a row, and the options.
+
+    If each option has a column of its own, the name is ``options``.
+    """
+    field = _find_field(row, _OPTION_FIELDS, "options")
     if not _is_empty(row.get(field)):
-        return field, _read_options(field, row[field])
+        return field, _parse_options(field, row[field])
     columns = {(match[1] or match[2]): name for name in row if (match := _OPTION_COLUMN.fullmatch(name))}
-    first = next((label for label in ("a", "0", "1") if label in columns), "a")
-    labels = [*LETTERS] if first == "a" else [str(number) for number in range(int(first), len(LETTERS))]
-    by_label = {label: row[columns[label]] for label in takewhile(columns.__contains__, labels)}
-    filled = {label: value for label, value in by_label.items() if not _is_empty(value)}
-    return field, _read_options(field, filled if len(by_label) > 1 else None)
+    first_label = next((label for label in ("a", "0", "1") if label in columns), "a")
+    labels = [*LETTERS] if first_label == "a" else [str(number) for number in range(int(first_label), len(LETTERS))]
+    texts_by_label = {label: row[columns[label]] for label in takewhile(columns.__contains__, labels)}
+    nonempty_texts = {label: value for label, value in texts_by_label.items() if not _is_empty(value)}
+    return field, _parse_options(field, nonempty_texts if len(texts_by_label) > 1 else None)
 
 
-def _read_options(name: str, value: Any) -> LabelledOptions:
-    """Parse options: a list, a text of labelled lines, ``{label: text}`` or ``{text: [], label: []}``."""
+def _parse_options(name: str, value: Any) -> LabelledOptions:
+    """Parse options, which can be a list, a text of labelled lines, ``{label: text}`` or ``{text: [], label: []}``."""
     if isinstance(value, str) and value.lstrip().startswith(("[", "{")):
         with suppress(ValueError):
             value = parse_json(value)
@@ -342,16 +348,16 @@ def _read_options(name: str, value: Any) -> LabelledOptions:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
             value = ast.literal_eval(value)
     if isinstance(value, str):
-        return without_labels(_split_options(value))
+        return strip_labels(_split_options(value))
     if isinstance(value, Mapping) and isinstance(value.get("text"), Sequence) and not isinstance(value["text"], str):
         value = [{"text": text, "label": label} for text, label in _text_label_pairs(name, value)]
     if isinstance(value, Mapping):
-        by_label = {str(label).strip().lower(): text for label, text in value.items()}
-        if not all((len(label) == 1 and label in LETTERS) or label.isdecimal() for label in by_label):
+        texts_by_label = {str(label).strip().lower(): text for label, text in value.items()}
+        if not all((len(label) == 1 and label in LETTERS) or label.isdecimal() for label in texts_by_label):
             entries = ", ".join(map(str, list(value)[:5]))
             raise InputError(f"the field {name!r} has the entries {entries} instead of lettered options")
-        labels = sorted(by_label, key=lambda label: (len(label), label))
-        return LabelledOptions(tuple(_format_value(name, by_label[label]) for label in labels), tuple(labels))
+        labels = sorted(texts_by_label, key=lambda label: (len(label), label))
+        return LabelledOptions(tuple(_format_value(name, texts_by_label[label]) for label in labels), tuple(labels))
     if _is_empty(value):
         return LabelledOptions((), ())
     if not isinstance(value, Sequence):
@@ -361,7 +367,7 @@ def _read_options(name: str, value: Any) -> LabelledOptions:
         if len(set(labels)) < len(labels):
             raise InputError(f"two options of the field {name!r} have the same label")
         return LabelledOptions(tuple(_format_value(name, option["text"]) for option in value), tuple(labels))
-    return without_labels([_format_value(name, option) for option in value])
+    return strip_labels([_format_value(name, option) for option in value])
 
 
 def _text_label_pairs(name: str, value: Mapping[str, Any]) -> list[tuple[Any, Any]]:
@@ -373,22 +379,28 @@ def _text_label_pairs(name: str, value: Mapping[str, Any]) -> list[tuple[Any, An
     return list(zip(texts, labels, strict=True))
 
 
-def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> int | None:
-    """Return the index of the correct option; None if the row has no key.
+def _find_correct(row: Row, options: LabelledOptions, key: str, name: str) -> int | None:
+    """Return the index of the correct option; None if the row does not name it.
 
-    The key is ``answer_index`` (from 0) or ``correct`` (a label, or an index from 0), else the answer: a label, a text,
-    or with ``choices``, as in MMLU, an index from 0.
+    It is named by ``answer_index`` (from 0), by ``correct`` (a label, or an index from 0), or by the answer. The answer
+    is a label, a text, or, if the field of the options is ``choices`` as in MMLU, an index from 0.
+
+    Args:
+        row: Row with normalised column names.
+        options: Options of the row.
+        key: Name of the field with the answer.
+        name: Name of the field with the options.
 
     Raises:
-        InputError: The key names no option or several, or the fields contradict each other.
+        InputError: A field names no option or several, or the fields contradict each other.
     """
     answer = row.get(key)
     if type(answer) is int and options.labels[0].isdecimal():
         answer = str(answer)
-    label_field = _first_field(row, _LABEL_FIELDS, "correct")
+    label_field = _find_field(row, _LABEL_FIELDS, "correct")
     indices = [row[field] for field in ("answer_index", label_field) if type(row.get(field)) is int]
-    if _text_field(row, "answer_index").isdecimal() and not indices:
-        indices = [int(_text_field(row, "answer_index"))]
+    if _get_text(row, "answer_index").isdecimal() and not indices:
+        indices = [int(_get_text(row, "answer_index"))]
     if name == "choices" and not indices and (index := _parse_index(answer, options)) is not None:
         indices, answer = [index], None
     if type(answer) is int and not indices:
@@ -399,7 +411,7 @@ def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
         if not 0 <= index < len(options.texts):
             raise InputError(f"the index {index} of the correct option is not one of 0 to {len(options.texts) - 1}")
     answer_text = "" if type(answer) is int else _format_value(key, answer)
-    if not indices and (label := _text_field(row, label_field)):
+    if not indices and (label := _get_text(row, label_field)):
         # The label of an option goes before the text of another one.
         has_label = label.lower() in options.labels
         indices = [options.labels.index(label.lower()) if has_label else find_option(label, options)]
@@ -408,48 +420,51 @@ def _read_correct(row: Row, options: LabelledOptions, key: str, name: str) -> in
     if label_field in row and answer_text in options.texts:
         # With 'correct', the answer is a text, even if it looks like the letter of another option.
         indices.append(options.texts.index(answer_text))
-    if len(set(indices)) > 1 or (answer_text and indices[0] not in named_options(answer_text, options)):
+    if len(set(indices)) > 1 or (answer_text and indices[0] not in find_named_options(answer_text, options)):
         raise InputError(f"the field {key!r} and the index or letter of the correct option name different options")
     return int(indices[0])
 
 
 def _parse_index(answer: Any, options: LabelledOptions) -> int | None:
-    """Return the index that an answer is, a number or the digits of a cell; None for labels and texts.
+    """Parse an answer that is the index of an option, as a number or as digits; return None for labels and texts.
 
     Raises:
-        InputError: The digits could be the text of another option.
+        InputError: The digits could also be the text of another option.
     """
     if type(answer) is int:
         return answer
     if not isinstance(answer, str) or not answer.strip().isdecimal() or options.labels[0].isdecimal():
         return None
-    if named_options(answer, options) - {int(answer)}:
+    if find_named_options(answer, options) - {int(answer)}:
         raise InputError(f"the answer {answer!r} could be an index from 0 or the text of an option")
     return int(answer)
 
 
 def _split_options(text: str) -> list[str]:
-    """Split a cell into options: lines joined by a line of dashes, lines with labels, or lines."""
+    """Split a text into options, which are separated by lines of dashes, begin with labels, or are single lines."""
     if _DASHES.search(text):
         parts = _DASHES.split(text)
     else:
-        labelled = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
-        parts = labelled if len(labelled) > 1 else text.split("\n")
+        labelled_parts = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
+        parts = labelled_parts if len(labelled_parts) > 1 else text.split("\n")
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 
-def _from_pira_freeform(row: Row, number: int) -> Question:
-    """Convert a row of Pira 2 with a free answer, unless its raters found it unusable.
+def _convert_pira_row(row: Row, number: int) -> Question:
+    """Convert a row of Pira 2 with a free answer to a question.
 
-    A row is unusable if the answer is not in the text, or if the question's meaningfulness or the agreement of a second
-    person's answer is rated 2 or less of 5. Rows without ratings are used.
+    Rows without ratings are accepted.
+
+    Raises:
+        InputError: By its ratings the row is unusable: the answer is not in the text, or the question's meaningfulness
+            or the agreement of a second person's answer is rated 2 or less of 5.
     """
     for name, min_rating, sentence in (
         ("answer_in_text", 1.0, "its answer is not in the text"),
         ("question_meaningful", 3.0, "the question makes little sense"),
         ("answer_equivalent", 3.0, "a second person answered differently"),
     ):
-        rating = _text_field(row, name)
+        rating = _get_text(row, name)
         try:
             is_low = bool(rating) and float(rating) < min_rating
         except ValueError:
@@ -457,9 +472,9 @@ def _from_pira_freeform(row: Row, number: int) -> Question:
         if is_low:
             raise InputError(f"its raters found that {sentence}")
     return Question(
-        id=_text_field(row, "id_qa") or f"pira-{number:05d}",
+        id=_get_text(row, "id_qa") or f"pira-{number:05d}",
         kind="freeform",
-        question=_require_text_field(row, "question_en_origin"),
-        answer=_require_text_field(row, "answer_en_origin"),
-        context=_text_field(row, "abstract") or None,
+        question=_require_text(row, "question_en_origin"),
+        answer=_require_text(row, "answer_en_origin"),
+        context=_get_text(row, "abstract") or None,
     )

@@ -23,11 +23,13 @@ _CARD = "README.md"
 
 
 def fetch_questions(name: str) -> list[Path]:
-    """Return the tables of a dataset, downloaded or from the cache; code in the dataset is never executed.
+    """Download the tables of a dataset, unless they are cached, and return their paths.
+
+    Code in the dataset is never executed.
 
     Args:
-        name: ``hub:OWNER/NAME``, followed by a subset, by a subset and a split, or by a pattern of paths. Without a
-            subset, the tables of the card's default subset, or all tables if the card lists no subset.
+        name: ``hub:OWNER/NAME``, optionally followed by ``/SUBSET``, ``/SUBSET/SPLIT`` or a pattern of paths. Without a
+            subset, the card's default subset is used, or all tables if the card lists no subset.
 
     Raises:
         InputError: The name is invalid or must name a subset, the dataset or table does not exist, or the hub cannot be
@@ -35,10 +37,10 @@ def fetch_questions(name: str) -> list[Path]:
         MissingExtraError: huggingface_hub is not installed.
     """
     owner, _, path = name.removeprefix(HUB).partition("/")
-    dataset, _, chosen = path.partition("/")
+    dataset, _, selection = path.partition("/")
     if not owner or not dataset:
         raise InputError(f"A dataset of the hub is named hub:OWNER/NAME, as hub:UCSD-GENIE/ClimaQA/Gold, not {name}.")
-    patterns = _file_patterns(_download(owner, dataset, [_CARD]) / _CARD, f"{HUB}{owner}/{dataset}", chosen)
+    patterns = _select_patterns(_download(owner, dataset, [_CARD]) / _CARD, f"{HUB}{owner}/{dataset}", selection)
     folder = _download(owner, dataset, patterns)
     files = sorted({file for pattern in patterns for file in folder.rglob(pattern) if file.is_file()})
     if not files:
@@ -47,7 +49,7 @@ def fetch_questions(name: str) -> list[Path]:
 
 
 def _download(owner: str, dataset: str, patterns: list[str]) -> Path:
-    """Download the files of a dataset that match the patterns and return the folder."""
+    """Download the files of a dataset that match the patterns, and return their folder."""
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import LocalEntryNotFoundError, RepositoryNotFoundError
@@ -67,21 +69,21 @@ def _download(owner: str, dataset: str, patterns: list[str]) -> Path:
         ) from error
 
 
-def _file_patterns(card: Path, dataset: str, chosen: str) -> list[str]:
-    """Return the patterns of the files to read.
+def _select_patterns(card: Path, dataset: str, selection: str) -> list[str]:
+    """Return the patterns of the paths of the selected tables.
 
     Args:
-        card: Card of the dataset, which may be missing.
+        card: Card of the dataset; the file may be missing.
         dataset: Name of the dataset, for messages.
-        chosen: Subset, subset and split, pattern of paths, or an empty text.
+        selection: ``SUBSET``, ``SUBSET/SPLIT``, a pattern of paths, or an empty text.
 
     Raises:
-        InputError: The card lists several subsets, none of them as default, and none is chosen; or the subset has no
+        InputError: The selection is empty although the card lists several subsets and no default, or the subset has no
             such split.
     """
-    subsets = _subsets(card)
-    subset, _, split = chosen.partition("/")
-    if not chosen:
+    subsets = _load_subsets(card)
+    subset, _, split = selection.partition("/")
+    if not selection:
         if len(subsets) > 1 and "default" not in subsets:
             raise InputError(
                 f"{dataset} has the subsets {', '.join(subsets)}, which are not mixed: name one of them, as "
@@ -89,15 +91,18 @@ def _file_patterns(card: Path, dataset: str, chosen: str) -> list[str]:
             )
         subset = "default" if "default" in subsets else next(iter(subsets), "")
     if subset not in subsets:
-        return [chosen] if chosen else list(TABLE_PATTERNS)
+        return [selection] if selection else list(TABLE_PATTERNS)
     if split and split not in subsets[subset]:
         raise InputError(f"{dataset}/{subset} has no split {split!r}: it has {', '.join(subsets[subset])}.")
     patterns = [pattern for name, paths in subsets[subset].items() if split in ("", name) for pattern in paths]
     return patterns or list(TABLE_PATTERNS)
 
 
-def _subsets(card: Path) -> dict[str, dict[str, list[str]]]:
-    """Return the patterns of files by split of each subset that a card lists; the default one is named ``default``."""
+def _load_subsets(card: Path) -> dict[str, dict[str, list[str]]]:
+    """Return the subsets that a card lists: for each subset, the patterns of its files by split.
+
+    The default subset is also listed under the name ``default``.
+    """
     if not card.is_file():
         return {}
     from huggingface_hub import metadata_load
@@ -122,9 +127,10 @@ def _subsets(card: Path) -> dict[str, dict[str, list[str]]]:
 
 
 def _split_patterns(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield split and pattern of all ``data_files`` of a subset: a path, a list, or paths by split; else its folder.
+    """Yield (split, pattern) for all files of a subset, from its entry in the card.
 
-    Paths that lead out of the dataset are left out.
+    ``data_files`` can be a path, a list, or paths by split; without it, ``data_dir`` names the folder. Paths that lead
+    out of the dataset are skipped.
     """
     files = config.get("data_files")
     if files is None and (folder := config.get("data_dir")):

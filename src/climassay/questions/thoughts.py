@@ -38,7 +38,7 @@ _CLOSERS = (
 )
 _OPENER = re.compile("|".join(_OPENERS), re.IGNORECASE)
 _CLOSER = re.compile("|".join(closer.format(_NAMES) for closer in _CLOSERS[:5]), re.IGNORECASE)
-"""End mark of thoughts whose start mark is in the prompt."""
+"""Pattern of the end marks of thoughts whose start mark is in the prompt."""
 _AROUND_ANSWER = re.compile(
     r"\A\s*<\|(?:start_response|begin_of_solution)\|>|<\|(?:end_response|end_of_solution)\|>\s*\Z", re.IGNORECASE
 )
@@ -48,18 +48,18 @@ _HARMONY = re.compile(
     re.DOTALL,
 )
 _BARE_HARMONY = re.compile(r"\A\s*analysis(?! )(.*?)assistantfinal(.*)\Z", re.DOTALL)
-"""Harmony format from a server that drops special tokens."""
+"""Pattern of the harmony format if the server drops its special tokens."""
 _FINAL = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
 _SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
-"""Words after a mark that show that it is the subject of a sentence."""
+"""Pattern of words after a mark that show that the mark is the subject of a sentence."""
 _WORD_BEFORE, _WORD_AFTER = re.compile(r"\w \Z"), re.compile(r" [^\W\d_A-Z]{2}")
-"""Words before and after a mark; if both match, the mark is part of a sentence."""
+"""Patterns of the text before and after a mark; if both match, the mark is part of a sentence."""
 _QUOTES = "`\"'“”‘’«»„"
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 class Separated(NamedTuple):
-    """Text separated into answer and thoughts."""
+    """A model's text, separated into its answer and its thoughts."""
 
     answer: str
     thoughts: str
@@ -68,16 +68,19 @@ class Separated(NamedTuple):
 def separate_thoughts(text: str) -> Separated:
     """Separate an answer from the thoughts that the model wrote into it.
 
-    Thoughts are: blocks at the beginning; later blocks whose marks begin or fill a line, unless a colon introduces them
-    as an example; the text before an end mark whose start mark was in the prompt; and the whole text after an initial
-    start mark without end. Of the harmony format, the answer is the
-    channel ``final``.
+    The following are thoughts:
+
+    - marked blocks at the beginning of the text; a block without an end mark reaches to the end of the text;
+    - the text before an end mark whose start mark was in the prompt;
+    - later blocks whose start mark begins a line, unless a colon introduces them as an example.
+
+    In the harmony format, the answer is the channel ``final``, and all other channels are thoughts.
 
     Args:
-        text: A message as a server sends it, or as much of it as has arrived.
+        text: A message from a server, or the part of it that has arrived.
 
     Returns:
-        The answer, stripped on the left if thoughts were removed, and the thoughts, empty if there are none.
+        The answer, stripped on the left if thoughts were removed, and the thoughts, which are empty if there are none.
     """
     if not _may_hold_marks(text):
         return Separated(text, "")
@@ -86,14 +89,14 @@ def separate_thoughts(text: str) -> Separated:
         return harmony
     thoughts: list[str] = []
     rest = text
-    while (block := _leading_block(rest)) is not None:
+    while (block := _split_leading_block(rest)) is not None:
         thoughts.append(block.thoughts)
         rest = block.answer
-    if not thoughts and (end := _end_of_prompted(rest)) is not None:
+    if not thoughts and (end := _find_unopened_end(rest)) is not None:
         thoughts.append(rest[: end.start()])
         rest = rest[end.end() :]
-    rest, later = _without_later_blocks(rest)
-    thoughts += later
+    rest, later_thoughts = _remove_later_blocks(rest)
+    thoughts += later_thoughts
     if not thoughts:
         return Separated(text, "")
     return Separated(_AROUND_ANSWER.sub("", rest).lstrip(), "\n".join(thought.strip() for thought in thoughts))
@@ -104,7 +107,7 @@ def _may_hold_marks(text: str) -> bool:
 
 
 def _separate_channels(text: str) -> Separated | None:
-    """Separate the channels of the harmony format; None for other formats."""
+    """Separate the channels of a text in harmony format; return None for other formats."""
     if text.lstrip().startswith(("<|channel|>", "<|start|>")) and (messages := list(_HARMONY.finditer(text))):
         final = "".join(message[2] for message in messages if message[1] == "final")
         return Separated(final.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
@@ -116,26 +119,29 @@ def _separate_channels(text: str) -> Separated | None:
     return None if bare is None else Separated(bare[2].strip(), bare[1])
 
 
-def _leading_block(text: str) -> Separated | None:
-    """Split off the block of thoughts that a text begins with; an unclosed block is the whole text."""
+def _split_leading_block(text: str) -> Separated | None:
+    """Split off the block of thoughts with which a text begins; None if it begins with none.
+
+    A block without an end mark is the whole text.
+    """
     start = text.lstrip()
     opener = _OPENER.match(start)
     if opener is None or _SUBJECT.match(start, opener.end()):
         return None
-    for end in _closer_of(opener).finditer(start, opener.end()):
+    for end in _build_closer(opener).finditer(start, opener.end()):
         if not _is_mention(start, end):
             return Separated(start[end.end() :], start[opener.end() : end.start()])
     return Separated("", start[opener.end() :])
 
 
-def _closer_of(opener: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern of the end mark of a start mark."""
+def _build_closer(opener: re.Match[str]) -> re.Pattern[str]:
+    """Return the pattern of the end mark that belongs to a start mark."""
     form = next(index for index, name in enumerate(opener.groups()) if name is not None)
     return re.compile(_CLOSERS[form].format(re.escape(opener.groups()[form])), re.IGNORECASE)
 
 
-def _end_of_prompted(text: str) -> re.Match[str] | None:
-    """Return the end mark of thoughts that began in the prompt, or None."""
+def _find_unopened_end(text: str) -> re.Match[str] | None:
+    """Return the end mark of thoughts whose start mark is in the prompt; None if there is none."""
     ends = [end for end in _CLOSER.finditer(text) if not _is_mention(text, end)]
     if not ends or (_WORD_BEFORE.search(text[: ends[0].start()]) and _WORD_AFTER.match(text, ends[0].end())):
         return None
@@ -144,8 +150,11 @@ def _end_of_prompted(text: str) -> re.Match[str] | None:
     return ends[0]
 
 
-def _without_later_blocks(text: str) -> tuple[str, list[str]]:
-    """Remove blocks of thoughts that begin on a separate line after the answer has begun."""
+def _remove_later_blocks(text: str) -> tuple[str, list[str]]:
+    """Remove the blocks of thoughts that follow the beginning of the answer, and return the text and the thoughts.
+
+    Only blocks that begin at the start of a line are removed.
+    """
     thoughts: list[str] = []
     position = 0
     while (opener := _OPENER.search(text, position)) is not None:
@@ -154,7 +163,7 @@ def _without_later_blocks(text: str) -> tuple[str, list[str]]:
         begins_line = not before.rpartition("\n")[2].strip()
         if not begins_line or before.rstrip().endswith(":") or _is_mention(text, opener):
             continue
-        end = _closer_of(opener).search(text, opener.end())
+        end = _build_closer(opener).search(text, opener.end())
         if end is None or _is_mention(text, end) or text[end.end() :].partition("\n")[0].strip():
             continue
         thoughts.append(text[opener.end() : end.start()])
@@ -165,7 +174,7 @@ def _without_later_blocks(text: str) -> tuple[str, list[str]]:
 def _is_mention(text: str, mark: re.Match[str]) -> bool:
     """Return whether a mark is quoted or part of code."""
     before, after = text[: mark.start()], text[mark.end() :]
-    quoted = before[-1:] in _QUOTES and before[-1:] != "" and after[:1] in _QUOTES and after[:1] != ""
-    in_code_span = before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in after.partition("\n")[0]
-    in_fence = len(_FENCE.findall(before)) % 2 == 1 and _FENCE.search(after) is not None
-    return quoted or in_code_span or in_fence
+    is_quoted = before[-1:] in _QUOTES and before[-1:] != "" and after[:1] in _QUOTES and after[:1] != ""
+    is_in_code_span = before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in after.partition("\n")[0]
+    is_in_fence = len(_FENCE.findall(before)) % 2 == 1 and _FENCE.search(after) is not None
+    return is_quoted or is_in_code_span or is_in_fence

@@ -4,6 +4,7 @@ A copy of the file alone is not a backup: what was written last is in the write-
 beside a newer log is corrupt.
 """
 
+import errno
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -35,7 +36,8 @@ def back_up(database: Database, file: Path) -> None:
         try:
             _copy(path, temporary)
         except sqlite3.OperationalError as error:
-            raise OSError(None, str(error)) from None
+            is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
+            raise OSError(errno.ENOSPC if is_full else None, str(error)) from None
         except sqlite3.DatabaseError as error:
             raise database.corruption_error(str(error)) from None
         if (damage := find_damage(temporary)) is not None:
@@ -95,6 +97,8 @@ def _require_other_file(file: Path, path: Path) -> None:
 def _require_backup(file: Path) -> None:
     """Raise an error unless a file is an intact records database that this version of climassay can read."""
     try:
+        if not file.is_file() and file.exists():
+            raise InputError(f"{file} is not a file: name a backup.")
         with file.open("rb") as content:
             is_sqlite = content.read(len(_FIRST_BYTES)) == _FIRST_BYTES
     except OSError as error:

@@ -19,12 +19,12 @@ _ADAPTER = "+adapter="
 
 
 class TuningBase:
-    """Local model to be tuned. Consecutive trainings can share it, because each restores it afterwards.
+    """Local model to tune. Successive trainings can share it, because each training restores it afterwards.
 
     Args:
-        name: ``local:`` and a bundled name, a folder or a hub id.
+        name: Name of the model: ``local:``, followed by a bundled name, a folder or a hub id.
         device: ``cpu``, ``cuda``, ``cuda:1`` or ``mps``; by default a GPU if there is one.
-        dtype: Number format of the weights, ``float32`` or ``bfloat16``; by default the faster one, see
+        dtype: Number format of the weights, ``float32`` or ``bfloat16``; by default the result of
             :func:`default_dtype`.
 
     Raises:
@@ -41,20 +41,22 @@ class TuningBase:
         if _ADAPTER in name:
             raise InputError(f"{name} has an adapter already: tune the model itself, {name.partition(_ADAPTER)[0]}.")
         # Not imported here: that takes seconds, and a finished training can be returned without them.
-        missing = next((package for package in ("torch", "transformers", "peft") if find_spec(package) is None), None)
-        if missing is not None:
+        missing_package = next(
+            (package for package in ("torch", "transformers", "peft") if find_spec(package) is None), None
+        )
+        if missing_package is not None:
             raise MissingExtraError(
-                f"Tuning needs the package {missing}: install it with `pip install 'climassay[local]'`."
+                f"Tuning needs the package {missing_package}: install it with `pip install 'climassay[local]'`."
             )
         self.name = name if name.startswith("local:") else f"local:{name}"
         if device:
             import torch
 
             try:
-                kind = torch.device(device).type
+                device_type = torch.device(device).type
             except RuntimeError as error:
                 raise InputError(f"There is no device {device!r}: use cpu, cuda, cuda:1 or mps.") from error
-            if kind == "cuda" and not torch.cuda.is_available():
+            if device_type == "cuda" and not torch.cuda.is_available():
                 raise InputError(f"The device {device} is not available: torch sees no GPU on this machine.")
         self.device = device or default_device()
         self.dtype = cast(Dtype, dtype or default_dtype(self.device))
@@ -63,7 +65,7 @@ class TuningBase:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Fingerprint of the model in this dtype, equal to that of the loaded model.
+        """Fingerprint of the model in this number format, computed without loading the weights.
 
         Raises:
             ModelError: The tokenizer cannot be loaded.
@@ -101,22 +103,21 @@ class TuningBase:
         return self._loaded
 
     def autocast(self) -> "torch.autocast":
-        """Return a context in which matrices are multiplied in bfloat16 if that is the model's dtype."""
+        """Return a context manager in which matrices are multiplied in bfloat16 if the model's dtype is bfloat16."""
         import torch
 
-        kind = torch.device(self.device).type
-        return torch.autocast(kind, torch.bfloat16, enabled=self.dtype == "bfloat16")
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=self.dtype == "bfloat16")
 
 
 def default_dtype(device: str) -> str:
-    """Return the fastest number format for a frozen model: bfloat16 if the hardware supports it, else float32.
+    """Return the faster number format for the frozen weights: bfloat16 if the hardware supports it, else float32.
 
-    On a CPU, the measurement of :func:`~climassay.models.local.cpu_settings.fastest_cpu_dtype` decides. With
-    AVX512-BF16 or AMX, training in bfloat16 is more than twice as fast as in float32, see docs/tuning.md.
+    On a CPU it is measured by :func:`~climassay.models.local.cpu_settings.fastest_cpu_dtype`. With AVX512-BF16 or AMX,
+    training in bfloat16 is more than twice as fast as in float32; see docs/tuning.md.
     """
     import torch
 
-    kind = torch.device(device).type
-    if kind == "cuda":
+    device_type = torch.device(device).type
+    if device_type == "cuda":
         return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
-    return fastest_cpu_dtype() if kind == "cpu" else "float32"
+    return fastest_cpu_dtype() if device_type == "cpu" else "float32"

@@ -15,7 +15,7 @@ Task = Literal["pretrain", "finetune"]
 Dtype = Literal["float32", "bfloat16"]
 
 ALL_LINEAR = "all-linear"
-"""Value of ``targets`` for every linear layer of the model except the output layer."""
+"""Value of ``targets`` that stands for all linear layers of the model except the output layer."""
 
 
 @settings(subject="The training")
@@ -23,30 +23,30 @@ class TuningConfig:
     """Settings that, together with model and data, determine an adapter."""
 
     rank: Annotated[int, Field(ge=1)] = 16
-    """Rank of the factors added to each weight matrix (LoRA, Hu et al. 2021)."""
+    """Rank of the low-rank matrices added to each weight matrix (LoRA, Hu et al. 2021)."""
     alpha: Annotated[float, Field(gt=0)] = 16.0
-    """Scale of the adapter, multiplied by its rank."""
+    """LoRA alpha: the adapter's output is scaled by alpha / rank."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Dropout of the adapter's inputs.
+    """Dropout probability of the adapter's inputs.
 
-    Each step has its own seed, also in a resumed training.
+    Each step has a seed of its own, so a resumed training drops the same inputs.
     """
     targets: tuple[str, ...] = (ALL_LINEAR,)
-    """Layers to adapt, e.g. q_proj; all-linear: all but the output layer; repeat."""
+    """Layer to adapt, e.g. q_proj, or all-linear for all but the output layer; repeat."""
     epochs: Annotated[int, Field(ge=1)] = 1
-    """Passes over all data."""
+    """Number of passes over all data."""
     learning_rate: Annotated[float, Field(gt=0, lt=1)] = 5e-5
     """Highest learning rate, reached after the warm-up."""
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.05
     """Fraction of the steps in which the learning rate rises."""
     schedule: Schedule = "cosine"
-    """Decay of the learning rate to 0 afterwards; constant: none."""
+    """How the learning rate decays to 0 after the warm-up; constant: no decay."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    """Weight decay of AdamW, decoupled."""
+    """Decoupled weight decay of AdamW."""
     batch_size: Annotated[int, Field(ge=1)] = 8
-    """Sequences in one forward pass; bounds the memory."""
+    """Number of sequences in one forward pass, which bounds the memory."""
     accumulation: Annotated[int, Field(ge=1)] = 1
-    """Forward passes per step (gradient accumulation)."""
+    """Number of forward passes per step (gradient accumulation)."""
     max_length: Annotated[int, Field(ge=8)] = 512
     """Maximum number of tokens per block of text and per example.
 
@@ -57,32 +57,31 @@ class TuningConfig:
     dtype: Dtype | None = None
     """Number format of the frozen weights; by default bfloat16 if it is faster.
 
-    bfloat16 takes half the memory, and half the time on hardware that supports
-    it (docs/tuning.md). Adapter and optimiser are always float32: steps of 1e-5 are lost in the 8 bits of a
-    bfloat16.
+    bfloat16 takes half the memory, and half the time on hardware that supports it (docs/tuning.md). Adapter and
+    optimiser are always float32, because the precision of bfloat16 is too low for small updates.
     """
     gradient_checkpointing: bool = False
     """Recompute activations instead of storing them: less memory, a third more time, the same adapter."""
     seed: int = 0
-    """Seed of initial values, of the order of the data and of dropout."""
+    """Seed of initial weights, of the order of the data and of dropout."""
     patience: Annotated[int | None, Field(ge=1)] = None
-    """Evaluations without a lower validation loss after which training stops."""
+    """Number of evaluations without a lower validation loss after which training stops."""
     evaluations: Annotated[int, Field(ge=1)] = 2
-    """Evaluations per epoch, evenly spread, the last at its end."""
+    """Number of evaluations per epoch, at equal intervals; the last one is at its end."""
 
     def __post_init__(self) -> None:
         if not self.targets:
             raise InputError(f"The training needs targets: names of layers, or {ALL_LINEAR}.")
 
     def with_values(self, values: Mapping[str, Any]) -> "TuningConfig":
-        """Return a copy with some settings replaced; a value of None keeps the setting.
+        """Return a copy with the given settings replaced; a setting whose value is None is kept.
 
         Raises:
             InputError: A value is invalid, or a setting does not exist.
         """
-        unknown = set(values) - set(asdict(self))
-        if unknown:
-            raise InputError(f"There is no tuning setting {min(unknown)!r}: there are {', '.join(asdict(self))}.")
+        unknown_names = set(values) - set(asdict(self))
+        if unknown_names:
+            raise InputError(f"There is no tuning setting {min(unknown_names)!r}: there are {', '.join(asdict(self))}.")
         return replace(self, **{name: value for name, value in values.items() if value is not None})
 
 
@@ -93,7 +92,7 @@ class Preset:
     name: str
     task: Task
     model: str
-    """Name of the model that the preset is meant for."""
+    """Name of the model for which the preset is meant."""
     config: TuningConfig
     source: str
     """Origin of the values, for example a paper."""

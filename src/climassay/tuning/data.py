@@ -15,7 +15,9 @@ from climassay.models.contract import Message
 
 @dataclass(frozen=True, slots=True)
 class ChatExample:
-    """Chat and the answer to learn. Only the answer and the end of its turn count in the loss.
+    """Chat with the answer that the model is trained to give.
+
+    Only the tokens of the answer and of the end of its turn count in the loss.
 
     Example: messages ``(Message("user", "Is it warming? yes or no"),)``, prefix ``"Answer:"``, answer ``" yes"``.
     """
@@ -23,7 +25,7 @@ class ChatExample:
     messages: tuple[Message, ...]
     """Turns before the answer, as in an evaluation; they are formatted with the model's chat template."""
     assistant_prefix: str
-    """Start of the assistant's turn, which is not learned."""
+    """Beginning of the assistant's turn, whose tokens do not count in the loss."""
     answer: str
     """Continuation of the assistant's turn, starting with a space if the prefix ends without one."""
 
@@ -36,18 +38,18 @@ class TextDocument:
     """Identifier of the document in its collection."""
     title: str
     paragraphs: tuple[str, ...]
-    """Paragraphs in reading order, without the overlaps of passages."""
+    """Paragraphs in reading order, without the text that adjacent passages have in common."""
 
     @classmethod
     def from_passages(cls, id: str, title: str, passages: Sequence[str]) -> "TextDocument":
-        """Create a document from passages in reading order, removing the text that neighbouring passages share."""
+        """Create a document from passages in reading order; text that adjacent passages have in common is kept once."""
         paragraphs = []
-        previous = ""
+        previous_passage = ""
         for passage in passages:
-            text = passage[count_repeated_characters(previous, passage) :].strip()
+            text = passage[count_repeated_characters(previous_passage, passage) :].strip()
             if text:
                 paragraphs.append(text)
-            previous = passage
+            previous_passage = passage
         return cls(id, title, tuple(paragraphs))
 
     @property
@@ -61,7 +63,7 @@ class ChatData:
     """Named set of examples for fine-tuning."""
 
     name: str
-    """Name shown in reports, for example that of the file."""
+    """Name shown in reports, for example the name of the file."""
     examples: tuple[ChatExample, ...]
 
     @cached_property
@@ -80,7 +82,7 @@ class TextData:
     """Named set of documents for continued pre-training."""
 
     name: str
-    """Name shown in reports, for example that of the collections."""
+    """Name shown in reports, for example the names of the collections."""
     documents: tuple[TextDocument, ...]
 
     @cached_property
@@ -98,7 +100,7 @@ TuningData = ChatData | TextData
 
 
 def check_data(train: TuningData, validation: TuningData) -> None:
-    """Validate that training and validation data are disjoint, not empty, and of one kind.
+    """Check that training and validation data are of the same kind, not empty, and disjoint.
 
     Raises:
         InputError: The data are of different kinds, empty, or have an example or document in common.
@@ -110,11 +112,11 @@ def check_data(train: TuningData, validation: TuningData) -> None:
             isinstance(data, TextData) and not any(document.paragraphs for document in data.documents)
         ):
             raise InputError(f"The {role} data {data.name!r} is empty: there is nothing to learn from.")
-    common = _unique_items(train) & _unique_items(validation)
-    if common:
+    common_items = _unique_items(train) & _unique_items(validation)
+    if common_items:
         subject = "examples are" if isinstance(train, ChatData) else "documents are"
         raise InputError(
-            f"{len(common)} {subject} in the training data {train.name!r} and in the validation data "
+            f"{len(common_items)} {subject} in the training data {train.name!r} and in the validation data "
             f"{validation.name!r}: "
             "a model that has memorised them proves nothing; remove them from one."
         )
@@ -132,10 +134,10 @@ def _digest(parts: Iterable[object]) -> str:
 
 
 ValidateOn = Literal["held-out", "source"]
-SAME_SHARE = 0.2
-"""Share of the smaller document's characters in common paragraphs from which two documents count as the same."""
+MIN_SHARED_FRACTION = 0.2
+"""Fraction of the smaller document that must consist of common paragraphs for two documents to count as the same."""
 _MIN_CHARACTERS = 80
-"""Minimum length, in characters, of paragraphs that are compared; two documents may share shorter ones by chance."""
+"""Minimum number of characters of the paragraphs that are compared; shorter ones may be equal by chance."""
 
 
 @dataclass(frozen=True)
@@ -157,15 +159,15 @@ class ContinuedPretrainingData:
         validation: TextData | None = None,
         validate_on: ValidateOn = "held-out",
     ) -> "ContinuedPretrainingData":
-        """Validate that training, validation and source documents are disjoint, and combine them.
+        """Check that training, validation and source documents are disjoint, and combine them.
 
-        The ClimaQA paper (A.3.1) trains on 13 books without questions and chooses its settings by the loss on the 5
-        books with questions, so that the settings are fitted to the text of the test. By default validation uses a
-        third set of documents; ``validate_on="source"`` follows the paper, with a warning.
+        The ClimaQA paper (A.3.1) trains on 13 books without questions, and chooses its settings by the loss on the 5
+        books from which the test questions come, which is a leak. By default, validation uses a third set of documents.
+        ``validate_on="source"`` follows the paper, with a warning.
 
         Args:
             train: Training documents.
-            source: Documents that the benchmark's questions come from; None if they are not available.
+            source: Documents from which the benchmark's questions come; None if they are not available.
             validation: Validation documents; must be None with ``validate_on="source"``.
             validate_on: ``held-out`` or ``source``.
 
@@ -208,18 +210,19 @@ class ContinuedPretrainingData:
 
 
 def check_disjoint(first: TextData, second: TextData, first_name: str, second_name: str) -> None:
-    """Validate that two sets of documents have no document in common.
+    """Check that two sets of documents have no document in common.
 
-    Documents are the same if they have the same id, or share :data:`SAME_SHARE` of their text word by word.
+    Documents count as the same if they have the same id, or if the fraction of common paragraphs reaches
+    :data:`MIN_SHARED_FRACTION`. Error messages call the sets ``first_name`` and ``second_name``.
 
     Raises:
-        InputError: A document is in both sets; the message calls the sets ``first_name`` and ``second_name``.
+        InputError: A document is in both sets.
     """
     second_paragraphs = [(document, _long_paragraphs(document)) for document in second.documents]
     for document in first.documents:
         paragraphs = _long_paragraphs(document)
         for other, other_paragraphs in second_paragraphs:
-            if document.id == other.id or _shared_fraction(paragraphs, other_paragraphs) >= SAME_SHARE:
+            if document.id == other.id or _shared_fraction(paragraphs, other_paragraphs) >= MIN_SHARED_FRACTION:
                 raise InputError(
                     f"{document.title!r} is in {first_name} ({first.name}) and, as {other.title!r}, in {second_name} "
                     f"({second.name}): remove it from one of them."
@@ -228,22 +231,22 @@ def check_disjoint(first: TextData, second: TextData, first_name: str, second_na
 
 def _long_paragraphs(document: TextDocument) -> frozenset[str]:
     """Return the paragraphs that are long enough to be compared, in lower case with single spaces."""
-    plain = (" ".join(paragraph.lower().split()) for paragraph in document.paragraphs)
-    return frozenset(paragraph for paragraph in plain if len(paragraph) >= _MIN_CHARACTERS)
+    paragraphs = (" ".join(paragraph.lower().split()) for paragraph in document.paragraphs)
+    return frozenset(paragraph for paragraph in paragraphs if len(paragraph) >= _MIN_CHARACTERS)
 
 
 def _shared_fraction(first: frozenset[str], second: frozenset[str]) -> float:
-    """Return the fraction of the smaller document's characters in paragraphs that both have."""
-    smaller = min(sum(map(len, first)), sum(map(len, second)))
-    return sum(map(len, first & second)) / smaller if smaller else 0.0
+    """Return the number of characters in common paragraphs as a fraction of the smaller document's characters."""
+    min_size = min(sum(map(len, first)), sum(map(len, second)))
+    return sum(map(len, first & second)) / min_size if min_size else 0.0
 
 
 def split_documents(data: TextData, share: float, *, seed: int = 0) -> tuple[TextData, TextData]:
     """Split documents at random into training and validation data.
 
     Args:
-        data: At least two documents.
-        share: Fraction of the documents for validation, above 0 and below 1; each side gets at least one document.
+        data: Two or more documents.
+        share: Fraction of the documents for validation, above 0 and below 1; each part gets at least one document.
         seed: Seed of the draw.
 
     Raises:

@@ -31,20 +31,20 @@ _LOCK = ".lock"
 
 
 def replace_file(file: Path, write: Callable[[Path], object]) -> None:
-    """Write a file atomically: into a temporary file, synchronised to disk, then renamed.
+    """Write a file atomically and durably: ``write`` writes a temporary file, which is synced to disk and renamed.
 
     Raises:
         InputError: The file cannot be written.
     """
     with atomic_path(file) as part:
         write(part)
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
+        with part.open("rb") as stream:
+            os.fsync(stream.fileno())
 
 
 @contextmanager
-def folder_lock(folder: Path) -> Iterator[None]:
-    """Lock a folder for this process; the system releases the lock when the process ends.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock a folder for this process within the block; if the process is killed, the system releases the lock.
 
     Raises:
         InputError: Another process holds the lock, or the folder cannot be created.
@@ -66,7 +66,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 RESULT_FILE = "climassay.json"
 FORMAT = 1
-"""Version of the file format; files of other versions are rejected."""
+"""Version of the format of result files; files of other versions are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class StepLoss:
     step: int
     """Number of the step, starting at 1."""
     loss: float
-    """Mean loss of the step's learned tokens before the update, in nats per token."""
+    """Mean loss of the step's tokens before the update, in nats per token that counts in the loss."""
     learning_rate: float
 
 
@@ -85,13 +85,13 @@ class ValidationLoss:
     """Validation loss after a number of steps."""
 
     step: int
-    """Number of completed steps; 0 is the model before training."""
+    """Number of completed steps; 0 for the model before training."""
     loss: float
     """Mean loss in nats per token."""
 
     @property
     def perplexity(self) -> float:
-        """Perplexity, exp(loss); infinite beyond the range of floating point."""
+        """Perplexity, exp(loss); infinite if it exceeds the range of floating-point numbers."""
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
 
@@ -121,7 +121,7 @@ class DataSummary:
 
     @classmethod
     def of(cls, data: TuningData) -> "DataSummary":
-        """Return the summary of data before tokenisation."""
+        """Create the summary of data that are not tokenised yet."""
         if isinstance(data, TextData):
             titles = tuple(document.title for document in data.documents)
             return cls(data.name, "documents", data.size, data.sha256, titles)
@@ -130,13 +130,13 @@ class DataSummary:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Trial of a search: one combination of settings, and its loss."""
+    """Trial of a search: one combination of settings and its loss."""
 
     config: TuningConfig
     loss: float | None
     """Lowest validation loss in nats per token; None if the training diverged."""
     step: int
-    """Number of steps at the lowest loss; 0 if the training diverged."""
+    """Number of completed steps at the lowest validation loss; 0 if the training diverged."""
     seconds: float
 
 
@@ -146,7 +146,7 @@ class TuningResult(Result):
 
     folder: Path
     fingerprint: str
-    """SHA-256 of the base model's fingerprint, the data and the settings; equal trainings have equal fingerprints."""
+    """SHA-256 of model, data and settings; equal trainings have equal fingerprints."""
     base: str
     """Name of the base model."""
     base_fingerprint: str
@@ -161,14 +161,14 @@ class TuningResult(Result):
     steps: int
     """Number of planned steps."""
     losses: tuple[StepLoss, ...]
-    """Loss of every step."""
+    """Training loss of every step."""
     evaluations: tuple[ValidationLoss, ...]
-    """Validation losses; the first is that of the model before training."""
+    """Validation losses; the first one is that of the model before training."""
     best_step: int
-    """Number of steps after which the saved adapter was evaluated, the one with the lowest validation loss."""
+    """Number of completed steps at the lowest validation loss, whose adapter was saved."""
     stopped_early: bool
     seconds: float
-    """Seconds spent on training and evaluation, without the time between interruption and resumption."""
+    """Seconds spent on training and evaluation; pauses between interruption and resumption do not count."""
     weights_sha256: str
     """SHA-256 of ``adapter_model.safetensors``."""
     versions: Mapping[str, str]
@@ -207,24 +207,21 @@ class TuningResult(Result):
     def notes(self) -> Iterator[str]:
         """Yield the warnings, the number of steps, and the name under which the adapter can be used."""
         yield from (f"Warning: {warning}" for warning in self.warnings)
-        early = ", stopped early" if self.stopped_early else ""
-        yield f"{len(self.losses)} of {self.steps} steps in {self.seconds:.0f} s{early}. Use it as\n{self.model}"
+        suffix = ", stopped early" if self.stopped_early else ""
+        yield f"{len(self.losses)} of {self.steps} steps in {self.seconds:.0f} s{suffix}. Use it as\n{self.model}"
 
     def _trials_table(self) -> Table:
-        first = self.trials[0].config
         names = ("rank", "alpha", "epochs", "learning_rate", "dropout", "weight_decay", "warmup", "schedule")
-        varied = [
-            name for name in names if any(getattr(trial.config, name) != getattr(first, name) for trial in self.trials)
-        ]
+        varied_names = [name for name in names if len({getattr(trial.config, name) for trial in self.trials}) > 1]
         rows = [
             (
-                *(f"{getattr(trial.config, name)}" for name in varied),
+                *(f"{getattr(trial.config, name)}" for name in varied_names),
                 "diverged" if trial.loss is None else f"{trial.loss:.4f}",
                 f"{trial.step}",
             )
             for trial in self.trials
         ]
-        headings = (*(name.replace("_", " ") for name in varied), "validation loss", "at step")
+        headings = (*(name.replace("_", " ") for name in varied_names), "validation loss", "at step")
         return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
 
     def _settings_text(self) -> str:
@@ -233,12 +230,12 @@ class TuningResult(Result):
 
     @property
     def model(self) -> str:
-        """Name of the base model with the adapter, as options for models accept it."""
+        """Name of the base model with the adapter, for use in ``--model`` and similar options."""
         return f"{self.base}+adapter={self.folder}"
 
     @property
     def name(self) -> str:
-        """Name of the adapter, that of its folder."""
+        """Name of the adapter, which is the name of its folder."""
         return self.folder.name
 
     @property
@@ -252,13 +249,13 @@ class TuningResult(Result):
         return next(evaluation for evaluation in self.evaluations if evaluation.step == self.best_step)
 
 
-def fingerprint_of(*parts: object) -> str:
-    """Return the SHA-256 of the file format's version and JSON-serialisable values."""
+def compute_fingerprint(*parts: object) -> str:
+    """Return the SHA-256 of JSON-serialisable values and of the format version."""
     return hashlib.sha256(json.dumps([FORMAT, *parts], sort_keys=True).encode()).hexdigest()
 
 
 def write_result(result: TuningResult) -> None:
-    """Write ``climassay.json`` into the adapter's folder; the file marks the training as finished.
+    """Write ``climassay.json`` to the adapter's folder, which marks the training as finished.
 
     Raises:
         InputError: The file cannot be written.
@@ -291,7 +288,7 @@ def read_result(folder: Path) -> TuningResult | None:
 
 
 def list_adapters(folder: Path) -> list[TuningResult]:
-    """Return the results of all finished adapters in subfolders, sorted by name; unreadable results are skipped."""
+    """Return the results of all finished trainings in subfolders, sorted by name; unreadable results are skipped."""
     results = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:

@@ -4,9 +4,12 @@ The Trainer's checkpoints hold the adapter, the optimiser, the schedule and the 
 killed training resumes from the last checkpoint and gives the result of an uninterrupted one.
 """
 
+import errno
 import json
 import math
+import os
 import random
+import re
 import shutil
 import signal
 import threading
@@ -27,6 +30,7 @@ from torch.utils.data import Sampler
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from climassay.errors import InputError, ModelError
+from climassay.io.writing import cannot_write
 from climassay.models.bundled import file_digest
 from climassay.models.local.loading import LoadedModel
 from climassay.models.local.prompt_format import PromptFormat
@@ -49,10 +53,12 @@ _STATE_FILE = "trainer_state.json"
 _TRAINING_FILE = "training.json"
 _CHECKPOINTS = "checkpoints"
 _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
+_WRITE_ERROR = re.compile("inline_container|iostream|No space left")
+"""Words of the errors of PyTorch and safetensors about a file that cannot be written."""
 
 
 class DivergedError(ModelError):
-    """Error of a training whose loss or gradient is not finite."""
+    """Error for a training that diverged: its loss or gradient is not finite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +74,14 @@ class TuningProgress:
     validation_loss: float
     """Most recent validation loss."""
     tokens: int
-    """Number of tokens of the last step, prompts included; 0 after an evaluation."""
+    """Number of tokens in the last step, including prompts; 0 after an evaluation."""
 
 
 ProgressCallback = Callable[[TuningProgress], None]
 
 
 class Interruption:
-    """Flag ``requested``, which is set when Ctrl-C is pressed."""
+    """Flag that is set (``requested``) when Ctrl-C is pressed."""
 
     def __init__(self) -> None:
         self.requested = False
@@ -83,9 +89,10 @@ class Interruption:
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Yield a flag that the first Ctrl-C sets, so that the current step is finished; a second one interrupts.
+    """Yield a flag that is set by the first Ctrl-C, so that the current step can be finished.
 
-    Only the main thread receives signals; in other threads, the flag is never set.
+    A second Ctrl-C raises KeyboardInterrupt. Only the main thread receives signals; in other threads the flag is never
+    set.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
@@ -105,8 +112,8 @@ def interruptible() -> Iterator[Interruption]:
 
 
 @contextmanager
-def restored_random_state(device: str) -> Iterator[None]:
-    """Restore the random states of Python, numpy and torch after the block, because the Trainer seeds all of them."""
+def preserve_random_state(device: str) -> Iterator[None]:
+    """Restore the random states of Python, numpy and torch after the block; the Trainer seeds all of them."""
     torch_device = torch.device(device)
     devices = [torch_device.index or 0] if torch_device.type == "cuda" else []
     python_state, numpy_state = random.getstate(), np.random.get_state()
@@ -119,8 +126,8 @@ def restored_random_state(device: str) -> Iterator[None]:
 
 
 @contextmanager
-def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
-    """Yield the model wrapped by PEFT with a new adapter; the model is restored after the block.
+def attach_adapter(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
+    """Yield PEFT's wrapper of a model with a new adapter, and detach the adapter after the block.
 
     Raises:
         InputError: The model has no layers with the names in ``config.targets``.
@@ -154,7 +161,7 @@ def adapted(loaded: LoadedModel, config: TuningConfig) -> Iterator[Any]:
 
 
 def save_adapter_config(peft_model: Any, base: str, folder: Path) -> None:
-    """Write PEFT's configuration of an adapter, byte for byte the same on every machine."""
+    """Write PEFT's configuration of an adapter in a form that is identical on every machine."""
     settings = peft_model.peft_config["default"].to_dict()
     settings |= {"base_model_name_or_path": base, "inference_mode": True}
     # The order of sets, and with it the fingerprint, would differ between processes.
@@ -167,7 +174,7 @@ def save_adapter_config(peft_model: Any, base: str, folder: Path) -> None:
 
 
 def read_unfinished(folder: Path) -> dict[str, Any] | None:
-    """Return fingerprint, threads and seconds of the unfinished training of a folder; None if there is none.
+    """Return the fingerprint, threads and seconds of the unfinished training in a folder; None if there is none.
 
     Raises:
         InputError: The file of the unfinished training is damaged.
@@ -188,16 +195,19 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 def _last_checkpoint(folder: Path) -> Path | None:
-    """Return the newest complete checkpoint, or None, and delete incomplete ones, which lack the Trainer's state."""
-    complete = [path.parent for path in folder.glob(f"checkpoint-*/{_STATE_FILE}")]
+    """Return the newest complete checkpoint, or None if there is none.
+
+    Incomplete checkpoints, which lack the Trainer's state, are deleted.
+    """
+    complete_checkpoints = [path.parent for path in folder.glob(f"checkpoint-*/{_STATE_FILE}")]
     for path in folder.glob("checkpoint-*"):
-        if path not in complete:
+        if path not in complete_checkpoints:
             shutil.rmtree(path, ignore_errors=True)
-    return max(complete, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    return max(complete_checkpoints, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
 
 class _EpochSampler(Sampler[int]):
-    """Sampler of each sequence once per epoch, in an order that depends only on the seed and the epoch."""
+    """Sampler that visits each sequence once per epoch, in an order that depends only on the seed and the epoch."""
 
     def __init__(self, lengths: list[int], step_size: int, seed: int) -> None:
         self._lengths, self._step_size, self._seed, self._epoch = lengths, step_size, seed, 0
@@ -214,7 +224,7 @@ class _EpochSampler(Sampler[int]):
 
 
 class _AdapterTrainer(Trainer):  # type: ignore[misc]
-    """Trainer that minimises the mean loss of a step's learned tokens and evaluates that of all validation tokens."""
+    """Trainer whose training and validation losses are means over tokens rather than over sequences."""
 
     control: Any
 
@@ -234,7 +244,7 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
         return _EpochSampler(self._loss.lengths, step_size, self._config.seed)
 
     def compute_loss(self, _model: Any, inputs: Mapping[str, Tensor], *, num_items_in_batch: Tensor) -> Tensor:
-        """Return the summed loss of a forward pass, divided by the number of learned tokens of the whole step."""
+        """Return the summed loss of a forward pass, divided by the number of tokens that count in the whole step."""
         indices = inputs["indices"].tolist()
         self.step_tokens += sum(self._loss.lengths[index] for index in indices)
         return self._loss.nats(indices) / num_items_in_batch
@@ -248,26 +258,30 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
 
 
 class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
-    """Callback that decides when to evaluate, save and stop, and reports progress."""
+    """Trainer callback that decides when to evaluate, save and stop, and reports progress."""
 
     def __init__(self, run: "TrainingRun") -> None:
         self._run = run
-        self._saved = self._resumed = time.perf_counter()
+        self._saved_at = self._resumed_at = time.perf_counter()
         self._validation_loss = math.nan
 
     def on_step_end(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Request evaluations and checkpoints at planned steps; also a checkpoint if due or on Ctrl-C."""
+        """Request an evaluation at planned steps, and a checkpoint then, after the interval, or on Ctrl-C."""
         control.should_log = True
-        control.should_evaluate = state.global_step in self._run.evaluated_after
-        is_old = time.perf_counter() - self._saved >= self._run.checkpoint_seconds
-        control.should_save = control.should_evaluate or is_old or self._run.interruption.requested
+        control.should_evaluate = state.global_step in self._run.evaluation_steps
+        is_due = time.perf_counter() - self._saved_at >= self._run.checkpoint_seconds
+        control.should_save = control.should_evaluate or is_due or self._run.interruption.requested
 
     def on_evaluate(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Request a stop if the validation loss has not fallen in the last ``patience`` evaluations."""
+        """Stop the training if the validation loss has not fallen in the last ``patience`` evaluations."""
         control.should_training_stop |= self._run.is_out_of_patience(state.log_history)
 
     def on_log(self, _arguments: Any, state: Any, _control: Any, logs: dict[str, float], **_options: Any) -> None:
-        """Report progress; raise DivergedError if a loss or gradient norm is not finite."""
+        """Report progress.
+
+        Raises:
+            DivergedError: A loss or gradient norm is not finite.
+        """
         config, step = self._run.config, state.global_step
         numbers = [logs[name] for name in ("loss", "grad_norm", "eval_loss") if name in logs]
         if not all(map(math.isfinite, numbers)):
@@ -283,16 +297,20 @@ class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
             self._run.on_progress(TuningProgress(step, self._run.steps, loss, self._validation_loss, tokens))
 
     def on_save(self, _arguments: Any, _state: Any, _control: Any, **_options: Any) -> None:
-        """Store the training time so far; raise KeyboardInterrupt if Ctrl-C was pressed."""
+        """Store the training time so far.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was pressed.
+        """
         now = time.perf_counter()
-        self._run.write_training(self._run.seconds + now - self._resumed)
-        self._saved = now
+        self._run.write_training(self._run.seconds + now - self._resumed_at)
+        self._saved_at = now
         if self._run.interruption.requested:
             raise KeyboardInterrupt
 
 
 class TrainingRun:
-    """Training of one adapter, in this process and in earlier, interrupted ones."""
+    """Training of one adapter, which continues the training of an interrupted process if there is one."""
 
     trainer: _AdapterTrainer
 
@@ -305,7 +323,7 @@ class TrainingRun:
         fingerprint: str,
         interruption: Interruption,
     ) -> None:
-        """Load the model, tokenise the data, plan the evaluations, and load the state of an interrupted training."""
+        """Load the model, tokenise training and validation data, and load the state of an interrupted training."""
         self.base, self.config, self.folder, self.interruption = base, config, folder, interruption
         self.fingerprint = fingerprint
         self.checkpoint_seconds = math.inf
@@ -316,7 +334,7 @@ class TrainingRun:
         n_sequences = len(self.tokenised[0].sequences)
         steps_per_epoch = math.ceil(n_sequences / (config.batch_size * config.accumulation))
         self.steps = steps_per_epoch * config.epochs
-        self.evaluated_after = {
+        self.evaluation_steps = {
             epoch * steps_per_epoch + round(steps_per_epoch * part / config.evaluations)
             for epoch in range(config.epochs)
             for part in range(1, config.evaluations + 1)
@@ -329,7 +347,7 @@ class TrainingRun:
         self.threads = torch.get_num_threads()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
-        """Train to the end, write the adapter and its result into the folder, and return the result.
+        """Train to the end, write the adapter and its result to the folder, and return the result.
 
         Raises:
             ModelError: A batch does not fit into memory.
@@ -338,7 +356,7 @@ class TrainingRun:
         checkpoints = self.folder / _CHECKPOINTS
         checkpoints.mkdir(parents=True, exist_ok=True)
         self.write_training(self.seconds)
-        with adapted(self.base.load(), self.config) as peft_model:
+        with attach_adapter(self.base.load(), self.config) as peft_model:
             model = peft_model.get_base_model()
             losses = [SequenceLoss(self.base, model, part.sequences) for part in self.tokenised]
             self.trainer = _AdapterTrainer(
@@ -381,35 +399,42 @@ class TrainingRun:
         return arguments
 
     def _train(self, checkpoints: Path) -> dict[str, Any]:
-        """Train from the last checkpoint, if any, to the end, and return the Trainer's last saved state."""
-        last = _last_checkpoint(checkpoints)
-        state = None if last is None else _read_state(last)
-        self.trainer.args.eval_on_start = last is None
+        """Train to the end, from the last checkpoint if there is one, and return the Trainer's last saved state."""
+        checkpoint = _last_checkpoint(checkpoints)
+        state = None if checkpoint is None else _read_state(checkpoint)
+        self.trainer.args.eval_on_start = checkpoint is None
         if state is None or not self._is_finished(state):
             try:
-                self.trainer.train(resume_from_checkpoint=None if last is None else str(last))
+                self.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
             except torch.OutOfMemoryError as error:
                 raise ModelError(
                     f"The memory of {self.base.device} is not enough for a batch of "
                     f"{self.config.batch_size} sequences: "
                     "lower the batch size, raise the accumulation by the same factor, or use gradient checkpointing."
                 ) from error
-            last = _last_checkpoint(checkpoints)
-            assert last is not None
-            state = _read_state(last)
+            except (OSError, RuntimeError) as error:
+                if isinstance(error, RuntimeError) and not _WRITE_ERROR.search(str(error)):
+                    raise
+                raise cannot_write(
+                    checkpoints,
+                    error if isinstance(error, OSError) else OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+                ) from error
+            checkpoint = _last_checkpoint(checkpoints)
+            assert checkpoint is not None
+            state = _read_state(checkpoint)
         return state
 
     def _is_finished(self, state: Mapping[str, Any]) -> bool:
         return state["global_step"] >= self.steps or self.is_out_of_patience(state["log_history"])
 
     def is_out_of_patience(self, history: list[dict[str, Any]]) -> bool:
-        """Return whether none of the last ``patience`` evaluations had a lower loss than the best one before them."""
+        """Return whether none of the last ``patience`` evaluations had a lower loss than all evaluations before."""
         losses = [entry["eval_loss"] for entry in history if "eval_loss" in entry and entry["step"]]
         patience = self.config.patience
         return patience is not None and len(losses) > patience and min(losses[-patience:]) >= min(losses[:-patience])
 
     def write_training(self, seconds: float) -> None:
-        """Write the fingerprint, threads and seconds so far of this training to the checkpoints' folder."""
+        """Write this training's fingerprint, number of threads and seconds so far to the checkpoints' folder."""
         metadata = {"fingerprint": self.fingerprint, "threads": self.threads, "seconds": seconds}
         file = self.folder / _CHECKPOINTS / _TRAINING_FILE
         replace_file(file, lambda part: part.write_text(json.dumps(metadata), encoding="utf-8"))
@@ -417,11 +442,14 @@ class TrainingRun:
     def _save_adapter(
         self, state: Mapping[str, Any], peft_model: Any, preset: str | None, warnings: tuple[str, ...]
     ) -> TuningResult:
-        """Copy the best adapter into the folder, write its result, and delete the checkpoints; safe to repeat."""
+        """Copy the best checkpoint's adapter to the folder, write the result, and delete the checkpoints.
+
+        If it is interrupted, it can be repeated.
+        """
         base, history = self.base, state["log_history"]
         weights = self.folder / WEIGHTS_FILE
-        best = self.folder / _CHECKPOINTS / f"checkpoint-{state['best_global_step']}" / WEIGHTS_FILE
-        replace_file(weights, lambda file: file.write_bytes(best.read_bytes()))
+        best_weights = self.folder / _CHECKPOINTS / f"checkpoint-{state['best_global_step']}" / WEIGHTS_FILE
+        replace_file(weights, lambda file: file.write_bytes(best_weights.read_bytes()))
         save_adapter_config(peft_model, base.label, self.folder)
         train_data, validation_data = (
             replace(
@@ -485,15 +513,13 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
 
 
 def _tokenise_data(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:
-    context = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
-    if config.max_length > context:
-        raise InputError(
-            f"The model takes {context} tokens: lower the maximum length from {config.max_length} to that."
-        )
+    window = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
+    if config.max_length > window:
+        raise InputError(f"The model takes {window} tokens: lower the maximum length from {config.max_length} to that.")
     # An answer ends where the model's generation settings or its tokenizer say.
-    stated = getattr(loaded.model.generation_config, "eos_token_id", None)
-    ends = [*(stated if isinstance(stated, list) else [stated]), loaded.tokenizer.eos_token_id]
-    known_ends = frozenset(int(end) for end in ends if end is not None)
+    eos_ids = getattr(loaded.model.generation_config, "eos_token_id", None)
+    end_tokens = [*(eos_ids if isinstance(eos_ids, list) else [eos_ids]), loaded.tokenizer.eos_token_id]
+    known_ends = frozenset(int(token) for token in end_tokens if token is not None)
     tokenised = tokenise(data, PromptFormat(loaded.tokenizer), known_ends, config.max_length)
     if not tokenised.sequences:
         raise InputError(f"{data.name} has too little text to learn from.")

@@ -25,11 +25,11 @@ _MIN_BLOCK_TOKENS = 2
 
 @dataclass(frozen=True, slots=True)
 class TokenSequence:
-    """Token sequence, one row of a batch."""
+    """Token sequence for training, one row of a batch."""
 
     tokens: tuple[int, ...]
     start: int
-    """Position of the first learned token, at least 1."""
+    """Index of the first token that counts in the loss, at least 1."""
 
     @property
     def learned(self) -> int:
@@ -39,17 +39,17 @@ class TokenSequence:
 
 @dataclass(frozen=True, slots=True)
 class TokenisedData:
-    """Token sequences of a data set, and counts of truncated prompts."""
+    """Token sequences of a data set, and the number of truncated prompts."""
 
     sequences: tuple[TokenSequence, ...]
     cut: int = 0
     """Number of examples whose prompt was truncated on the left."""
     cut_tokens: int = 0
-    """Number of tokens removed from truncated prompts."""
+    """Number of tokens removed by truncating prompts."""
 
     @property
     def tokens(self) -> int:
-        """Number of tokens of all sequences."""
+        """Total number of tokens."""
         return sum(len(sequence.tokens) for sequence in self.sequences)
 
     @property
@@ -74,22 +74,28 @@ class TokenisedData:
 def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
     """Tokenise data into sequences of at most ``max_length`` tokens.
 
-    An example becomes one sequence: the prompt as in an evaluation, the answer, and the end of the turn. Answer and end
-    are learned. Prompt and answer are tokenised together, as in option scoring; a token that spans their border is
-    learned. A prompt that is too long is truncated on the left.
+    A chat example becomes one sequence: the prompt as in an evaluation, the answer, and the end of the turn. Only the
+    answer and the end count in the loss. Prompt and answer are tokenised together, as in option scoring; a token that
+    contains parts of both counts in the loss. A prompt that is too long is truncated on the left.
 
-    Texts are concatenated, each followed by the end token, and split into blocks; every token but the first of a block
-    is learned. The last block may be shorter.
+    Texts are concatenated, each followed by the end token, and split into blocks. The last block may be shorter. All
+    tokens of a block except the first count in the loss.
+
+    Args:
+        data: Examples or documents.
+        prompts: Prompt format of the model.
+        ends: Tokens that end an answer.
+        max_length: Maximum number of tokens in a sequence.
 
     Raises:
         InputError: An answer alone is longer than ``max_length``.
-        ModelError: The template does not accept an example, or the tokenizer has no end token.
+        ModelError: The chat template does not accept an example, or the tokenizer has no end token.
     """
     if not isinstance(data, TextData):
         return _tokenise_examples(data, prompts, ends, max_length)
     end, stream = _end_token(prompts), list[int]()
     for document in data.documents:
-        # Not verbose: a book is longer than the model's window, and is cut into blocks.
+        # Without a warning that a book is longer than the model's window: it is split into blocks.
         tokens = list(prompts.tokenizer.encode(document.text, verbose=False))
         stream += tokens if tokens and tokens[-1] == end else [*tokens, end]
     blocks = [tuple(stream[start : start + max_length]) for start in range(0, len(stream), max_length)]
@@ -97,12 +103,12 @@ def tokenise(data: TuningData, prompts: PromptFormat, ends: frozenset[int], max_
 
 
 def end_of_turn(prompts: PromptFormat, ends: frozenset[int]) -> tuple[int, ...]:
-    """Return the tokens that the chat template writes after an answer, up to the first one in ``ends``.
+    """Return the tokens that the chat template writes after an answer, up to the first token in ``ends``.
 
-    Without a template, or without such a token, the tokenizer's end token is returned.
+    If there is no template or no such token, the tokenizer's end token is returned.
 
     Raises:
-        ModelError: The tokenizer has no end token either.
+        ModelError: The tokenizer has no end token.
     """
     from jinja2.exceptions import TemplateError
 
@@ -128,66 +134,66 @@ def _end_token(prompts: PromptFormat) -> int:
 
 def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[int], max_length: int) -> TokenisedData:
     prompt_texts = [prompts.render(example.messages, example.assistant_prefix) for example in data.examples]
-    # Rendered as a longer prefix of the answer, so that control tokens in it are escaped as in all prompts.
+    # Answers are rendered as part of the prefix, so that control tokens in them are escaped as in all prompts.
     full_texts = [
         prompts.render(example.messages, example.assistant_prefix + example.answer) for example in data.examples
     ]
     end = end_of_turn(prompts, ends)
-    sequences, surpluses = [], []
+    sequences, excess_counts = [], []
     pairs = zip(prompts.encode_all(prompt_texts), prompts.encode_all(full_texts), strict=True)
     for number, (prompt, full) in enumerate(pairs, start=1):
         start, tokens = max(1, common_length(prompt, full)), (*full, *end)
-        surplus = max(0, len(tokens) - max_length)
-        if surplus >= start:
+        n_excess = max(0, len(tokens) - max_length)
+        if n_excess >= start:
             raise InputError(
                 f"The answer of example {number} of {data.name} has {len(tokens) - start} tokens with its end, which "
                 f"leaves no room for a prompt in {max_length}: raise the maximum length."
             )
-        surpluses.append(surplus)
-        sequences.append(TokenSequence(tokens[surplus:], start - surplus))
-    return TokenisedData(tuple(sequences), sum(surplus > 0 for surplus in surpluses), sum(surpluses))
+        excess_counts.append(n_excess)
+        sequences.append(TokenSequence(tokens[n_excess:], start - n_excess))
+    return TokenisedData(tuple(sequences), sum(n_excess > 0 for n_excess in excess_counts), sum(excess_counts))
 
 
 _POOL_STEPS = 32
-"""Number of steps' worth of sequences that are sorted by length together: enough to avoid most padding, and few enough
-that lengths stay mixed over an epoch."""
+"""Number of steps whose sequences are sorted by length together. The number is high enough to avoid most padding, and
+low enough that lengths stay mixed over an epoch."""
 
 
 def epoch_order(lengths: Sequence[int], step_size: int, *, seed: int, epoch: int) -> list[int]:
-    """Return the indices of all sequences, each once, in the order of an epoch.
+    """Return the order in which an epoch visits the sequences, as a permutation of their indices.
 
-    The sequences are shuffled and divided into pools of several steps. Each pool is sorted by length and cut into steps
-    of similar lengths, and the steps of all pools are shuffled. An incomplete step, if any, comes last.
+    The sequences are shuffled and divided into pools of several steps. Each pool is sorted by length and divided into
+    steps of similar lengths; then the steps of all pools are shuffled. An incomplete step comes last.
     """
-    generator, order = random.Random(f"{seed}/{epoch}"), list(range(len(lengths)))
-    generator.shuffle(order)
-    n_remaining = len(order) % step_size
-    last, steps = order[len(order) - n_remaining :], list[list[int]]()
-    for start in range(0, len(order) - n_remaining, step_size * _POOL_STEPS):
-        end = min(start + step_size * _POOL_STEPS, len(order) - n_remaining)
-        pool = sorted(order[start:end], key=lambda index: lengths[index])
+    generator, indices = random.Random(f"{seed}/{epoch}"), list(range(len(lengths)))
+    generator.shuffle(indices)
+    n_remaining = len(indices) % step_size
+    incomplete_step, steps = indices[len(indices) - n_remaining :], list[list[int]]()
+    for start in range(0, len(indices) - n_remaining, step_size * _POOL_STEPS):
+        end = min(start + step_size * _POOL_STEPS, len(indices) - n_remaining)
+        pool = sorted(indices[start:end], key=lambda index: lengths[index])
         steps += [pool[first : first + step_size] for first in range(0, len(pool), step_size)]
     generator.shuffle(steps)
-    return [index for step in (*steps, last) for index in step]
+    return [index for step in (*steps, incomplete_step) for index in step]
 
 
-def passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
-    """Yield the indices of each forward pass: at most ``size`` sequences of similar lengths."""
-    ordered = sorted(indices, key=lambda index: (lengths[index], index))
-    for start in range(0, len(ordered), size):
-        yield tuple(ordered[start : start + size])
+def iterate_passes(indices: Sequence[int], lengths: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
+    """Yield the indices of the sequences in each forward pass: at most ``size`` sequences of similar lengths."""
+    sorted_indices = sorted(indices, key=lambda index: (lengths[index], index))
+    for start in range(0, len(sorted_indices), size):
+        yield tuple(sorted_indices[start : start + size])
 
 
 IGNORED = -100
-"""Label of a position that does not count in the loss, torch's ``ignore_index``."""
+"""Label of positions that do not count in the loss (torch's ``ignore_index``)."""
 
 
 class SequenceLoss:
     """Losses of sequences, computed one forward pass at a time.
 
-    Rows are padded on the right. In a causal model no earlier token attends to the padding, so that no attention mask
-    is needed and the fastest attention kernel is used. Logits are computed from the first position that any row learns
-    on, which saves most of the work and memory for short answers to long questions.
+    Rows are padded on the right. In a causal model no token attends to the padding after it, so no attention mask is
+    needed, and the fastest attention kernel can be used. Logits are computed only from the first position that counts
+    in the loss of any row, which saves most of the time and memory for short answers to long questions.
     """
 
     def __init__(self, base: TuningBase, model: Any, sequences: Sequence[TokenSequence]) -> None:
@@ -199,10 +205,10 @@ class SequenceLoss:
         self.lengths = [len(sequence.tokens) for sequence in sequences]
 
     def nats(self, indices: Sequence[int]) -> Tensor:
-        """Return the summed cross-entropy in nats of the learned tokens of sequences, a float32 tensor of shape []."""
+        """Return the summed loss of the sequences with the given indices, in nats: a float32 tensor of shape []."""
         rows = [self.sequences[index] for index in indices]
-        first = min(row.start for row in rows)
-        tokens, labels = (part.to(self._base.device, non_blocking=True) for part in _make_batch(rows, first))
+        start = min(row.start for row in rows)
+        tokens, labels = (tensor.to(self._base.device, non_blocking=True) for tensor in _make_batch(rows, start))
         options: dict[str, Any] = {"logits_to_keep": labels.shape[1]} if self._supports_logits_to_keep else {}
         with self._base.autocast():
             logits = self._model(input_ids=tokens, use_cache=False, **options).logits
@@ -212,37 +218,48 @@ class SequenceLoss:
         )
 
     def labels(self, indices: Sequence[int]) -> Tensor:
-        """Return the labels of sequences, [sequences, positions]; :data:`IGNORED` if a token is not learned."""
+        """Return the labels of the sequences with the given indices, shape [sequences, positions].
+
+        They are tokens, or :data:`IGNORED` at positions that do not count in the loss.
+        """
         rows = [self.sequences[index] for index in indices]
         return _make_batch(rows, min(row.start for row in rows))[1]
 
     def learned(self, indices: Sequence[int]) -> int:
-        """Return the number of tokens that count in the loss of sequences."""
+        """Return the number of tokens that count in the loss of the sequences with the given indices."""
         return sum(self.sequences[index].learned for index in indices)
 
     def mean(self, size: int, *, on_pass: Callable[[], None] | None = None) -> float:
-        """Return the mean loss of all sequences without dropout, in nats per token."""
+        """Return the mean loss of all sequences without dropout, in nats per token.
+
+        Args:
+            size: Maximum number of sequences in one forward pass.
+            on_pass: Called before each forward pass.
+        """
         all_indices, total = range(len(self.sequences)), 0.0
-        training = self._model.training
+        is_training = self._model.training
         self._model.eval()
         try:
             with torch.no_grad():
-                for part in passes(all_indices, self.lengths, size):
+                for indices in iterate_passes(all_indices, self.lengths, size):
                     if on_pass is not None:
                         on_pass()
-                    total += float(self.nats(part))
+                    total += float(self.nats(indices))
         finally:
-            self._model.train(training)
+            self._model.train(is_training)
         return total / self.learned(all_indices)
 
 
-def _make_batch(rows: Sequence[TokenSequence], first: int) -> tuple[Tensor, Tensor]:
-    """Return inputs [rows, longest - 1] and labels [rows, longest - first], the next tokens from ``first`` on."""
-    longest = max(len(row.tokens) for row in rows)
-    tokens = torch.zeros(len(rows), longest - 1, dtype=torch.long)
-    labels = torch.full((len(rows), longest - first), IGNORED, dtype=torch.long)
+def _make_batch(rows: Sequence[TokenSequence], start: int) -> tuple[Tensor, Tensor]:
+    """Return padded input tokens [rows, max_length - 1] and labels [rows, max_length - start].
+
+    The labels are the tokens from index ``start`` on, each predicted from the input before it.
+    """
+    max_length = max(len(row.tokens) for row in rows)
+    tokens = torch.zeros(len(rows), max_length - 1, dtype=torch.long)
+    labels = torch.full((len(rows), max_length - start), IGNORED, dtype=torch.long)
     for row_index, row in enumerate(rows):
         row_tokens = torch.tensor(row.tokens, dtype=torch.long)
         tokens[row_index, : len(row_tokens) - 1] = row_tokens[:-1]
-        labels[row_index, row.start - first : len(row_tokens) - first] = row_tokens[row.start :]
+        labels[row_index, row.start - start : len(row_tokens) - start] = row_tokens[row.start :]
     return tokens, labels

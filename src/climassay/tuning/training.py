@@ -19,8 +19,8 @@ from climassay.tuning.result import (
     RESULT_FILE,
     Trial,
     TuningResult,
-    fingerprint_of,
-    folder_lock,
+    compute_fingerprint,
+    lock_folder,
     read_result,
     replace_file,
     write_result,
@@ -32,9 +32,9 @@ from climassay.tuning.run import (
     ProgressCallback,
     TrainingRun,
     interruptible,
+    preserve_random_state,
     read_unfinished,
     remove_checkpoints,
-    restored_random_state,
 )
 
 CHECKPOINT_SECONDS = 60.0
@@ -58,27 +58,27 @@ def train(
 ) -> TuningResult:
     """Train a LoRA adapter, resume an interrupted training, or return the result of a finished one.
 
-    transformers' Trainer minimises the mean loss of each step's learned tokens with AdamW. The validation loss is
-    computed before the first step and as often as the settings say; the adapter with the lowest one is saved. A resumed
-    training gives the same adapter as an uninterrupted one, bit for bit, on a CPU with the same number of threads; on a
-    GPU, only if its kernels add up in the same order.
+    transformers' Trainer minimises the mean loss per token with AdamW. The validation loss is computed before the first
+    step and then as often as the settings say; the adapter with the lowest validation loss is saved. On a CPU with the
+    same number of threads, a resumed training gives exactly the same adapter as an uninterrupted one. On a GPU this
+    requires deterministic kernels.
 
     Args:
-        model: Name of a local model, or a loaded one that several trainings share.
-        train_data: Data to train on.
+        model: Name of a local model, or a model that several trainings share.
+        train_data: Training data.
         validation_data: Data of the same kind, whose loss decides when to stop and which adapter is saved.
         config: Settings of the training.
-        folder: Folder of the adapter in PEFT's format, which also gets ``climassay.json``.
+        folder: Folder for the adapter in PEFT's format and for its result, ``climassay.json``.
         device: Device for a model given by name; see :class:`TuningBase`.
-        preset: Name of the preset from which the settings come, for the record.
-        warnings: Warnings about the data for readers of the result, for example of leakage.
-        replace_other: Whether the files of another training in the folder are removed; otherwise they are an error.
+        preset: Name of the preset from which the settings come, to be recorded.
+        warnings: Warnings about the data, for example of leakage, to be recorded for readers of the result.
+        replace_other: Whether to delete the files of another training in the folder, which are an error otherwise.
         checkpoint_seconds: Seconds between two checkpoints. A checkpoint is also written after every evaluation and on
             Ctrl-C.
         on_progress: Called after every step and evaluation.
 
     Raises:
-        InputError: The data cannot be learned from, the folder holds another training, or a setting does not fit.
+        InputError: The data are unsuitable, the folder holds another training, or a setting is unsuitable.
         ModelError: The model cannot be loaded, or the loss is no longer finite.
         KeyboardInterrupt: Ctrl-C was pressed; a checkpoint was written.
     """
@@ -89,11 +89,11 @@ def train(
     config = replace(config, dtype=base.dtype)
     fingerprint = training_fingerprint(base, train_data, validation_data, config)
     path = Path(folder).expanduser().absolute()
-    with folder_lock(path):
-        finished = _finished_training(path, fingerprint, replace_other)
-        if finished is not None:
-            return finished
-        with restored_random_state(base.device), interruptible() as interruption:
+    with lock_folder(path):
+        finished_result = _finished_training(path, fingerprint, replace_other)
+        if finished_result is not None:
+            return finished_result
+        with preserve_random_state(base.device), interruptible() as interruption:
             run = TrainingRun(base, (train_data, validation_data), config, path, fingerprint, interruption)
             run.checkpoint_seconds, run.on_progress = checkpoint_seconds, on_progress
             return run.finish(preset, tuple(warnings))
@@ -105,13 +105,13 @@ def training_fingerprint(
     """Return the SHA-256 of everything that determines the adapter: model, data and settings."""
     settings = asdict(replace(config, dtype=base.dtype))
     del settings["gradient_checkpointing"]
-    return fingerprint_of(base.fingerprint, train_data.sha256, validation_data.sha256, settings)
+    return compute_fingerprint(base.fingerprint, train_data.sha256, validation_data.sha256, settings)
 
 
 def _finished_training(folder: Path, fingerprint: str, replace_other: bool) -> TuningResult | None:
-    """Return the result of this training if it is finished, or None if it must be run or resumed.
+    """Return the result of the training with this fingerprint if it is finished; None if it must be run or resumed.
 
-    With ``replace_other``, the files of another training in the folder are removed first.
+    With ``replace_other``, the files of another training in the folder are deleted first.
     """
     if replace_other:
         existing_fingerprint: str | None = ""  # also of files that cannot be read
@@ -153,7 +153,7 @@ class SearchProgress:
 
 
 def grid_configs(config: TuningConfig, grid: Mapping[str, Sequence[Any]]) -> tuple[TuningConfig, ...]:
-    """Return one configuration for each combination of the grid's values, in the grid's order, without duplicates.
+    """Return the distinct configurations for all combinations of the grid's values, in the grid's order.
 
     Args:
         config: Settings that the grid does not set.
@@ -162,10 +162,12 @@ def grid_configs(config: TuningConfig, grid: Mapping[str, Sequence[Any]]) -> tup
     Raises:
         InputError: The grid is empty, names a setting that cannot be searched, or has an invalid value.
     """
-    searchable = {entry.name for entry in fields(config)} - {"dtype", "seed"}
-    unknown = sorted(set(grid) - searchable)
-    if unknown:
-        raise InputError(f"{unknown[0]!r} cannot be searched over: use some of {', '.join(sorted(searchable))}.")
+    searchable_names = {entry.name for entry in fields(config)} - {"dtype", "seed"}
+    unknown_names = sorted(set(grid) - searchable_names)
+    if unknown_names:
+        raise InputError(
+            f"{unknown_names[0]!r} cannot be searched over: use some of {', '.join(sorted(searchable_names))}."
+        )
     if not grid or not all(grid.values()):
         raise InputError("The search has nothing to choose from: give several values for at least one setting.")
     configs = (replace(config, **dict(zip(grid, values, strict=True))) for values in product(*grid.values()))
@@ -190,10 +192,9 @@ def search(
 ) -> TuningResult:
     """Train with every combination of a grid's values and save the adapter with the lowest validation loss.
 
-    An interrupted search is resumed, also in the middle of a trial; the result of a finished search is returned without
-    training. :attr:`TuningResult.trials` lists all trials. Arguments are those of :func:`train`, and further: ``grid``
-    has the values to try by name of a setting, ``config`` the other settings, and ``on_trial`` is called before every
-    trial.
+    An interrupted search is resumed, even within a trial; the result of a finished search is returned without training.
+    :attr:`TuningResult.trials` lists all trials. The arguments are those of :func:`train` and of :func:`grid_configs`;
+    ``on_trial`` is called before every trial.
 
     Raises:
         InputError: See :func:`train`; or the grid is empty or has an invalid value.
@@ -204,10 +205,10 @@ def search(
     base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
     path = Path(folder).expanduser().absolute()
     fingerprints = [training_fingerprint(base, train_data, validation_data, trial_config) for trial_config in configs]
-    with folder_lock(path):
-        finished = _finished_search(path, fingerprints, replace_other)
-        if finished is not None:
-            return finished
+    with lock_folder(path):
+        finished_result = _finished_search(path, fingerprints, replace_other)
+        if finished_result is not None:
+            return finished_result
         trials: dict[TuningConfig, TuningResult | None] = {}
         for number, (trial_config, fingerprint) in enumerate(zip(configs, fingerprints, strict=True), start=1):
             if on_trial is not None:
@@ -226,25 +227,27 @@ def search(
                 )
             except DivergedError:
                 trials[trial_config] = None
-        ordered = sorted(
+        sorted_results = sorted(
             (result for result in trials.values() if result is not None),
             key=lambda result: result.best.loss,
         )
-        if not ordered:
+        if not sorted_results:
             raise ModelError(f"All {len(trials)} trainings of the search diverged: search among lower learning rates.")
-        best = ordered[0]  # the first of equals
+        best = sorted_results[0]  # the first of equals
         for name in (WEIGHTS_FILE, CONFIG_FILE):
             replace_file(path / name, partial(shutil.copyfile, best.folder / name))
-        table = [Trial(result.config, result.best.loss, result.best.step, result.seconds) for result in ordered]
-        table += [Trial(trial_config, None, 0, 0.0) for trial_config, result in trials.items() if result is None]
-        result = replace(best, folder=path, trials=tuple(table))
+        all_trials = [
+            Trial(result.config, result.best.loss, result.best.step, result.seconds) for result in sorted_results
+        ]
+        all_trials += [Trial(trial_config, None, 0, 0.0) for trial_config, result in trials.items() if result is None]
+        result = replace(best, folder=path, trials=tuple(all_trials))
         write_result(result)
         shutil.rmtree(path / _TRIALS)
         return result
 
 
 def _finished_search(folder: Path, fingerprints: Sequence[str], replace_other: bool) -> TuningResult | None:
-    """Return the result of this search if it is finished, or None if it must be run or resumed."""
+    """Return the result of the search with these fingerprints if it is finished; None if it must be run or resumed."""
     try:
         result = read_result(folder)
     except InputError:

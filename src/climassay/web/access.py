@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from climassay.web.accounts import RIGHTS, Action, User
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import API, Refused, SignInNeeded, missing_if_invalid
+from climassay.web.failures import API, Refused, SignInNeeded
 from climassay.web.jobs import Job
 
 SESSION_COOKIE = "climassay_session"
@@ -88,25 +88,6 @@ Reader = Annotated[User | None, Depends(_require_reader)]
 def may_read(user: User | None, app: AppState) -> bool:
     """Return whether a user (None: nobody is signed in) may read results, checks and the library."""
     return user is not None or app.settings.public != "nothing"
-
-
-def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
-    """Return a job if the user (None: nobody is signed in) may see it.
-
-    All users see their own jobs, checks and questions; adjudicators see all jobs. Visitors without an account see
-    questions only, because checks are not published while their jobs run.
-
-    Raises:
-        Missing: There is no such job.
-        Refused: The user may not see the job.
-    """
-    with missing_if_invalid():
-        job = app.jobs.get(job_id)
-    is_own = user is not None and (job.by == user.name or user.may("follow others' work"))
-    is_open = job.kind == "ask" or (job.kind == "check" and user is not None)
-    if not is_own and not (is_open and may_read(user, app)):
-        raise Refused("This is somebody else's work.")
-    return job
 
 
 def may_stop(job: Job, user: User | None) -> bool:

@@ -243,7 +243,7 @@ class AccountStore:
         def write(connection: sa.Connection) -> None:
             connection.execute(users.update().where(users.c.name == name).values(values))
             admins = sa.select(sa.func.count()).where(users.c.role == "admin", users.c.active)
-            if connection.execute(admins).scalar_one() == 0 and user.role == "admin":
+            if connection.execute(admins).scalar_one() == 0 and user.may("manage users"):
                 raise InputError("There must be at least one admin: make somebody else an admin first.")
             if active is False:
                 connection.execute(sessions.delete().where(sessions.c.user == name))

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from climassay.confidence.linting import RULES, Checked, check, draft_of
-from climassay.confidence.linting.presentation import pieces
-from climassay.confidence.tagging.opened import OpenedTagger, levels_of, open_tagger
+from climassay.confidence.linting import RULES, CheckedDraft, check, draft_of
+from climassay.confidence.linting.presentation import split_at_findings
+from climassay.confidence.tagging.opened import OpenedTagger, open_tagger, rank_levels
 from climassay.errors import ClimassayError, InputError
-from climassay.learning import reweighted
+from climassay.learning import reweight
 from climassay.web.access import Asker, Reader
 from climassay.web.app_state import App, AppState
 from climassay.web.failures import TooLarge
@@ -75,20 +75,20 @@ def tag_statement(
         return _page(request, app, fields=fields, statement_error=str(error), status=status)
     variants = [("An IPCC report would most probably say", NATURAL_HINT, row, tagger_or_error.accuracy)]
     if tagger_or_error.shares is not None:
-        equal_probabilities = reweighted(row, tagger_or_error.shares)
+        equal_probabilities = reweight(row, tagger_or_error.shares)
         variants.append(
             ("If all levels were equally frequent", EQUAL_HINT, equal_probabilities, tagger_or_error.equal_accuracy)
         )
     estimates = []
     for label, hint, probabilities, accuracy in variants:
-        levels = levels_of(probabilities, tagger.levels)
+        levels = rank_levels(probabilities, tagger.levels)
         best = max(levels, key=lambda pair: pair[1])[0]
         estimates.append({"words": label, "when": hint, "levels": levels, "best": best, "accuracy": accuracy})
     return _page(request, app, fields=fields, estimates=estimates)
 
 
 def _page(request: Request, app: AppState, *, fields: Mapping[str, str] | None = None, **values: Any) -> Response:
-    checked: Checked | None = values.pop("checked", None)
+    checked: CheckedDraft | None = values.pop("checked", None)
     tagger_or_error = _load_tagger(app)
     defaults = {"error": "", "statement_error": "", "estimates": ()} | values
     return page(
@@ -96,7 +96,7 @@ def _page(request: Request, app: AppState, *, fields: Mapping[str, str] | None =
         "confidence/check.html.j2",
         fields={"text": "", "statement": "", "context": "", **(fields or {})},
         checked=checked,
-        pieces=pieces(checked) if checked else (),
+        pieces=split_at_findings(checked) if checked else (),
         findings=checked.findings if checked else (),
         rules=RULES,
         tagger=tagger_or_error if isinstance(tagger_or_error, OpenedTagger) else None,

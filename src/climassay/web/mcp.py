@@ -19,15 +19,15 @@ from pydantic import BaseModel, Field
 
 from climassay import __version__
 from climassay.api import claims, documents
-from climassay.confidence.tagging.opened import levels_of, open_tagger
+from climassay.confidence.tagging.opened import open_tagger, rank_levels
 from climassay.corpus.collection import survey_collections
 from climassay.corpus.documents import Passage
 from climassay.errors import ClimassayError, InputError
-from climassay.factcheck.results.page import notices
+from climassay.factcheck.results.page import list_notices
 from climassay.factcheck.transcript import cited_numbers
 from climassay.grounding.citations import AnswerSentence
 from climassay.grounding.text_check_result import problems
-from climassay.learning import reweighted
+from climassay.learning import reweight
 from climassay.models.contract import Generator
 from climassay.models.provider import is_served
 from climassay.session import Session
@@ -280,7 +280,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                     Opinion(advocate=opinion.advocate, verdict=opinion.verdict)
                     for opinion in (result.rounds[-1].opinions if result.rounds else ())
                 ],
-                warnings=list(notices(result)),
+                warnings=list(list_notices(result)),
                 sources=[Citation.of(entry.passage, entry.number) for entry in result.sources if entry.number in cited],
             )
 
@@ -333,11 +333,11 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
             opened_tagger = open_bundled_tagger()
             tagger, class_shares = opened_tagger.tagger, opened_tagger.tagger.shares
             probabilities = tagger.predict_proba([(statement, surrounding_text)])[0]
-            equal_probabilities = dict(levels_of(reweighted(probabilities, class_shares).tolist(), tagger.levels))
+            equal_probabilities = dict(rank_levels(reweight(probabilities, class_shares).tolist(), tagger.levels))
             return Levels(
                 levels=[
                     Level(level=level, as_in_reports=share, equally_frequent=equal_probabilities[level])
-                    for level, share in levels_of(probabilities.tolist(), tagger.levels)
+                    for level, share in rank_levels(probabilities.tolist(), tagger.levels)
                 ],
                 accuracy=f"As in reports: {opened_tagger.accuracy}. Equally frequent: {opened_tagger.equal_accuracy}.",
             )

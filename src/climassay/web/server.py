@@ -16,12 +16,14 @@ from climassay.web.access import (
     Reader,
     UserManager,
     Visitor,
-    find_visible_job,
+    may_read,
     may_stop,
 )
 from climassay.web.accounts import ROLES, Link, Purpose, Role, TooManyAttempts, User
 from climassay.web.app_state import App, AppState
-from climassay.web.failures import Missing, Refused
+from climassay.web.checks.store import CHECK_KIND, find_check
+from climassay.web.failures import Missing, Refused, missing_if_invalid
+from climassay.web.jobs import Job
 from climassay.web.limits import visitor_address
 from climassay.web.pages import page, redirect_to, safe_next, set_private_cookie
 
@@ -228,6 +230,27 @@ def _users_page(request: Request, app: AppState, **values: Any) -> Response:
     template_values = {"link": "", "linked": "", "error": "", **values}
     jobs = app.jobs.unended()
     return page(request, "auth/people.html.j2", users=app.accounts.users(), roles=ROLES, jobs=jobs, **template_values)
+
+
+def find_visible_job(app: AppState, user: User | None, job_id: str) -> Job:
+    """Return a job if the user (None: nobody is signed in) may see it.
+
+    All users see their own jobs, checks that they may read, and questions; adjudicators see all jobs. Visitors without
+    an account see questions only, because checks are not published while their jobs run.
+
+    Raises:
+        Missing: There is no such job, or the user may not read its check.
+        Refused: The user may not see the job.
+    """
+    with missing_if_invalid():
+        job = app.jobs.get(job_id)
+    if job.kind == CHECK_KIND and user is not None:
+        find_check(app, job.payload["check"], user)
+    is_own = user is not None and (job.by == user.name or user.may("follow others' work"))
+    is_open = job.kind == "ask" or (job.kind == "check" and user is not None)
+    if not is_own and not (is_open and may_read(user, app)):
+        raise Refused("This is somebody else's work.")
+    return job
 
 
 @router.post("/jobs/{job_id}/stop")

@@ -11,7 +11,7 @@ from climassay.confidence.extraction.cleaning import (
     AcronymList,
     clean_sentence,
     clutter_spans,
-    definitions_in,
+    find_definitions,
     is_reference,
 )
 
@@ -97,12 +97,12 @@ def test_spans_are_apart_and_in_the_text(text):
     ids=["plain", "plural", "with a reference", "with a number", "other words", "nothing before", "one word"],
 )  # fmt: skip
 def test_definitions(text, definitions):
-    assert definitions_in([text]) == definitions
+    assert find_definitions([text]) == definitions
 
 
 def test_the_most_frequent_definition_counts():
     texts = ["global surface temperature (GST)", "good summer time (GST)", "a good summer time (GST)"]
-    assert definitions_in(texts) == {"GST": "good summer time"}
+    assert find_definitions(texts) == {"GST": "good summer time"}
 
 
 def test_the_report_goes_before_the_list_of_the_field():

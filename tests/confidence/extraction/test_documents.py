@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from climassay.confidence.extraction import ExtractOptions, documents_of_collection, extract, extract_terms
-from climassay.confidence.extraction.extracting import identify, language_of
+from climassay.confidence.extraction.extracting import detect_language, identify_report
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.corpus import Block, Document, StoredDocument, read, split_passages
 from climassay.errors import InputError
@@ -59,7 +59,7 @@ def test_another_language_is_refused_in_a_sentence():
 
 
 def test_too_little_text_is_of_no_language():
-    assert language_of(["Seas rise."]) is None
+    assert detect_language(["Seas rise."]) is None
 
 
 CITED = "IPCC, 2021: Summary. In: Climate Change 2021: The Physical Science Basis."
@@ -86,15 +86,15 @@ def named(title="", source="", report=None, first=""):
     ],
 )  # fmt: skip
 def test_identity(document, identity):
-    assert tuple(identify(document)) == identity
+    assert tuple(identify_report(document)) == identity
 
 
 def test_what_the_user_says_goes_before_what_the_file_says():
-    assert tuple(identify(named(report="AR6 WG1"), "AR5 WG2")) == ("AR5", "WG2")
-    assert identify(named(report="wg3"), cycle="AR4").name == "AR4 WG3"
-    assert identify(named(report="wg3")).name == "WG3"
-    assert identify(named(report="sr15")).name == "SR15"
-    assert identify(named("A letter")).name is None
+    assert tuple(identify_report(named(report="AR6 WG1"), "AR5 WG2")) == ("AR5", "WG2")
+    assert identify_report(named(report="wg3"), cycle="AR4").name == "AR4 WG3"
+    assert identify_report(named(report="wg3")).name == "WG3"
+    assert identify_report(named(report="sr15")).name == "SR15"
+    assert identify_report(named("A letter")).name is None
 
 
 PARAGRAPHS = [

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.linting import Manuscript, check, chosen_rules, draft_of, read_draft
-from climassay.confidence.linting.presentation import data, lint_page, pieces, text_lines
+from climassay.confidence.linting import Manuscript, check, draft_of, read_draft, select_rules
+from climassay.confidence.linting.presentation import findings_data, format_findings, lint_page, split_at_findings
 from climassay.corpus import Block
 from climassay.errors import InputError
 from faults.samples import docx
@@ -15,7 +15,7 @@ ODD = "(moderate confidence)"
 
 def places(text, kind="markdown"):
     """Paragraph and column of each finding by the rule on levels outside the vocabulary."""
-    checked = check(draft_of(text, kind), chosen_rules("confidence-vocabulary"))
+    checked = check(draft_of(text, kind), select_rules("confidence-vocabulary"))
     return [(one.location.paragraph, one.location.column) for one in checked.findings]
 
 
@@ -49,13 +49,15 @@ def test_a_finding_has_its_paragraph_and_column(name):
 def test_pages_are_told():
     texts = [("One.", 1), (f"Two {ODD}.", 1), (f"Three {ODD}.", 2)]
     draft = Manuscript("a.pdf", tuple(Block(text, page=page) for text, page in texts))
-    checked = check(draft, chosen_rules("confidence-vocabulary"))
+    checked = check(draft, select_rules("confidence-vocabulary"))
     assert [(one.location.page, one.location.paragraph, one.location.column) for one in checked.findings] == [
         (1, 2, 5),
         (2, 1, 7),
     ]
-    assert text_lines(checked)[0].startswith("a.pdf: page 1, paragraph 2, character 5: warning [confidence-vocabulary]")
-    (first, _) = data(checked)["findings"]
+    assert format_findings(checked)[0].startswith(
+        "a.pdf: page 1, paragraph 2, character 5: warning [confidence-vocabulary]"
+    )
+    (first, _) = findings_data(checked)["findings"]
     assert (first["page"], first["paragraph"], first["words"]) == (1, 2, ODD)
 
 
@@ -64,7 +66,7 @@ def test_files_by_their_kind(tmp_path, name):
     path = tmp_path / name
     text = f"It is so {ODD}."
     path.write_bytes(docx(text) if name == "a.docx" else f"<p>{text}</p>".encode())
-    assert len(check(read_draft(path), chosen_rules("confidence-vocabulary")).findings) == 1
+    assert len(check(read_draft(path), select_rules("confidence-vocabulary")).findings) == 1
 
 
 @pytest.mark.parametrize(
@@ -119,14 +121,16 @@ TEXTS = st.lists(st.sampled_from(PARTS), max_size=40).map("".join) | st.text(max
 def test_any_text_is_checked_and_shown_whole(text, kind):
     draft = draft_of(text, kind)
     checked = check(draft)
-    assert "".join(piece.text for piece in pieces(checked)) == draft.text
+    assert "".join(piece.text for piece in split_at_findings(checked)) == draft.text
     paragraphs = draft.text.split("\n\n")
     for one in checked.findings:
         assert 0 <= one.start < one.end <= len(draft.text)
         # The place leads back to the words.
         start = one.location.column - 1
         assert paragraphs[one.location.paragraph - 1][start : start + one.end - one.start] == one.words
-    assert {number for piece in pieces(checked) for number in piece.starts} == set(range(len(checked.findings)))
+    assert {number for piece in split_at_findings(checked) for number in piece.starts} == set(
+        range(len(checked.findings))
+    )
 
 
 @given(TEXTS)

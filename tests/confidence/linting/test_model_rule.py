@@ -5,7 +5,7 @@ import json
 import pytest
 
 from climassay import lint_confidence
-from climassay.confidence.linting import check, chosen_rules, draft_of
+from climassay.confidence.linting import check, draft_of, select_rules
 from climassay.confidence.linting.model_rule import ModelReader
 from climassay.prompts import load_prompt
 from scripted_model import ScriptedModel
@@ -22,7 +22,7 @@ def read(text, *problems, kind="markdown"):
         write=lambda *_: problems[0] if problems and not isinstance(problems[0], tuple) else answer(*problems)
     )
     reader = ModelReader(model)
-    return reader, model, check(draft_of(text, kind), (*chosen_rules(), reader.rule)).findings
+    return reader, model, check(draft_of(text, kind), (*select_rules(), reader.rule)).findings
 
 
 def test_a_problem_is_told_where_its_words_are():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from climassay.confidence.linting import check, chosen_rules, draft_of
+from climassay.confidence.linting import check, draft_of, select_rules
 from climassay.confidence.linting.model_rule import ModelReader
 from scripted_model import ScriptedModel
 
@@ -26,7 +26,7 @@ def read(row):
     problems = [{"words": words, "problem": "It is wrong.", "suggestion": ""} for words in row["reader"].split(" || ")]
     reply = json.dumps({"reasoning": "", "problems": problems if row["reader"] else []})
     draft = draft_of(row["text"].replace("[[", "").replace("]]", ""), "text")
-    return check(draft, (*chosen_rules(), ModelReader(ScriptedModel(write=lambda *_: reply)).rule)).findings
+    return check(draft, (*select_rules(), ModelReader(ScriptedModel(write=lambda *_: reply)).rule)).findings
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from climassay.confidence.linting import RULES, check, chosen_rules, draft_of
+from climassay.confidence.linting import RULES, check, draft_of, select_rules
 from climassay.confidence.vocabulary import LIKELIHOOD_RANGES, LIKELIHOODS, TAGS
 from climassay.errors import InputError
 
@@ -15,7 +15,7 @@ LEVEL, LIKELY, EVIDENCE, SLIP, RANGE, PROBABILITY, TWO, PAIR, LOW = RULES
 
 
 def found(text, rules=""):
-    return [(one.rule, one.words) for one in check(draft_of(text, "text"), chosen_rules(rules)).findings]
+    return [(one.rule, one.words) for one in check(draft_of(text, "text"), select_rules(rules)).findings]
 
 
 def test_there_are_at_most_a_dozen_rules():
@@ -130,12 +130,12 @@ def test_pairs_of_evidence_and_agreement_fit_some_levels(pair, level, fits):
 
 
 def test_rules_are_chosen_by_name_or_all_but_some():
-    assert [rule.name for rule in chosen_rules(f"{RANGE}, {LEVEL}")] == [LEVEL, RANGE]
-    assert {rule.name for rule in chosen_rules(f"-{RANGE}")} == set(RULES) - {RANGE}
-    assert {rule.name for rule in chosen_rules()} == set(RULES)
+    assert [rule.name for rule in select_rules(f"{RANGE}, {LEVEL}")] == [LEVEL, RANGE]
+    assert {rule.name for rule in select_rules(f"-{RANGE}")} == set(RULES) - {RANGE}
+    assert {rule.name for rule in select_rules()} == set(RULES)
 
 
 @pytest.mark.parametrize("names", ["nonsense", "-nonsense", f"{RANGE},-{RANGE}"])
 def test_what_cannot_be_chosen(names):
     with pytest.raises(InputError):
-        chosen_rules(names)
+        select_rules(names)

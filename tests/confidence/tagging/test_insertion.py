@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from climassay.confidence.tagging import LEVELS, LabelledItem, TaggingItem
-from climassay.confidence.tagging.insertion import balanced_sample, latest_anchors, train_insertion
+from climassay.confidence.tagging.insertion import sample_balanced, sample_latest_anchors, train_insertion
 from climassay.errors import InputError
 from planted_model import PlantedModel
 
@@ -51,17 +51,17 @@ def test_levels_that_do_not_occur_are_not_given() -> None:
 
 
 def test_a_balanced_sample_has_as_many_of_each_level() -> None:
-    sample = balanced_sample(labelled(200), 40, seed=1)
+    sample = sample_balanced(labelled(200), 40, seed=1)
     assert [sum(one.tag == level for one in sample) for level in LEVELS] == [10] * 4
-    assert sample == balanced_sample(labelled(200), 40, seed=1)
-    assert sample != balanced_sample(labelled(200), 40, seed=2)
+    assert sample == sample_balanced(labelled(200), 40, seed=1)
+    assert sample != sample_balanced(labelled(200), 40, seed=2)
 
 
 def test_training_statements_come_evenly_from_cycles_and_anchors_from_the_latest_one() -> None:
     known = [replace(one, cycle=f"AR{3 + number // 60}") for number, one in enumerate(labelled(240))]
-    training = balanced_sample(known, 40, by="cycle", seed=1)
+    training = sample_balanced(known, 40, by="cycle", seed=1)
     assert [sum(one.cycle == f"AR{cycle}" for one in training) for cycle in range(3, 7)] == [10] * 4
-    anchors = latest_anchors(known, training, 100, seed=1)
+    anchors = sample_latest_anchors(known, training, 100, seed=1)
     assert {one.cycle for one in anchors} == {"AR6"}
     assert len(anchors) == 60 - 10
     assert not {one.item.text for one in anchors} & {one.item.text for one in training}
@@ -75,4 +75,4 @@ def test_training_statements_come_evenly_from_cycles_and_anchors_from_the_latest
     assert "medium" in tags["three-way"]
     assert sum(tag == one.tag for tag, one in zip(tags["three-way"], new, strict=True)) >= 15
     with pytest.raises(InputError, match="No labelled statement names"):
-        balanced_sample(labelled(), by="cycle")
+        sample_balanced(labelled(), by="cycle")

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from climassay.confidence.tagging import estimate_shares
-from climassay.confidence.tagging.quantification import adjusted_shares, share_residuals
+from climassay.confidence.tagging.quantification import adjust_shares, compute_share_residuals
 from climassay.errors import InputError
 
 RATES = np.array([[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
@@ -14,14 +14,14 @@ def answers(counts) -> np.ndarray:
 
 def test_known_error_is_taken_out_of_the_counts() -> None:
     shares = np.array([0.5, 0.1, 0.4])
-    found = adjusted_shares(shares @ RATES * 1000, RATES)
+    found = adjust_shares(shares @ RATES * 1000, RATES)
     assert found == pytest.approx(shares, abs=1e-5)
 
 
 def test_by_hand_for_two_levels() -> None:
     # Adjusted count (Forman 2008): (0.5 - 0.2) / (0.8 - 0.2).
-    assert adjusted_shares([50, 50], [[0.8, 0.2], [0.2, 0.8]]) == pytest.approx([0.5, 0.5], abs=1e-6)
-    assert adjusted_shares([38, 62], [[0.8, 0.2], [0.2, 0.8]]) == pytest.approx([0.3, 0.7], abs=1e-5)
+    assert adjust_shares([50, 50], [[0.8, 0.2], [0.2, 0.8]]) == pytest.approx([0.5, 0.5], abs=1e-6)
+    assert adjust_shares([38, 62], [[0.8, 0.2], [0.2, 0.8]]) == pytest.approx([0.3, 0.7], abs=1e-5)
 
 
 def test_intervals_cover_and_carry_the_taggers_error() -> None:
@@ -81,7 +81,7 @@ def documents(count, seed):
 
 def test_expectation_carries_the_spread_between_documents() -> None:
     truth, given, names = documents(40, 1)
-    residuals = share_residuals(truth, given, names)
+    residuals = compute_share_residuals(truth, given, names)
     assert residuals.shape == (40, 4)
     assert residuals.sum(axis=1) == pytest.approx(0, abs=1e-9)
     fresh, unseen, places = documents(40, 2)
@@ -95,9 +95,9 @@ def test_expectation_carries_the_spread_between_documents() -> None:
 
 def test_small_documents_tell_nothing() -> None:
     truth, given, names = documents(6, 1)
-    assert len(share_residuals(truth, given, names, min_statements=80)) == 6
+    assert len(compute_share_residuals(truth, given, names, min_statements=80)) == 6
     with pytest.raises(InputError, match="at least 5"):
-        share_residuals(truth, given, names, min_statements=81)
+        compute_share_residuals(truth, given, names, min_statements=81)
     with pytest.raises(InputError, match="give one of them"):
         estimate_shares(given)
     with pytest.raises(InputError, match="at least five rows"):

@@ -15,7 +15,7 @@ from climassay.confidence.tagging import (
     load_tagger,
     train_tagger,
 )
-from climassay.confidence.tagging.tagger import tagging_texts
+from climassay.confidence.tagging.tagger import make_training_texts
 from climassay.errors import InputError
 from climassay.learning import ClassifierSpec, NearDuplicates, PartSpec, Provenance
 from climassay.learning.features import FeatureModels
@@ -35,7 +35,7 @@ SOURCE = Provenance(data="planted", data_sha256="0" * 64, licence="CC0")
 def training_data(models=None, **options):
     """Planted statements, of which none is another's copy but by its words: the encoder does not see the signs."""
     items = planted(**options)
-    training = tagging_texts(items, models or FeatureModels(encoder()))
+    training = make_training_texts(items, models or FeatureModels(encoder()))
     training.duplicates = NearDuplicates([one.item.text for one in items])
     return items, training
 

@@ -5,8 +5,8 @@ import importlib
 import numpy as np
 import pytest
 
-from climassay.confidence.topics import TopicSettings, group_statements, map_of, modelling
-from climassay.confidence.topics.modelling import cluster_centres, join_clusters, nearest
+from climassay.confidence.topics import TopicSettings, group_statements, modelling, project_vectors
+from climassay.confidence.topics.modelling import compute_centres, find_nearest, merge_clusters
 from climassay.errors import InputError, MissingExtraError
 from planted_statements import NoisyTopicEncoder, planted
 
@@ -63,7 +63,7 @@ def test_the_same_seed_gives_the_same_groups_words_and_map(data):
     assert (first.groups == second.groups).all()
     assert first.words == second.words
     vectors = data[2]
-    assert np.array_equal(map_of(vectors, 3), map_of(vectors, 3))
+    assert np.array_equal(project_vectors(vectors, 3), project_vectors(vectors, 3))
 
 
 def test_outliers_are_left_or_given_to_the_nearest_group(data):
@@ -82,16 +82,16 @@ def test_clusters_are_joined_by_ward():
     # Three directions a little apart and one far away: with two groups the far one stands alone.
     angles = np.array([0.0, 0.1, 0.3, 1.5])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    joined = join_clusters((vectors @ vectors.T).astype(np.float32), 2)
+    joined = merge_clusters((vectors @ vectors.T).astype(np.float32), 2)
     assert joined[0] == joined[1] == joined[2] != joined[3]
-    assert join_clusters(np.eye(3, dtype=np.float32), 5).tolist() == [0, 1, 2]
+    assert merge_clusters(np.eye(3, dtype=np.float32), 5).tolist() == [0, 1, 2]
 
 
 def test_centres_leave_out_what_has_no_cluster():
     vectors = np.array([[1, 0], [0, 1], [0, 1], [-1, 0]], dtype=np.float32)
-    centres = cluster_centres(vectors, np.array([0, 1, 1, -1]))
+    centres = compute_centres(vectors, np.array([0, 1, 1, -1]))
     assert np.allclose(centres, [[1, 0], [0, 1]])
-    assert nearest(vectors[:2], centres).tolist() == [0, 1]
+    assert find_nearest(vectors[:2], centres).tolist() == [0, 1]
 
 
 def test_too_few_statements_are_refused(data):
@@ -137,7 +137,7 @@ class OneHeap:
 
 
 def test_a_cluster_of_nearly_everything_is_cut_into_what_it_consists_of(data, monkeypatch):
-    monkeypatch.setattr(modelling, "_umap", lambda *_: OneHeap(truth(data[0])))
+    monkeypatch.setattr(modelling, "_make_umap", lambda *_: OneHeap(truth(data[0])))
     found = grouped(data)
     assert len(found.words) == 6
     assert np.bincount(found.groups[found.groups >= 0]).max() <= len(data[1]) / 2

@@ -20,13 +20,13 @@ from climassay.confidence.topics import (
 )
 from climassay.confidence.topics.naming import (
     SKETCH_SIZE,
-    joined_name,
+    compute_overlaps,
+    find_noun_phrases,
+    join_phrases,
+    make_sketch,
     normalise_formulas,
-    noun_phrases,
-    smallest_hashes,
     spell_terms,
-    terms,
-    topic_overlaps,
+    split_terms,
 )
 from climassay.errors import InputError
 from planted_statements import planted, topics_of
@@ -122,7 +122,7 @@ def test_own_prompts_are_used(tmp_path):
 
 
 def named(name, texts, proposed=None):
-    return NamedTopic(name, proposed or name, len(texts), smallest_hashes(texts))
+    return NamedTopic(name, proposed or name, len(texts), make_sketch(texts))
 
 
 def texts(letter, count):
@@ -137,19 +137,19 @@ def test_names_find_their_topics_whatever_the_new_numbers():
 
 def test_overlap_is_the_dice_coefficient():
     # 20 of 40 statements in a new topic of 30: 2 * 20 / (40 + 30).
-    found = topic_overlaps([named("A", texts("a", 40))], [[*texts("a", 20), *texts("x", 10)], texts("a", 40)[20:]])
+    found = compute_overlaps([named("A", texts("a", 40))], [[*texts("a", 20), *texts("x", 10)], texts("a", 40)[20:]])
     assert found[0] == pytest.approx([2 * 20 / 70, 2 * 20 / 60])
 
 
 def test_overlap_of_large_topics_is_estimated_from_their_sketch():
     one = named("A", texts("a", 3000))
     assert len(one.sketch) == SKETCH_SIZE
-    found = topic_overlaps([one], [texts("a", 3000)[:1500], texts("a", 3000)[1500:]])
+    found = compute_overlaps([one], [texts("a", 3000)[:1500], texts("a", 3000)[1500:]])
     assert found[0] == pytest.approx([2 / 3, 2 / 3], abs=0.1)
 
 
 def test_statements_of_other_reports_do_not_count():
-    found = topic_overlaps([named("A", [*texts("a", 20), *texts("gone", 20)])], [texts("a", 20)])
+    found = compute_overlaps([named("A", [*texts("a", 20), *texts("gone", 20)])], [texts("a", 20)])
     assert found[0, 0] == pytest.approx(1.0)
 
 
@@ -200,20 +200,20 @@ EMISSIONS = [
 
 def test_units_are_no_terms_and_formulas_are():
     found = set(
-        terms("CO 2, CH4 and N 2 O: 59 ± 6.6 GtCO2-eq yr⁻¹, 0.7 W m–2, 3.2 mm yr-1, 12 ppm, 5 EJ, 1.5°C; PM 2.5")
+        split_terms("CO 2, CH4 and N 2 O: 59 ± 6.6 GtCO2-eq yr⁻¹, 0.7 W m–2, 3.2 mm yr-1, 12 ppm, 5 EJ, 1.5°C; PM 2.5")
     )
     assert found == {"co2", "ch4", "n2o", "pm2.5"}
     assert normalise_formulas("CO 2 from 2 5 plants") == "CO2 from 2 5 plants"
 
 
 def test_pairs_stand_side_by_side_in_the_text():
-    found = set(terms("Emissions, methane and ocean heat content of the sea"))
+    found = set(split_terms("Emissions, methane and ocean heat content of the sea"))
     assert "ocean heat" in found
     assert not {"emissions methane", "methane ocean", "content sea"} & found
 
 
 def test_phrases_have_the_number_and_the_case_of_the_text():
-    found = noun_phrases(["greenhouse", "gas", "co2", "projected", "n2o", "ph"], EMISSIONS)
+    found = find_noun_phrases(["greenhouse", "gas", "co2", "projected", "n2o", "ph"], EMISSIONS)
     assert found == ("greenhouse gas emissions", "CO2", "N2O", "pH")
     assert spell_terms(["co2", "greenhouse gas", "ph"], EMISSIONS) == ("CO2", "greenhouse gas", "pH")
 
@@ -238,7 +238,7 @@ def test_phrases_have_the_number_and_the_case_of_the_text():
     ],
 )  # fmt: skip
 def test_only_noun_phrases_name(texts, word, phrase):
-    assert noun_phrases([word], [texts]) == ((phrase,) if phrase else ())
+    assert find_noun_phrases([word], [texts]) == ((phrase,) if phrase else ())
 
 
 @pytest.mark.parametrize(
@@ -253,12 +253,12 @@ def test_only_noun_phrases_name(texts, word, phrase):
     ids=["three", "new words only", "general", "only a general one", "none"],
 )
 def test_a_name_joins_what_is_new(pieces, name):
-    assert joined_name(pieces) == name
+    assert join_phrases(pieces) == name
 
 
 def test_a_name_stays_short():
     pieces = ["climate-resilient development pathways", "integrated water resources management", "dams"]
-    assert joined_name(pieces) == "Climate-resilient development pathways and dams"
+    assert join_phrases(pieces) == "Climate-resilient development pathways and dams"
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ def test_a_name_stays_short():
     ids=["part of names", "name at the beginning", "participle"],
 )  # fmt: skip
 def test_capitals_are_those_of_the_phrase_itself(text, word, phrase):
-    assert noun_phrases([word], [text]) == ((phrase,) if phrase else ())
+    assert find_noun_phrases([word], [text]) == ((phrase,) if phrase else ())
 
 
 @pytest.fixture

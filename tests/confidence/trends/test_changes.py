@@ -6,13 +6,13 @@ from scipy.stats import ttest_ind
 
 from climassay.confidence.trends import (
     analyse_trends,
-    cases_of,
-    document_coverage,
-    gap_reason,
-    topic_changes,
+    count_coverage,
+    find_gap_reasons,
+    find_untagged_reports,
+    measure_changes,
+    select_cases,
     trend_report,
     trend_tables,
-    untagged_reports,
 )
 from climassay.confidence.vocabulary import TAGS
 from planted_statements import statement, topics_of
@@ -47,7 +47,7 @@ def two_cycles(generator, *, sections=20, each=4, changed=(), shift=1):
 
 def changes(*args, **kwargs):
     statements, model = two_cycles(*args, **kwargs)
-    return topic_changes(cases_of(statements, model), TOPICS)
+    return measure_changes(select_cases(statements, model), TOPICS)
 
 
 def test_a_planted_change_is_found_and_no_other():
@@ -63,8 +63,8 @@ def test_a_planted_change_is_found_and_no_other():
 
 def test_few_sections_of_one_statement_have_the_interval_of_welchs_test():
     statements, model = two_cycles(np.random.default_rng(4), sections=5, each=1)
-    cases = cases_of(statements, model)
-    for one in (change for change in topic_changes(cases, TOPICS) if change.topic is not None):
+    cases = select_cases(statements, model)
+    for one in (change for change in measure_changes(cases, TOPICS) if change.topic is not None):
         before, after = (
             [case.score for case in cases.tagged if case.topic == one.topic and case.column == cycle]
             for cycle in ("AR5", "AR6")
@@ -89,10 +89,10 @@ def test_too_few_sections_are_not_compared():
 
 def test_only_cycles_and_two_reports_are_compared():
     statements, model = two_cycles(np.random.default_rng(0))
-    assert topic_changes(cases_of(statements, model, "report"), TOPICS)
-    assert topic_changes(cases_of(statements, model, "working group"), TOPICS) == ()
+    assert measure_changes(select_cases(statements, model, "report"), TOPICS)
+    assert measure_changes(select_cases(statements, model, "working group"), TOPICS) == ()
     third = [statement(0, "ocean", id=statements[0].id, report="SR15"), *statements[1:]]
-    assert topic_changes(cases_of(third, model, "report"), TOPICS) == ()
+    assert measure_changes(select_cases(third, model, "report"), TOPICS) == ()
 
 
 def test_the_report_names_what_changed():
@@ -113,32 +113,32 @@ def sentences(count, tagged, *, cycle="AR6", group="WG1"):
 
 
 def test_known_reports_are_named_where_their_cycle_is_at_hand():
-    found = untagged_reports(sentences(3, 3, cycle="AR3", group="WG2"))
+    found = find_untagged_reports(sentences(3, 3, cycle="AR3", group="WG2"))
     assert [(one.cycle, one.working_group, one.known) for one in found] == [("AR3", "WG1", True), ("AR3", "WG3", True)]
-    assert untagged_reports(sentences(3, 3)) == []
+    assert find_untagged_reports(sentences(3, 3)) == []
 
 
 def test_a_report_whose_sentences_carry_no_tags_is_found_in_the_data():
-    [found] = untagged_reports([*sentences(400, 2), *sentences(400, 60, group="WG2")])
+    [found] = find_untagged_reports([*sentences(400, 2), *sentences(400, 60, group="WG2")])
     assert (found.cycle, found.working_group, found.known) == ("AR6", "WG1", False)
     assert "2 of its 400 sentences" in found.reason
 
 
 def test_coverage_needs_untagged_sentences():
     rows = [*sentences(100, 30), *sentences(40, 40, group="WG2"), *sentences(200, 1, group="WG3")]
-    found = {one.report: one for one in document_coverage(rows)}
+    found = {one.report: one for one in count_coverage(rows)}
     assert (found["AR6 WG1"].share, found["AR6 WG1"].tagging) == (0.3, "tags")
     assert (found["AR6 WG2"].share, found["AR6 WG2"].tagging) == (None, "unknown")
     assert found["AR6 WG3"].tagging == "hardly"
 
 
 def test_a_gap_is_explained_by_reports_that_speak_of_the_topic_elsewhere():
-    silent = untagged_reports(sentences(3, 3, cycle="AR3", group="WG2"))
-    assert [one.working_group for one in gap_reason("AR3", {"WG1": 5, "WG2": 1}, silent)] == ["WG1"]
-    assert gap_reason("AR3", {"WG2": 7}, silent) == ()
-    assert gap_reason("AR5", {"WG1": 5}, silent) == ()
+    silent = find_untagged_reports(sentences(3, 3, cycle="AR3", group="WG2"))
+    assert [one.working_group for one in find_gap_reasons("AR3", {"WG1": 5, "WG2": 1}, silent)] == ["WG1"]
+    assert find_gap_reasons("AR3", {"WG2": 7}, silent) == ()
+    assert find_gap_reasons("AR5", {"WG1": 5}, silent) == ()
 
 
 def test_a_chapter_is_named_with_its_report():
-    [found] = document_coverage([statement(0, "ocean", document="Ocean", chapter="Chapter 9")])
+    [found] = count_coverage([statement(0, "ocean", document="Ocean", chapter="Chapter 9")])
     assert found.document == "Chapter 9: Ocean"

@@ -6,8 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from climassay.confidence.trends import Predictions, cases_of, read_predictions, topic_accuracies, untagged_scores
-from climassay.confidence.trends.analysis import confusion, held_out
+from climassay.confidence.trends import (
+    Predictions,
+    estimate_untagged_scores,
+    measure_topic_accuracies,
+    read_predictions,
+    select_cases,
+)
+from climassay.confidence.trends.analysis import compute_confusion, select_held_out
 from climassay.errors import InputError
 from planted_statements import statement, topics_of
 
@@ -29,14 +35,14 @@ def world(tagged, untagged):
     answers = [answer for _, answer in tagged] + list(untagged)
     topics = topics_of(statements, [n % 2 for n in range(len(statements))])
     predictions = Predictions(LEVELS, {one.id: given(a) for one, a in zip(statements, answers, strict=True)})
-    return cases_of(statements, topics, "working group"), predictions
+    return select_cases(statements, topics, "working group"), predictions
 
 
 def test_confusion_and_accuracy_by_topic():
     cases, predictions = world([("low", "low"), ("low", "high"), ("high", "high"), ("high", "medium")], [])
-    known = held_out(cases, predictions)
-    assert confusion(known, predictions).tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
-    overall, first, second = topic_accuracies(known, predictions, 2)
+    known = select_held_out(cases, predictions)
+    assert compute_confusion(known, predictions).tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+    overall, first, second = measure_topic_accuracies(known, predictions, 2)
     assert (overall.topic, overall.accuracy.value, overall.error) == (None, 0.5, 0.75)
     assert (first.accuracy.value, first.error) == (1.0, 0.0)
     assert (second.accuracy.value, second.error) == (0.0, 1.5)
@@ -44,7 +50,7 @@ def test_confusion_and_accuracy_by_topic():
 
 def test_levels_that_the_tagger_does_not_know_are_left_out():
     cases, predictions = world([("very low", "low"), ("low", "low")], [])
-    assert len(held_out(cases, predictions)) == 1
+    assert len(select_held_out(cases, predictions)) == 1
 
 
 def test_untagged_statements_are_corrected_for_the_taggers_errors():
@@ -52,7 +58,7 @@ def test_untagged_statements_are_corrected_for_the_taggers_errors():
     # behind it is 100 low and 100 high, a mean score of 0, where counting its answers would say 0.5.
     tagged = [("low", "low"), ("low", "high")] * 100 + [(tag, tag) for tag in LEVELS[1:] for _ in range(200)]
     cases, predictions = world(tagged, ["low"] * 50 + ["high"] * 150)
-    found = untagged_scores(cases, predictions, 2, samples=200)
+    found = estimate_untagged_scores(cases, predictions, 2, samples=200)
     overall = next(one for one in found if one.topic is None and one.shares.n == 200)
     assert overall.shares.score == pytest.approx(0, abs=0.08)
     assert overall.shares.score_low < 0 < overall.shares.score_high < 0.5
@@ -63,7 +69,7 @@ def test_untagged_statements_are_corrected_for_the_taggers_errors():
 
 def test_few_untagged_statements_are_not_estimated():
     cases, predictions = world([(tag, tag) for tag in LEVELS] * 10, ["low"] * 25)
-    found = untagged_scores(cases, predictions, 2, samples=50)
+    found = estimate_untagged_scores(cases, predictions, 2, samples=50)
     assert [one.topic for one in found] == [None]
 
 
@@ -71,7 +77,7 @@ def test_without_held_out_predictions_the_error_is_unknown():
     cases, predictions = world([("high", "high")], ["low"] * 30)
     alone = Predictions(LEVELS, {id: p for id, p in predictions.probabilities.items() if id.startswith("u")})
     with pytest.raises(InputError, match="error is unknown"):
-        untagged_scores(cases, alone, 2)
+        estimate_untagged_scores(cases, alone, 2)
 
 
 def test_csv_and_json_lines_are_read(tmp_path):
@@ -109,7 +115,7 @@ def test_residuals_of_other_documents_take_the_place_of_the_table():
     cases, predictions = world(tagged, ["low"] * 50 + ["high"] * 150)
     exact = replace(predictions, residuals=np.zeros((5, 4)))
     vague = replace(predictions, residuals=np.array([[0.2, 0, -0.2, 0], [-0.2, 0, 0.2, 0]] * 3))
-    found = [untagged_scores(cases, one, 2, samples=200) for one in (exact, vague)]
+    found = [estimate_untagged_scores(cases, one, 2, samples=200) for one in (exact, vague)]
     sure, unsure = (next(one.shares for one in scores if one.topic is None and one.shares.n == 200) for scores in found)
     mean = predictions.for_cases(list(cases.untagged)).mean(axis=0)
     assert sure.values == pytest.approx(mean)

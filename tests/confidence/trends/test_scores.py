@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from climassay.confidence.trends import cases_of, shrink, trend_scores
+from climassay.confidence.trends import compute_scores, select_cases, shrink
 from climassay.errors import InputError
 from planted_statements import statement, topics_of
 
@@ -24,12 +24,12 @@ def made(tags, *, sections=None, topics=None, groups=None):
         for number, tag in enumerate(tags)
     ]
     model = topics_of(statements, topics or [0] * count)
-    return cases_of(statements, model, "working group"), len(model.topics)
+    return select_cases(statements, model, "working group"), len(model.topics)
 
 
 def test_a_score_is_the_mean_of_the_tags():
     cases, topics = made(["very low", "low", "medium", "high", "very high", "very high"])
-    found = trend_scores(cases, topics).by_topic[0]
+    found = compute_scores(cases, topics).by_topic[0]
     assert found.value == pytest.approx((-2 - 1 + 0 + 1 + 2 + 2) / 6)
     assert found.counts == (1, 1, 1, 1, 2)
     assert found.interval.low < found.value < found.interval.high
@@ -38,7 +38,7 @@ def test_a_score_is_the_mean_of_the_tags():
 def test_scores_by_topic_and_column():
     tags = ["high", "low", "very high", "medium"] * 3
     cases, topics = made(tags, topics=[0, 0, 1, 1] * 3, groups=["WG1", "WG2", "WG1", "WG2"] * 3)
-    found = trend_scores(cases, topics)
+    found = compute_scores(cases, topics)
     assert {key: cell.value for key, cell in found.cells.items()} == {
         (0, "WG1"): 1.0,
         (0, "WG2"): -1.0,
@@ -54,13 +54,13 @@ def test_statements_of_one_section_are_not_independent():
     tags = [tag for tag in ("low", "high") * 5 for _ in range(10)]
     together, topics = made(tags, sections=[place // 10 for place in range(100)])
     apart, _ = made(tags)
-    wide, narrow = (trend_scores(cases, topics).by_topic[0].interval for cases in (together, apart))
+    wide, narrow = (compute_scores(cases, topics).by_topic[0].interval for cases in (together, apart))
     assert wide.high - wide.low > 2.5 * (narrow.high - narrow.low)
 
 
 def test_too_few_sections_have_no_interval():
     cases, topics = made(["high", "low"] * 10, sections=[place % 4 for place in range(20)])
-    found = trend_scores(cases, topics)
+    found = compute_scores(cases, topics)
     assert found.by_topic[0].interval is None
     assert found.by_topic[0].sections == 4
     assert found.deviations == ()
@@ -68,8 +68,8 @@ def test_too_few_sections_have_no_interval():
 
 def test_the_same_seed_gives_the_same_intervals():
     cases, topics = made(["high", "low", "medium"] * 10)
-    assert trend_scores(cases, topics) == trend_scores(cases, topics)
-    assert trend_scores(cases, topics).overall.interval != trend_scores(cases, topics, seed=1).overall.interval
+    assert compute_scores(cases, topics) == compute_scores(cases, topics)
+    assert compute_scores(cases, topics).overall.interval != compute_scores(cases, topics, seed=1).overall.interval
 
 
 def test_a_confident_topic_of_an_unsure_group_stands_out():
@@ -78,7 +78,7 @@ def test_a_confident_topic_of_an_unsure_group_stands_out():
     rows += [("high", 3, "WG2"), ("very high", 3, "WG2")] * 40
     tags, topics, groups = map(list, zip(*rows, strict=True))
     cases, count = made(tags, topics=topics, groups=groups)
-    found = {one.topic: one for one in trend_scores(cases, count).deviations}
+    found = {one.topic: one for one in compute_scores(cases, count).deviations}
     assert found[0].raw.value == pytest.approx(1 - (-0.5))
     assert found[0].p_holm < 0.001
     assert found[1].raw.value == pytest.approx(0, abs=1e-9)
@@ -93,7 +93,7 @@ def test_differences_of_chance_are_seldom_called_clear():
     for _ in range(20):
         tags = generator.choice(["low", "medium", "high"], 300).tolist()
         cases, topics = made(tags, topics=generator.integers(0, 10, 300).tolist())
-        clear += any(one.p_holm < 0.05 for one in trend_scores(cases, topics, resamples=300).deviations)
+        clear += any(one.p_holm < 0.05 for one in compute_scores(cases, topics, resamples=300).deviations)
     assert clear <= 4
 
 
@@ -117,7 +117,7 @@ def test_shrinkage_never_turns_or_grows_a_difference(pairs):
 def test_topics_of_other_statements_are_refused():
     statements = [statement(0, "ocean")]
     with pytest.raises(InputError, match="No tagged statement has a topic"):
-        cases_of(statements, topics_of([statement(1, "ocean")], [0]))
+        select_cases(statements, topics_of([statement(1, "ocean")], [0]))
 
 
 def test_what_is_compared_follows_from_the_statements():
@@ -127,10 +127,10 @@ def test_what_is_compared_follows_from_the_statements():
         ({"working_group": None, "cycle": None}, "report", "AR6 WG1"),
     ):
         changed = statement(0, "ocean", **changes)
-        found = cases_of([changed], topics_of([changed], [0]))
+        found = select_cases([changed], topics_of([changed], [0]))
         assert (found.kind, found.columns) == (kind, (column,))
     older = statement(1, "ocean", cycle="AR5")
-    assert cases_of([one, older], topics_of([one, older], [0, 0])).columns == ("AR5", "AR6")
+    assert select_cases([one, older], topics_of([one, older], [0, 0])).columns == ("AR5", "AR6")
 
 
 def test_duplicates_count_once_and_unknown_statements_are_told():
@@ -139,6 +139,6 @@ def test_duplicates_count_once_and_unknown_statements_are_told():
         statement(1, "ocean", duplicate_of="ocean-000"),
         statement(2, "ocean"),
     )
-    found = cases_of([one, copy, stranger], topics_of([one, copy], [0, 0]))
+    found = select_cases([one, copy, stranger], topics_of([one, copy], [0, 0]))
     assert len(found.tagged) == 1
     assert found.unknown == 1

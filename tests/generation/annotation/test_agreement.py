@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from climassay.generation import Wording
 from climassay.generation.annotation import Label
-from climassay.generation.annotation.agreement import agreement_of, statistics_of
+from climassay.generation.annotation.agreement import measure_agreement, summarise_annotators
 from climassay.statistics import cohen_kappa, fleiss_kappa, krippendorff_alpha
 
 
@@ -27,7 +27,7 @@ def table(rows):
 @settings(max_examples=15)
 @given(st.lists(st.tuples(*[st.sampled_from([True, False, None])] * 3), min_size=2, max_size=12))
 def test_the_figures_are_those_of_the_statistics_room(rows):
-    found = agreement_of(table(rows))
+    found = measure_agreement(table(rows))
     several = [row for row in rows if sum(one is not None for one in row) >= 2]
     assert found.items == len(several)
     if not several:
@@ -46,7 +46,7 @@ def test_the_figures_are_those_of_the_statistics_room(rows):
 
 def test_adjudications_are_no_evidence_of_agreement():
     labels = [label("q0", "a", True), label("q0", "eve", True, adjudicates=True)]
-    assert agreement_of(labels).items == 0
+    assert measure_agreement(labels).items == 0
 
 
 def test_what_each_annotator_did():
@@ -58,7 +58,7 @@ def test_what_each_annotator_did():
         label("q1", "eve", False, adjudicates=True),
         label("q2", "ann", False),
     ]
-    ann, bob, eve, zoe = statistics_of(labels, ["bob", "zoe", "bob"])
+    ann, bob, eve, zoe = summarise_annotators(labels, ["bob", "zoe", "bob"])
     assert (ann.annotator, ann.labels, ann.accepted.value, ann.median_seconds) == ("ann", 3, pytest.approx(1 / 3), 6.0)
     assert ann.reasons == {"wrong answer": 2, "bad context": 1}
     assert (ann.agreement.value, ann.agreement.n) == (1.0, 1), "q0 and q2 were not adjudicated"
@@ -74,13 +74,13 @@ def test_labels_are_confirmed_by_the_last_adjudication_and_nobody_by_their_own()
         label("q0", "eve", False, adjudicates=True),
         label("q0", "ann", True, adjudicates=True),
     ]
-    ann, bob, _ = statistics_of(labels, [])
+    ann, bob, _ = summarise_annotators(labels, [])
     assert (ann.agreement, bob.agreement.value) == (None, 0.0)
-    assert all(one.agreement is None for one in statistics_of(labels[:2], []))
+    assert all(one.agreement is None for one in summarise_annotators(labels[:2], []))
 
 
 def test_one_question_has_coefficients_without_an_interval():
-    one = agreement_of(table([[True, False, True]]))
+    one = measure_agreement(table([[True, False, True]]))
     coefficients = [one.fleiss, one.krippendorff, *(pair.kappa for pair in one.pairs)]
     assert {(each.interval, each.n) for each in coefficients} == {(None, 1)}
-    assert agreement_of(table([[True, False, True], [True, True, True]])).krippendorff.interval is not None
+    assert measure_agreement(table([[True, False, True], [True, True, True]])).krippendorff.interval is not None

@@ -75,7 +75,7 @@ def test_our_format_loses_nothing(annotated, other, tmp_path):
     everything = annotated.labels(DATASET, current=False)
     annotated.comment(DATASET, "q0000", "ann", "See page 2.", key="c1")
     annotated.comment(DATASET, "q0000", "eve", "Seen.", key="c2", adjudicates=True)
-    skipped, comments = annotated.skipped(DATASET), annotated.comments(DATASET)
+    skipped, comments = annotated.skips(DATASET), annotated.comments(DATASET)
     count = write_annotations(file, DATASET, annotated.settings(DATASET), everything, skipped, comments)
     assert count == 6
     found = read_annotations(file)
@@ -85,7 +85,7 @@ def test_our_format_loses_nothing(annotated, other, tmp_path):
     assert (taken.stored, taken.known, taken.comments, taken.refused) == (6, 0, 2, ())
     assert other.comments(DATASET) == comments
     assert other.labels(DATASET, current=False) == everything
-    assert other.skipped(DATASET) == annotated.skipped(DATASET)
+    assert other.skips(DATASET) == annotated.skips(DATASET)
     assert list(other.items(DATASET)) == list(annotated.items(DATASET))
     assert list(other._datasets.drafts(DATASET)) == list(annotated._datasets.drafts(DATASET))
     again = other.import_labels(DATASET, found.labels, found.skips, found.comments)

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from annotated_drafts import EDITED, VALID, WRONG, begin, plain
 from climassay.errors import InputError
-from climassay.generation.annotation import AnnotationSettings, AnnotationStore, Label, outcome_of
+from climassay.generation.annotation import AnnotationSettings, AnnotationStore, Label, decide_outcome
 from climassay.generation.annotation.tables import leases
 from climassay.records import Records
 
@@ -107,7 +107,7 @@ class Annotating(RuleBasedStateMachine):
         current = [label for label in everything if label.withdrawn_at is None]
         assert [label.key for label in current] == [one[1] for one in self.said]
         outcomes = {
-            name: outcome_of([label for label in current if label.draft == name], self.overlap, base.wording)
+            name: decide_outcome([label for label in current if label.draft == name], self.overlap, base.wording)
             for name, base in BASES.items()
         }
         for draft in self.datasets.drafts(self.dataset):

@@ -34,7 +34,7 @@ def test_the_table_adds_up_and_says_what_it_leaves_out():
     shown = screening_table(screen(DRAFTS))
     assert [column.label for column in shown.columns][:4] == ["fault", "mcq", "freeform", "cloze"]
     assert shown.rows[-1][:6] == ("any fault", "2 of 3", "1 of 1", "0 of 1", "3", "3")
-    assert "Never written and left out: 1 draft." in shown.note
+    assert "Never written and not counted: 1 draft." in shown.note
     undecided = freeform().with_decisions(Decision("consistency", "m", None, "failed call"))
     assert "because a call failed: 1 draft." in screening_table([undecided]).note
 

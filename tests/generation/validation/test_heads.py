@@ -17,7 +17,7 @@ from climassay.generation.validation import (
 from climassay.generation.validation.labels import LabelledDraft, choose_threshold, precision_at, score_validator
 from climassay.generation.validation.readers import TEXT_FEATURES, validation_request
 from climassay.generation.validation.training import cross_validate
-from climassay.learning import threshold_for
+from climassay.learning import find_threshold
 from climassay.questions import KINDS
 from word_encoder import WordEncoder
 
@@ -65,7 +65,7 @@ def test_a_learnable_fault_is_learned_saved_and_loaded(labels, encoder, tmp_path
     assert trained.scores.evaluation.groups == 30
     threshold = trained.validator.threshold
     assert threshold.precision.value >= 0.95
-    assert threshold == threshold_for(0.95, [one.valid for one in labels.drafts], trained.probabilities)
+    assert threshold == find_threshold(0.95, [one.valid for one in labels.drafts], trained.probabilities)
     file = tmp_path / "validator"
     trained.validator.save(file)
     loaded = load_validator(str(file), encoder=encoder)

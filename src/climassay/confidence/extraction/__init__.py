@@ -4,7 +4,7 @@ from climassay.confidence.extraction.extracting import documents_of_collection a
 from climassay.confidence.extraction.extracting import (
     extract as extract,
     mark_duplicates as mark_duplicates,
-    normalised as normalised,
+    normalise_words as normalise_words,
     split_report_sentences as split_report_sentences,
 )
 from climassay.confidence.extraction.review import CertaintyTerm as CertaintyTerm, extract_terms as extract_terms

@@ -83,21 +83,21 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
     spans: list[tuple[int, int]] = [*_reference_spans(text)]
     for pattern in (_NUMBER_OF_PARAGRAPH, _RETURN_ARROW, _LINKS, _NARRATIVE_YEAR):
         spans += [match.span() for match in pattern.finditer(text)]
-    for pattern, behind in _NOTES:
+    for pattern, preceding_pattern in _NOTES:
         for match in pattern.finditer(text):
-            before = text[max(0, match.start() - 6) : match.start()]
-            if behind.search(before) and not before.endswith(_NOT_BEFORE_NOTE):
+            preceding_text = text[max(0, match.start() - 6) : match.start()]
+            if preceding_pattern.search(preceding_text) and not preceding_text.endswith(_NOT_BEFORE_NOTE):
                 spans.append(match.span())
-    return joined_spans(spans)
+    return merge_spans(spans)
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
     """Return the spans of brackets that contain only references and section marks; no sentence ends inside them."""
     links = [match.span() for match in _LINKS.finditer(text)]
-    return joined_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
+    return merge_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 
 
-def references_in(text: str) -> tuple[str, ...]:
+def find_references(text: str) -> tuple[str, ...]:
     """Return the references of a paragraph, from its curly brackets or, if it has none, from a web page's links."""
     parts = [match.group().strip("{} ") for match in _BRACES.finditer(text)]
     parts = parts or [match.group().split("Links to", 1)[1].split(None, 2)[-1] for match in _LINKS.finditer(text)]
@@ -122,17 +122,17 @@ def _reference_spans(text: str) -> Iterator[tuple[int, int]]:
     for match in _BRACES.finditer(text):
         yield match.span()
     for match in _BRACKETS.finditer(text):
-        inside = match[1] if match[1] is not None else match[2]
-        if match[2] is not None and not re.search(r"[A-Z][a-z]", inside):
+        content = match[1] if match[1] is not None else match[2]
+        if match[2] is not None and not re.search(r"[A-Z][a-z]", content):
             continue  # ranges of numbers
-        parts = inside.split(";")
+        parts = content.split(";")
         is_part_reference = [_is_reference(part.strip(" ,.")) for part in parts]
         if all(is_part_reference):
             yield match.span()
             continue
         start = match.start() + 1
-        for number, (part, is_removed) in enumerate(zip(parts, is_part_reference, strict=True)):
-            if is_removed:
+        for number, (part, is_cited) in enumerate(zip(parts, is_part_reference, strict=True)):
+            if is_cited:
                 # Include the semicolon before or after it.
                 yield start - (number > 0), start + len(part) + (number == 0)
             start += len(part) + 1
@@ -152,7 +152,7 @@ def _is_reference(part: str) -> bool:
     return True
 
 
-def joined_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
+def merge_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
     """Return the spans sorted, with touching and overlapping ones merged."""
     results: list[Span] = []
     for start, end in sorted(spans):
@@ -265,8 +265,8 @@ def tidy_sentence(text: str) -> str:
     text = _TRAILING.sub("", _LEADING.sub("", text))
     if not _WORD.search(text):
         return ""
-    first = text.split(maxsplit=1)[0]
-    if first.islower() and re.fullmatch(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*[,;:.]?|a", first):
+    first_word = text.split(maxsplit=1)[0]
+    if first_word.islower() and re.fullmatch(r"[^\W\d_]{2,}(?:-[^\W\d_]+)*[,;:.]?|a", first_word):
         text = text[0].upper() + text[1:]
     return text if text[-1] in ".!?…" or text[-2:] in (".”", ".’", '."') else f"{text}."
 
@@ -274,12 +274,12 @@ def tidy_sentence(text: str) -> str:
 def _replace_spans(
     text: str, spans: Iterable[tuple[int, int]], replacement: Callable[[tuple[int, int]], str] = lambda _: ""
 ) -> str:
-    pieces, last = [], 0
+    pieces, previous_end = [], 0
     for start, end in sorted(spans):
-        if start >= last:
-            pieces += [text[last:start], replacement((start, end))]
-            last = end
-    return "".join([*pieces, text[last:]])
+        if start >= previous_end:
+            pieces += [text[previous_end:start], replacement((start, end))]
+            previous_end = end
+    return "".join([*pieces, text[previous_end:]])
 
 
 KNOWN_ACRONYMS = dict(
@@ -305,7 +305,7 @@ _PLURALS = (
 _DEFINITION_BOUNDARY = re.compile(r"[()\[\]{};:]|\.\s|,(?=\s+(?:and|but|which|that|where|while)\b)")
 
 
-def definitions_in(texts: Iterable[str]) -> dict[str, str]:
+def find_definitions(texts: Iterable[str]) -> dict[str, str]:
     """Return the acronyms that texts define, with their meanings in the singular.
 
     A definition has the form ``effective radiative forcing (ERF)``. The letters of the acronym are matched from right
@@ -318,34 +318,40 @@ def definitions_in(texts: Iterable[str]) -> dict[str, str]:
         if "(" not in text:
             continue
         for match in _DEFINITION.finditer(text):
-            words = _definition_words(match[1], text[max(0, match.start() - _WORDS_BEFORE) : match.start()])
+            words = _find_definition_words(match[1], text[max(0, match.start() - _WORDS_BEFORE) : match.start()])
             if words:
-                counts.setdefault(match[1], Counter())[_singular(words) if match[2] else words] += 1
+                counts.setdefault(match[1], Counter())[_to_singular(words) if match[2] else words] += 1
     return {acronym: min(result, key=lambda words: (-result[words], words)) for acronym, result in counts.items()}
 
 
-def _definition_words(acronym: str, before: str) -> str | None:
-    """Return the shortest run of words at the end of ``before`` that spells the acronym; None if there is none."""
-    boundaries = [match.end() for match in _DEFINITION_BOUNDARY.finditer(before)]
-    before = before[boundaries[-1] if boundaries else 0 :].rstrip()
+def _find_definition_words(acronym: str, preceding_text: str) -> str | None:
+    """Return the shortest sequence of words at the end of a text that spells an acronym; None if there is none."""
+    boundaries = [match.end() for match in _DEFINITION_BOUNDARY.finditer(preceding_text)]
+    preceding_text = preceding_text[boundaries[-1] if boundaries else 0 :].rstrip()
     letters = [char.lower() for char in acronym if char.isalpha()]
-    if len(letters) < _MIN_LETTERS or not before:
+    if len(letters) < _MIN_LETTERS or not preceding_text:
         return None
-    position = len(before)
+    position = len(preceding_text)
     for letter_index in range(len(letters) - 1, -1, -1):
         position -= 1
         while position >= 0 and (
-            before[position].lower() != letters[letter_index]
-            or (letter_index == 0 and position > 0 and (before[position - 1].isalnum() or before[position - 1] in "’'"))
+            preceding_text[position].lower() != letters[letter_index]
+            or (
+                letter_index == 0
+                and position > 0
+                and (preceding_text[position - 1].isalnum() or preceding_text[position - 1] in "’'")
+            )
         ):
             position -= 1
         if position < 0:
             return None
-    words = before[position:].strip()
+    words = preceding_text[position:].strip()
     parts = words.split()
     n_content_words = sum(1 for part in parts if part.lower() not in _SMALL_WORDS)
-    too_long = n_content_words > min(_MAX_DEFINITION_WORDS, len(letters) + 2)
-    return None if too_long or acronym in parts or n_content_words < min(2, len(letters) - 1) else _uncapitalise(words)
+    is_too_long = n_content_words > min(_MAX_DEFINITION_WORDS, len(letters) + 2)
+    return (
+        None if is_too_long or acronym in parts or n_content_words < min(2, len(letters) - 1) else _uncapitalise(words)
+    )
 
 
 def _uncapitalise(words: str) -> str:
@@ -355,14 +361,14 @@ def _uncapitalise(words: str) -> str:
     return first.lower() + " " + rest[0] if is_sentence_start else words
 
 
-def _singular(words: str) -> str:
+def _to_singular(words: str) -> str:
     for end, singular in _PLURALS:
         if words.endswith(end) and not words.endswith("ss"):
             return words[: len(words) - len(end)] + singular
     return words
 
 
-def _plural(words: str) -> str:
+def _to_plural(words: str) -> str:
     if words.endswith(("gas", "bias", "ss", "x", "ch", "sh")):
         return f"{words}es"
     if words.endswith("s"):
@@ -381,7 +387,7 @@ class AcronymList:
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> "AcronymList":
         """Return the acronyms of climate science, overridden by the definitions in a report's texts."""
-        return cls({**KNOWN_ACRONYMS, **definitions_in(texts)})
+        return cls({**KNOWN_ACRONYMS, **find_definitions(texts)})
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
@@ -400,29 +406,29 @@ class AcronymList:
         """
         if mode == "never" or not any(char.isupper() for char in text):
             return text
-        expanded: set[str] = set()
-        pieces, last = [], 0
+        expanded_names: set[str] = set()
+        pieces, previous_end = [], 0
         for match in self._pattern.finditer(text):
             start, end = match.start("name"), match.end("plural")
             is_bracketed = bool(match["open"]) and bool(match["close"])
             name = match["name"]
-            words = _plural(self.words[name]) if match["plural"] else self.words[name]
-            pieces.append(text[last:start])
-            before = "".join(pieces[-3:]).rstrip("( ").lower()
+            words = _to_plural(self.words[name]) if match["plural"] else self.words[name]
+            pieces.append(text[previous_end:start])
+            preceding_text = "".join(pieces[-3:]).rstrip("( ").lower()
             # "CO2 removal (CDR)" is a definition too, in other words.
             last_word = self.words[name].lower().rsplit(" ", 1)[-1]
-            is_defined = before.endswith((words.lower(), self.words[name].lower(), f" {last_word}"))
-            last = end
-            first = name not in expanded
-            expanded.add(name)
+            is_defined = preceding_text.endswith((words.lower(), self.words[name].lower(), f" {last_word}"))
+            previous_end = end
+            is_first = name not in expanded_names
+            expanded_names.add(name)
             if is_bracketed and is_defined:
                 if mode == "first":
                     pieces.append(text[start:end])
                 else:
                     pieces[-1] = pieces[-1].removesuffix("(").rstrip(" ")
-                    last = match.end()
+                    previous_end = match.end()
             elif mode == "every":
                 pieces.append(words)
             else:
-                pieces.append(f"{words} ({text[start:end]})" if first else text[start:end])
-        return "".join([*pieces, text[last:]])
+                pieces.append(f"{words} ({text[start:end]})" if is_first else text[start:end])
+        return "".join([*pieces, text[previous_end:]])

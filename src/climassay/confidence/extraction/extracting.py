@@ -14,9 +14,9 @@ from climassay.confidence.extraction.cleaning import (
     AcronymList,
     bracketed_spans,
     clean_sentence,
+    find_references,
     is_reference,
     paragraph_label,
-    references_in,
 )
 from climassay.confidence.marks import TagMark, find_likelihoods, find_tags
 from climassay.confidence.settings import ExtractOptions
@@ -38,18 +38,20 @@ _LANGUAGE_OF_LEVEL = {"confiance": "fr", "confianza": "es"}
 """Languages by their word for confidence, for texts that are too short to be identified by common words."""
 
 
-def language_of(texts: Iterable[str]) -> str | None:
+def detect_language(texts: Iterable[str]) -> str | None:
     """Return the English name of the texts' language, "another script", or None if there is too little text."""
     sample = " ".join(texts)[:_MAX_CHARACTERS]
-    hits, n_words = count_function_words(sample)
+    function_word_counts, n_words = count_function_words(sample)
     if n_words >= _MIN_WORDS and is_in_other_script(sample):
         return OTHER_SCRIPT
-    best = max(hits, key=lambda code: hits[code])
-    if hits[best] >= _MIN_FUNCTION_WORDS:
-        return LANGUAGE_NAMES[best]
+    likeliest_code = max(function_word_counts, key=lambda code: function_word_counts[code])
+    if function_word_counts[likeliest_code] >= _MIN_FUNCTION_WORDS:
+        return LANGUAGE_NAMES[likeliest_code]
     words = set(re.findall(r"\w+", sample.lower()))
     languages = (code for word, code in _LANGUAGE_OF_LEVEL.items() if word in words)
-    return next((LANGUAGE_NAMES[code] for code in languages if hits[code] >= hits["en"]), None)
+    return next(
+        (LANGUAGE_NAMES[code] for code in languages if function_word_counts[code] >= function_word_counts["en"]), None
+    )
 
 
 def check_language(title: str, texts: Iterable[str]) -> None:
@@ -58,7 +60,7 @@ def check_language(title: str, texts: Iterable[str]) -> None:
     Raises:
         InputError: The language is not one of :data:`READ_LANGUAGES`.
     """
-    language = language_of(texts)
+    language = detect_language(texts)
     if language is not None and language not in READ_LANGUAGES:
         names = f"{', '.join(READ_LANGUAGES[:-1])} and {READ_LANGUAGES[-1]}"
         raise InputError(f"{title} seems to be in {language}: levels of confidence are read in {names} only.")
@@ -105,7 +107,7 @@ _OWN_CITATION = re.compile(r"\bIn:\s+(.{0,400})", re.DOTALL)
 _FIRST_BLOCKS = 8
 
 
-def identify(document: Document, report: str | None = None, cycle: str | None = None) -> ReportIdentity:
+def identify_report(document: Document, report: str | None = None, cycle: str | None = None) -> ReportIdentity:
     """Return the cycle and working group of a document.
 
     The first of these names that identifies a report is used: ``report``, the document's report, title, and file name.
@@ -115,20 +117,20 @@ def identify(document: Document, report: str | None = None, cycle: str | None = 
     """
     sources = [report, document.report, document.title, document.source]
     names = [name for name in sources if name]
-    cited = [match[1] for block in document.blocks[:_FIRST_BLOCKS] if (match := _OWN_CITATION.search(block.text))]
-    group = next((result for name in [*names, *cited] if (result := _working_group_in(name))), None)
-    if group in _CYCLE_BY_SPECIAL:
-        return ReportIdentity(cycle or _CYCLE_BY_SPECIAL[group], group)
-    found_cycle = cycle or next((result for name in [*names, *cited] if (result := _cycle_in(name))), None)
-    return ReportIdentity(found_cycle, group)
+    citations = [match[1] for block in document.blocks[:_FIRST_BLOCKS] if (match := _OWN_CITATION.search(block.text))]
+    working_group = next((result for name in [*names, *citations] if (result := _find_working_group(name))), None)
+    if working_group in _CYCLE_BY_SPECIAL:
+        return ReportIdentity(cycle or _CYCLE_BY_SPECIAL[working_group], working_group)
+    found_cycle = cycle or next((result for name in [*names, *citations] if (result := _find_cycle(name))), None)
+    return ReportIdentity(found_cycle, working_group)
 
 
-def _working_group_in(name: str) -> str | None:
+def _find_working_group(name: str) -> str | None:
     plain = name.replace("_", " ")
     return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, plain, re.IGNORECASE)), None)
 
 
-def _cycle_in(name: str) -> str | None:
+def _find_cycle(name: str) -> str | None:
     plain = name.replace("_", " ")
     if match := _CYCLE.search(plain):
         return f"AR{match[1]}" if match[1] else "AR3"
@@ -151,7 +153,7 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
             id=stored.id,
             title=stored.title,
             source=stored.source,
-            blocks=tuple(_blocks(passages)),
+            blocks=tuple(_rebuild_blocks(passages)),
             url=stored.url,
             report=stored.report,
             date=stored.date,
@@ -161,15 +163,15 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
         )
 
 
-def _blocks(passages: list[Passage]) -> Iterator[Block]:
+def _rebuild_blocks(passages: list[Passage]) -> Iterator[Block]:
     """Yield the paragraphs of passages; a paragraph split between two passages of a section is joined."""
-    for _, run in groupby(passages, key=lambda passage: (passage.chapter, passage.headings)):
-        before = ""
+    for _, section_passages in groupby(passages, key=lambda passage: (passage.chapter, passage.headings)):
+        previous_text = ""
         open_block: Block | None = None
-        for passage in run:
-            shared = count_repeated_characters(before, passage.text) if before else 0
-            for line_index, text in enumerate(passage.text[shared:].split("\n")):
-                if shared and line_index == 0 and open_block is not None:
+        for passage in section_passages:
+            n_shared = count_repeated_characters(previous_text, passage.text) if previous_text else 0
+            for line_index, text in enumerate(passage.text[n_shared:].split("\n")):
+                if n_shared and line_index == 0 and open_block is not None:
                     open_block = replace(open_block, text=open_block.text + text)
                     continue
                 if open_block is not None and open_block.text.strip():
@@ -177,7 +179,7 @@ def _blocks(passages: list[Passage]) -> Iterator[Block]:
                 paragraph_id = passage.paragraph_ids[0] if len(passage.paragraph_ids) == 1 else None
                 pages = passage.first_page, passage.last_page
                 open_block = Block(text, *pages, passage.headings, paragraph_id, passage.chapter, passage.url)
-            before = passage.text
+            previous_text = passage.text
         if open_block is not None and open_block.text.strip():
             yield open_block
 
@@ -233,8 +235,8 @@ def extract(
     settings = options or ExtractOptions()
     statements: list[Statement] = []
     for document in documents:
-        of_document = _DocumentStatements(document, settings)
-        statements += of_document if divider is None else of_document.divided(divider)
+        document_statements = _DocumentStatements(document, settings)
+        statements += document_statements if divider is None else document_statements.divided(divider)
     return mark_duplicates(statements)
 
 
@@ -244,19 +246,19 @@ def mark_duplicates(statements: Sequence[Statement]) -> list[Statement]:
     Case and punctuation are ignored. ``duplicate_of`` is the id of the first such statement in the same report or, if
     there is none, in any report.
     """
-    first: dict[tuple[str, Tag | None], str] = {}
-    first_of_report: dict[tuple[str, Tag | None, str], str] = {}
-    marked = []
+    first_ids: dict[tuple[str, Tag | None], str] = {}
+    first_ids_by_report: dict[tuple[str, Tag | None, str], str] = {}
+    marked_statements = []
     for statement in statements:
-        key = (normalised(statement.text), statement.tag)
-        in_report = first_of_report.setdefault((*key, statement.report), statement.id)
-        overall = first.setdefault(key, statement.id)
-        original = in_report if in_report != statement.id else overall
-        marked.append(replace(statement, duplicate_of=None if original == statement.id else original))
-    return marked
+        key = (normalise_words(statement.text), statement.tag)
+        id_in_report = first_ids_by_report.setdefault((*key, statement.report), statement.id)
+        id_overall = first_ids.setdefault(key, statement.id)
+        original = id_in_report if id_in_report != statement.id else id_overall
+        marked_statements.append(replace(statement, duplicate_of=None if original == statement.id else original))
+    return marked_statements
 
 
-def normalised(text: str) -> str:
+def normalise_words(text: str) -> str:
     """Return the letters a to z and the digits of a text, in lower case.
 
     A single space replaces anything between them.
@@ -291,7 +293,7 @@ class _DocumentStatements:
         texts = [block.text for block in document.blocks]
         check_language(document.title, texts)
         self.document, self.options = document, options
-        self.identity = identify(document, options.report, options.cycle)
+        self.identity = identify_report(document, options.report, options.cycle)
         self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "never" else AcronymList()
         self.labels: list[str | None] = []
         """Number of each block, or of the last numbered one above it in its chapter."""
@@ -324,7 +326,7 @@ class _DocumentStatements:
             ])  # fmt: skip
 
     def _section_statements(self, sentences: Sequence[_ExtractedSentence]) -> Iterator[Statement]:
-        paragraph_tags = _paragraph_tags_by_sentence(sentences) if self.paragraph_tags else {}
+        paragraph_tags = _map_paragraph_tags(sentences) if self.paragraph_tags else {}
         cleaned_words = cache(lambda index: self._clean(sentences[index].words))
         for index, sentence in enumerate(sentences):
             statements = list(self._sentence_statements(sentence, paragraph_tags.get(index)))
@@ -367,7 +369,7 @@ class _DocumentStatements:
         same_brackets = len({mark.outer_span for mark in levels}) == 1
         for mark in levels or (None,):
             if text and (mark is not None or _is_long_enough(text)):
-                scoped = self._clean(_with_scope(text, mark)) if same_brackets else text
+                scoped = self._clean(_append_scope(text, mark)) if same_brackets else text
                 yield self._statement(scoped, mark, marks, sentence)
 
     def _clean(self, text: str) -> str:
@@ -381,8 +383,8 @@ class _DocumentStatements:
         Its likelihood terms are those of the sentence. Its evidence and agreement are also those of the sentence,
         unless that has several levels; they are then taken from the brackets of the statement's own level.
         """
-        has_several = sum(bool(rating.levels) for rating in marks) > 1
-        ratings = [rating for rating in (mark, *(() if has_several else marks)) if rating is not None]
+        has_several_levels = sum(bool(rating.levels) for rating in marks) > 1
+        ratings = [rating for rating in (mark, *(() if has_several_levels else marks)) if rating is not None]
         span = (mark.start, mark.end) if mark is not None and mark in marks else (0, 0)
         document, block = self.document, self.document.blocks[sentence.block]
         return Statement(
@@ -399,7 +401,7 @@ class _DocumentStatements:
             start=span[0],
             end=span[1],
             label=self.labels[sentence.block],
-            references=references_in(block.text),
+            references=find_references(block.text),
             page=block.page,
             headings=block.headings,
             paragraph_id=block.paragraph_id,
@@ -421,7 +423,7 @@ def _tag_after_full_stop(words: str) -> TagMark | None:
     return marks[0] if is_alone else None
 
 
-def _paragraph_tags_by_sentence(sentences: Sequence[_ExtractedSentence]) -> dict[int, TagMark]:
+def _map_paragraph_tags(sentences: Sequence[_ExtractedSentence]) -> dict[int, TagMark]:
     """Map the indices of sentences to the tags that rate their paragraphs.
 
     Such a tag rates the last sentence and the untagged sentences directly before it.
@@ -444,7 +446,7 @@ def _is_long_enough(text: str) -> bool:
     return len(_WORD.findall(text)) >= MIN_UNTAGGED_WORDS
 
 
-def _with_scope(text: str, mark: TagMark | None) -> str:
+def _append_scope(text: str, mark: TagMark | None) -> str:
     """Append the scope of a level (the regions or subjects in its brackets) to a statement's text."""
     if mark is None or not mark.scope or not text or is_reference(mark.scope):
         return text

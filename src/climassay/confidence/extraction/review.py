@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Literal, get_args
 
 from climassay.confidence.extraction.cleaning import paragraph_label
-from climassay.confidence.extraction.extracting import explains_terms, identify, split_report_sentences
+from climassay.confidence.extraction.extracting import explains_terms, identify_report, split_report_sentences
 from climassay.confidence.marks import find_likelihoods, find_tags
 from climassay.confidence.statement import Statement
 from climassay.confidence.vocabulary import AGREEMENT, EVIDENCE, LIKELIHOODS, TAGS
@@ -53,7 +53,7 @@ def extract_terms(documents: Iterable[Document], report: str | None = None) -> l
     """
     certainty_terms: list[CertaintyTerm] = []
     for document in documents:
-        name = identify(document, report).name or document.report or document.title
+        name = identify_report(document, report).name or document.report or document.title
         for block_index, block in enumerate(document.blocks):
             for sentence_index, sentence in enumerate(split_report_sentences(block.text)):
                 if block.footnote or explains_terms(sentence):
@@ -93,25 +93,27 @@ def term_table(terms: Sequence[CertaintyTerm]) -> Table:
     rows = []
     for kind in get_args(TermKind):
         for term in _TERMS[kind]:
-            numbers = [counts[kind, term, report] for report in reports]
-            if any(numbers):
-                rows.append([kind, term, *map(str, numbers), str(sum(numbers))])
-    ranges = sum(occurrence.names_range for occurrence in terms)
-    note = f"{ranges} of the terms of likelihood name a range (“very likely range”)." if ranges else ""
+            report_counts = [counts[kind, term, report] for report in reports]
+            if any(report_counts):
+                rows.append([kind, term, *map(str, report_counts), str(sum(report_counts))])
+    n_ranges = sum(occurrence.names_range for occurrence in terms)
+    note = f"{n_ranges} of the terms of likelihood name a range (“very likely range”)." if n_ranges else ""
     return Table.of(f"{len(terms)} other terms", ["kind", "term", *reports, "all reports"], rows, note=note, left=2)
 
 
 def summary_table(statements: Sequence[Statement]) -> Table:
     """Return the number of statements by report and level; duplicates are counted in a separate column."""
     counts = Counter((statement.report, statement.tag) for statement in statements if statement.duplicate_of is None)
-    repeated = Counter(statement.report for statement in statements if statement.duplicate_of is not None)
+    duplicate_counts = Counter(statement.report for statement in statements if statement.duplicate_of is not None)
     reports = list(dict.fromkeys(statement.report for statement in statements))
-    untagged = any(statement.tag is None for statement in statements)
-    levels = [*TAGS, *([None] if untagged else [])]
-    rows = [[report, *(str(counts[report, level]) for level in levels), str(repeated[report])] for report in reports]
+    has_untagged = any(statement.tag is None for statement in statements)
+    levels = [*TAGS, *([None] if has_untagged else [])]
+    rows = [
+        [report, *(str(counts[report, level]) for level in levels), str(duplicate_counts[report])] for report in reports
+    ]
     if len(reports) > 1:
         sums = [sum(counts[report, level] for report in reports) for level in levels]
-        rows.append(["all", *map(str, sums), str(sum(repeated.values()))])
+        rows.append(["all", *map(str, sums), str(sum(duplicate_counts.values()))])
     headings = ["report", *(level or "no level" for level in levels), "repeated"]
     return Table.of(
         f"{len(statements)} statements",

@@ -6,9 +6,9 @@ outside its range, and levels that are ambiguous, each at its paragraph.
 
 from climassay.confidence.linting.checking import (
     RULES as RULES,
-    Checked as Checked,
+    CheckedDraft as CheckedDraft,
     check as check,
-    chosen_rules as chosen_rules,
+    select_rules as select_rules,
 )
 from climassay.confidence.linting.draft import (
     Manuscript as Manuscript,

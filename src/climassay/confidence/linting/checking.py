@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from climassay.confidence.extraction.extracting import language_of
+from climassay.confidence.extraction.extracting import detect_language
 from climassay.confidence.linting.draft import LintFinding, Manuscript, Rule
 from climassay.confidence.linting.rules import GUIDANCE_RULES
 from climassay.errors import InputError
@@ -15,7 +15,7 @@ from climassay.reporting import counted
 MODEL_FINDING = "model-finding"
 """Name of the rule that reports the findings of a :class:`~climassay.confidence.linting.model_rule.ModelReader`."""
 
-WORTH = "The rules alone found 30 of 120 planted problems (25%, 95% interval 18 to 33)."
+RECALL_NOTE = "The rules alone found 30 of 120 planted problems (25%, 95% interval 18 to 33)."
 """Sentence on the proportion of problems that the rules find; see docs/results/confidence.md."""
 
 RULES: Registry[Rule] = Registry("rule", "climassay.lint_rules")
@@ -24,7 +24,7 @@ for _rule in GUIDANCE_RULES:
     RULES.add(_rule.name, _rule)
 
 
-def chosen_rules(names: str = "") -> tuple[Rule, ...]:
+def select_rules(names: str = "") -> tuple[Rule, ...]:
     """Return the rules selected by a list such as ``repeated-tag,likelihood-range`` or ``-ambiguous-level``.
 
     Args:
@@ -34,19 +34,19 @@ def chosen_rules(names: str = "") -> tuple[Rule, ...]:
     Raises:
         InputError: A rule does not exist, or no rule is left.
     """
-    listed = [name.strip() for name in names.split(",") if name.strip()]
-    without = {name[1:] for name in listed if name.startswith("-")}
-    only = {name for name in listed if not name.startswith("-")} or set(RULES)
-    if unknown := sorted({*without, *only} - set(RULES)):
-        raise InputError(f"There is no rule {unknown[0]!r}: the rules are {', '.join(RULES)}.")
-    rules = tuple(rule for rule in RULES.values() if rule.name in only - without)
+    listed_names = [name.strip() for name in names.split(",") if name.strip()]
+    excluded_names = {name[1:] for name in listed_names if name.startswith("-")}
+    included_names = {name for name in listed_names if not name.startswith("-")} or set(RULES)
+    if unknown_names := sorted({*excluded_names, *included_names} - set(RULES)):
+        raise InputError(f"There is no rule {unknown_names[0]!r}: the rules are {', '.join(RULES)}.")
+    rules = tuple(rule for rule in RULES.values() if rule.name in included_names - excluded_names)
     if not rules:
         raise InputError("No rule is left to check: name at least one.")
     return rules
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedDraft:
     """A draft and the findings in it."""
 
     draft: Manuscript
@@ -72,7 +72,7 @@ class Checked:
     @cached_property
     def language(self) -> str | None:
         """English name of the draft's language; None if there is too little text to tell."""
-        return language_of(sentence.text for sentence in self.draft.sentences)
+        return detect_language(sentence.text for sentence in self.draft.sentences)
 
     @property
     def is_read(self) -> bool:
@@ -90,21 +90,21 @@ class Checked:
             return f"{summary}: there is nothing to check, because no sentence has a calibrated term."
         return (
             f"{summary}; {terms} have a calibrated term. Headings, figures, findings without a term and whether the "
-            f"evidence supports a level are not checked. {WORTH}"
+            f"evidence supports a level are not checked. {RECALL_NOTE}"
         )
 
 
-def check(draft: Manuscript, rules: Sequence[Rule] | None = None) -> Checked:
+def check(draft: Manuscript, rules: Sequence[Rule] | None = None) -> CheckedDraft:
     """Check a draft against rules.
 
     Args:
         draft: Draft, from :func:`climassay.confidence.linting.read_draft` or
             :func:`~climassay.confidence.linting.draft_of`.
-        rules: Rules from :func:`chosen_rules`; None for all registered rules. The rule of a
+        rules: Rules from :func:`select_rules`; None for all registered rules. The rule of a
             :class:`~climassay.confidence.linting.model_rule.ModelReader` may follow; its findings are dropped if
             another rule objects to the same words.
     """
-    rules = chosen_rules() if rules is None else tuple(rules)
+    rules = select_rules() if rules is None else tuple(rules)
     findings: list[LintFinding] = []
     for rule in rules:
         for remark in rule.check(draft):
@@ -127,4 +127,4 @@ def check(draft: Manuscript, rules: Sequence[Rule] | None = None) -> Checked:
                 )
             )
     findings.sort(key=lambda finding: (finding.start, finding.end, finding.rule))
-    return Checked(draft, rules, tuple(findings))
+    return CheckedDraft(draft, rules, tuple(findings))

@@ -144,13 +144,15 @@ def rule(
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:
-    before, after = text[:start], text[end:]
-    if before.count('"') % 2 or before.count("“") > before.count("”"):
+    preceding, following = text[:start], text[end:]
+    if preceding.count('"') % 2 or preceding.count("“") > preceding.count("”"):
         return True
-    opened = max(before.rfind(f"{blank}{mark}") for blank in (" ", "(") for mark in "'‘")
-    opened = 0 if opened < 0 and before[:1] in ("'", "‘") else opened
+    quote_start = max(preceding.rfind(f"{blank}{mark}") for blank in (" ", "(") for mark in "'‘")
+    quote_start = 0 if quote_start < 0 and preceding[:1] in ("'", "‘") else quote_start
     return (
-        opened >= 0 and not any(f"{mark} " in before[opened:] for mark in "'’") and any(mark in after for mark in "'’")
+        quote_start >= 0
+        and not any(f"{mark} " in preceding[quote_start:] for mark in "'’")
+        and any(mark in following for mark in "'’")
     )
 
 

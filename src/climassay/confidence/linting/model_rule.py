@@ -91,7 +91,7 @@ class ModelReader:
         return {"model": self.name, **counts}
 
     def _check(self, draft: Manuscript) -> Iterator[Remark]:
-        passages = passages_to_read(draft)
+        passages = select_passages(draft)
         requests = []
         for _, text in passages:
             rendered = self._prompt.render(passage=text)
@@ -105,7 +105,7 @@ class ModelReader:
         answers = self._model.generate(requests, on_result=on_result) if requests else []
         self.passages += len(passages)
         for (start, text), answer in zip(passages, answers, strict=True):
-            problems = _problems(answer)
+            problems = _parse_problems(answer)
             if problems is None:
                 self.unreadable += 1
                 self.error = answer.error or "The reply breaks the schema."
@@ -118,12 +118,12 @@ class ModelReader:
                     yield Remark(start + span[0], start + span[1], message, suggestion)
 
 
-def passages_to_read(draft: Manuscript) -> list[tuple[int, str]]:
+def select_passages(draft: Manuscript) -> list[tuple[int, str]]:
     """Return the paragraphs with words of certainty, each with its offset in the draft's text."""
     return [(start, text) for start, text in draft.paragraphs if _CERTAINTY.search(text)]
 
 
-def _problems(answer: Completion) -> list[tuple[str, str, str]] | None:
+def _parse_problems(answer: Completion) -> list[tuple[str, str, str]] | None:
     """Return the words, description and suggestion of each problem; None if the answer violates the schema."""
     if answer.error is not None:
         return None

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from climassay.confidence.linting.checking import Checked
+from climassay.confidence.linting.checking import CheckedDraft
 from climassay.reporting.html import render_page
 
 
-def text_lines(checked: Checked) -> list[str]:
+def format_findings(checked: CheckedDraft) -> list[str]:
     """Return a line per finding: file, location, severity, rule, message and words."""
     name = checked.draft.name
     return [
@@ -18,7 +18,7 @@ def text_lines(checked: Checked) -> list[str]:
     ]
 
 
-def data(checked: Checked) -> dict[str, Any]:
+def findings_data(checked: CheckedDraft) -> dict[str, Any]:
     """Return file, counts by rule and all findings as JSON-serialisable values."""
     return {
         "file": checked.draft.name,
@@ -53,7 +53,7 @@ class Piece:
     starts: tuple[int, ...] = ()
 
 
-def pieces(checked: Checked) -> tuple[Piece, ...]:
+def split_at_findings(checked: CheckedDraft) -> tuple[Piece, ...]:
     """Split a draft's text at the start and end of every finding."""
     text, findings = checked.draft.text, checked.findings
     offsets = sorted({0, len(text), *(offset for finding in findings for offset in (finding.start, finding.end))})
@@ -72,7 +72,7 @@ def pieces(checked: Checked) -> tuple[Piece, ...]:
     return tuple(results)
 
 
-def lint_page(results: Sequence[Checked], read_by: str = "") -> str:
+def lint_page(results: Sequence[CheckedDraft], read_by: str = "") -> str:
     """Return a self-contained HTML page with counts, a list of findings, and the texts with the findings highlighted.
 
     Args:
@@ -81,5 +81,5 @@ def lint_page(results: Sequence[Checked], read_by: str = "") -> str:
     """
     rules = {rule.name: rule for checked in results for rule in checked.rules}
     counts = {name: sum(checked.by_rule.get(name, 0) for checked in results) for name in rules}
-    files = [(checked, pieces(checked)) for checked in results]
+    files = [(checked, split_at_findings(checked)) for checked in results]
     return render_page("lint.html.j2", files=files, rules=rules, counts=counts, read_by=read_by)

@@ -53,7 +53,7 @@ _OTHER_LEVEL = re.compile(
     ("We are very confident that rain will increase.", "Farmers report strong confidence in the forecasts."),
 )
 def _confidence_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
-    slips = [(start, end) for start, end, _ in _misspellings(sentence)]
+    slips = [(start, end) for start, end, _ in _find_misspellings(sentence)]
     for match in _OTHER_LEVEL.finditer(sentence.text):
         start, end = match.start(), match.end()
         if is_held_by_people(sentence.text, start, end) or any(first < end and start < last for first, last in slips):
@@ -147,7 +147,7 @@ def _is_misspelling(word: str, term: str) -> bool:
     return is_similar and word not in (term, *_ENGLISH)
 
 
-def _misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]]:
+def _find_misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and intended term of each misspelt term of two words."""
     for left, right in pairwise(_WORD.finditer(sentence.text)):
         first, second = left.group().lower(), right.group().lower()
@@ -155,12 +155,16 @@ def _misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]
             continue
         for starts, heads in _TERMS:
             for start, head in ((start, head) for start in starts for head in heads):
-                slips = _is_misspelling(first, start), _is_misspelling(second, head)
-                if not any(slips) or not (slips[0] or first == start) or not (slips[1] or second == head):
+                are_misspelt = _is_misspelling(first, start), _is_misspelling(second, head)
+                if (
+                    not any(are_misspelt)
+                    or not (are_misspelt[0] or first == start)
+                    or not (are_misspelt[1] or second == head)
+                ):
                     continue
                 # PDF files may split a word: "high confidenc e".
-                beginning = sentence.text[left.start() : right.end() + len(head)]
-                if not beginning.replace(" ", "").lower().startswith(start + head):
+                joined_words = sentence.text[left.start() : right.end() + len(head)]
+                if not joined_words.replace(" ", "").lower().startswith(start + head):
                     yield left.start(), right.end(), f"{start} {head}"
 
 
@@ -173,36 +177,36 @@ def _misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]
     ("It is virtualy certain.", "The high-level conference was very lively."),
 )
 def _misspelt_term(sentence: ManuscriptSentence) -> Iterator[Remark]:
-    for start, end, term in _misspellings(sentence):
+    for start, end, term in _find_misspellings(sentence):
         yield Remark(start, end, f'"{sentence.text[start:end]}" is misspelt: a search does not find it.', term)
 
 
 _TOLERANCE = 0.015
-_FIGURE = r"\d{1,3}(?:\.\d+)?"
+_NUMBER = r"\d{1,3}(?:\.\d+)?"
 _NOUN = r"(?:probability|chance|likelihood|odds)"
 _PROBABILITY = (
     rf"(?:an?\s+)?(?P<named>{_NOUN}\s*(?:of|is|=|:)?\s*)?(?:(?:about|around|an?)\s+|~\s*)*"
     r"(?:(?P<above>[>≥]|(?:more|greater)\s+than|over|at\s+least)|(?P<below>[<≤]|less\s+than|under|below|at\s+most))?\s*"
-    rf"(?:(?P<low>{_FIGURE})\s*%?\s*(?:[-–—]|to)\s*(?P<high>{_FIGURE})\s*(?:%|per\s?cent)"
-    rf"|(?P<value>{_FIGURE})\s*(?:%|per\s?cent)|(?P<decimal>0?\.\d+)|(?P<of>\d+)\s+(?:in|out\s+of)\s+(?P<all>\d+))"
+    rf"(?:(?P<low>{_NUMBER})\s*%?\s*(?:[-–—]|to)\s*(?P<high>{_NUMBER})\s*(?:%|per\s?cent)"
+    rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<decimal>0?\.\d+)|(?P<of>\d+)\s+(?:in|out\s+of)\s+(?P<all>\d+))"
     rf"(?P<after>\s*{_NOUN})?"
 )
 _LEAD = r"(?:i\.\s?e\.,?|that\s+is,?|meaning|or|=|≈|with|corresponding\s+to)\s*"
-_BEHIND = re.compile(
+_PROBABILITY_AFTER = re.compile(
     rf"[\s*_]*(?P<range>ranges?\b)?\s*(?P<open>[(\[,:;]\s*)?(?P<lead>{_LEAD})?{_PROBABILITY}(?P<close>\s*[)\];,.]|\s*$)",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
+_PROBABILITY_BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
 _MAX_BEFORE = 120
 """Maximum number of characters before a term that are searched for probabilities."""
 _RANGES = re.compile(r"\s*(?:\w+\s+)?ranges?\b")
 
 
-def _figures_before(text: str, end: int) -> re.Match[str] | None:
-    return _BEFORE.search(text, max(0, end - _MAX_BEFORE), end)
+def _match_number_before(text: str, end: int) -> re.Match[str] | None:
+    return _PROBABILITY_BEFORE.search(text, max(0, end - _MAX_BEFORE), end)
 
 
-def _interval(match: re.Match[str]) -> tuple[float, float] | None:
+def _parse_interval(match: re.Match[str]) -> tuple[float, float] | None:
     """Return the lower and upper probability of a match, from 0 to 1; None if its numbers are not probabilities."""
     if match["low"]:
         low, high = float(match["low"]) / 100, float(match["high"]) / 100
@@ -229,24 +233,26 @@ def _is_probability(match: re.Match[str]) -> bool:
 )
 def _likelihood_range(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for term in sentence.likelihoods:
-        match = _BEHIND.match(sentence.text, term.end) or _figures_before(sentence.text, term.start)
-        figures = _interval(match) if match else None
-        if match is None or figures is None:
+        match = _PROBABILITY_AFTER.match(sentence.text, term.end) or _match_number_before(sentence.text, term.start)
+        interval = _parse_interval(match) if match else None
+        if match is None or interval is None:
             continue
-        behind = match.start() >= term.end
-        enclosed = behind and match["open"] and match["open"][0] in "([" and match["close"].strip() in (")", "]")
-        if not (_is_probability(match) or (enclosed and not match["decimal"])):
+        is_after_term = match.start() >= term.end
+        is_enclosed = (
+            is_after_term and match["open"] and match["open"][0] in "([" and match["close"].strip() in (")", "]")
+        )
+        if not (_is_probability(match) or (is_enclosed and not match["decimal"])):
             continue
         low, high = LIKELIHOOD_RANGES[term.term]
-        if behind and (match["range"] or _RANGES.match(sentence.text, match.end())):
+        if is_after_term and (match["range"] or _RANGES.match(sentence.text, match.end())):
             # A very likely range is named by its quantiles, 5 to 95%, with nine tenths of the probability between.
-            fits = match["low"] is None or abs(figures[1] - figures[0] - low) <= 2 * _TOLERANCE
+            is_consistent = match["low"] is None or abs(interval[1] - interval[0] - low) <= 2 * _TOLERANCE
         elif match["low"] or match["above"] or match["below"]:
-            fits = abs(figures[0] - low) <= _TOLERANCE and abs(figures[1] - high) <= _TOLERANCE
+            is_consistent = abs(interval[0] - low) <= _TOLERANCE and abs(interval[1] - high) <= _TOLERANCE
         else:
-            fits = low - _TOLERANCE <= figures[0] <= high + _TOLERANCE
-        if not fits:
-            start, end = (term.start, match.end()) if behind else (match.start(), term.end)
+            is_consistent = low - _TOLERANCE <= interval[0] <= high + _TOLERANCE
+        if not is_consistent:
+            start, end = (term.start, match.end()) if is_after_term else (match.start(), term.end)
             meaning = f'"{term.term}" stands for a probability of {100 * low:.0f} to {100 * high:.0f}%'
             yield Remark(start, end, f"{meaning}; the figures beside it say something else.")
 
@@ -265,8 +271,8 @@ _PERCENT_CONFIDENT = re.compile(r"\b(?:with|at|there\s+is)\s+\d{1,3}\s?%\s+confi
 def _level_as_probability(sentence: ManuscriptSentence) -> Iterator[Remark]:
     spans = [match.span() for match in _PERCENT_CONFIDENT.finditer(sentence.text)]
     for mark in sentence.marks:
-        match = _BEHIND.match(sentence.text, mark.end) if mark.levels else None
-        if match and _interval(match) and (_is_probability(match) or match["lead"]):
+        match = _PROBABILITY_AFTER.match(sentence.text, mark.end) if mark.levels else None
+        if match and _parse_interval(match) and (_is_probability(match) or match["lead"]):
             spans.append((mark.start, match.end()))
     for start, end in spans:
         message = "A level of confidence stands for no probability: give one as a term of likelihood, or leave it out."
@@ -286,18 +292,30 @@ _NO_WORDS = re.compile(r"(?:[\s,;.*_]|\{[^{}]*\})*")
     ("Ice melts (high confidence, low confidence).", "Ice melts (NES: high confidence; WAF: low confidence)."),
 )
 def _ambiguous_level(sentence: ManuscriptSentence) -> Iterator[Remark]:
-    explained = re.search(r"\brespectively\b|\bdepending\s+(?:up)?on\b", sentence.text)
+    has_explanation = re.search(r"\brespectively\b|\bdepending\s+(?:up)?on\b", sentence.text)
     for mark in sentence.marks:
-        if len(mark.levels) == 2 and mark.in_brackets and not mark.scope and not explained:
+        if len(mark.levels) == 2 and mark.in_brackets and not mark.scope and not has_explanation:
             message = "Two levels are given: choose one, or say to which part of the statement each belongs."
             yield Remark(mark.start, mark.end, message)
     for left, right in pairwise(sentence.marks):
-        same = left.bracket is not None and left.bracket == right.bracket
-        if same and left.levels and right.levels and left.levels != right.levels and not (left.scope or right.scope):
+        is_same_bracket = left.bracket is not None and left.bracket == right.bracket
+        if (
+            is_same_bracket
+            and left.levels
+            and right.levels
+            and left.levels != right.levels
+            and not (left.scope or right.scope)
+        ):
             yield Remark(left.start, right.end, "The brackets give two levels and do not say what each is about.")
-        elif not same and left.levels and right.levels and right.in_brackets and not (left.scope or right.scope):
-            between = sentence.text[left.outer_span[1] : right.outer_span[0]]
-            if _NO_WORDS.fullmatch(between) if left.in_brackets else not _CLAUSE_ENDS.search(between):
+        elif (
+            not is_same_bracket
+            and left.levels
+            and right.levels
+            and right.in_brackets
+            and not (left.scope or right.scope)
+        ):
+            text_between = sentence.text[left.outer_span[1] : right.outer_span[0]]
+            if _NO_WORDS.fullmatch(text_between) if left.in_brackets else not _CLAUSE_ENDS.search(text_between):
                 yield Remark(right.start, right.end, "The same statement has a level already.")
 
 
@@ -329,18 +347,20 @@ def _mismatched_evidence(sentence: ManuscriptSentence) -> Iterator[Remark]:
     ("Rain will likely increase (low confidence).", "Rain will likely increase (medium confidence)."),
 )
 def _likelihood_low_confidence(sentence: ManuscriptSentence) -> Iterator[Remark]:
-    previous = 0
+    previous_end = 0
     for mark in sentence.marks:
         if mark.in_brackets and mark.levels and TAGS.index(mark.levels[-1]) <= TAGS.index("low"):
-            before = sentence.text[previous : mark.outer_span[0]]
-            clause = max((match.end() for match in _CLAUSE_ENDS.finditer(before)), default=0) + previous
+            preceding_text = sentence.text[previous_end : mark.outer_span[0]]
+            clause_start = (
+                max((match.end() for match in _CLAUSE_ENDS.finditer(preceding_text)), default=0) + previous_end
+            )
             for term in sentence.likelihoods:
-                named = re.match(r"[\s*_]*(?:ranges?|intervals?|values?)\b", sentence.text[term.end :])
-                if clause <= term.start < mark.outer_span[1] and not named:
+                value_noun = re.match(r"[\s*_]*(?:ranges?|intervals?|values?)\b", sentence.text[term.end :])
+                if clause_start <= term.start < mark.outer_span[1] and not value_noun:
                     message = f'"{term.term}" has a level of {mark.levels[-1]} confidence: give the level alone.'
                     yield Remark(min(term.start, mark.start), max(term.end, mark.end), message)
                     break
-        previous = mark.outer_span[1]
+        previous_end = mark.outer_span[1]
 
 
 GUIDANCE_RULES = (

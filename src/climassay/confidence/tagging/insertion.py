@@ -76,9 +76,11 @@ class InsertionTagger:
         if not items:
             return []
         probe = self.trained.probe
-        new = [_probe_item(f"new {index}", TaggingItem.convert(item), self.context) for index, item in enumerate(items)]
+        new_items = [
+            _probe_item(f"new {index}", TaggingItem.convert(item), self.context) for index, item in enumerate(items)
+        ]
         result = insert_items(
-            new, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode=self.mode,
+            new_items, self.anchors, self.levels, probe_judge(probe, self.harvester), samples=N_ANCHORS, mode=self.mode,
             tie_band=probe.tie_band, seed=self.seed, on_progress=on_progress,
         )  # fmt: skip
         by_name = {str(level): level for level in self.levels}
@@ -101,7 +103,7 @@ def train_insertion(
     """Train a probe on labelled statements, and prepare the statements with which new ones are compared.
 
     Args:
-        labelled: Training statements, about :data:`N_LABELLED` of them (see :func:`balanced_sample`).
+        labelled: Training statements, about :data:`N_LABELLED` of them (see :func:`sample_balanced`).
         model: Model whose hidden states the probe uses.
         method: Kind of probe: ``ppairs`` uses contrast pairs of two statements, ``pointwise`` single statements.
         layers: Layers whose hidden states are concatenated.
@@ -116,8 +118,8 @@ def train_insertion(
     Raises:
         InputError: Fewer than two levels occur among the labelled statements or the anchors.
     """
-    compared = labelled if anchors is None else anchors
-    levels = tuple(level for level in LEVELS if any(item.tag == level for item in compared))
+    anchor_statements = labelled if anchors is None else anchors
+    levels = tuple(level for level in LEVELS if any(item.tag == level for item in anchor_statements))
     if min(len(levels), len({item.tag for item in labelled})) < 2:
         raise InputError("Statements can be compared by confidence only if at least two levels occur.")
     training_items = [
@@ -126,7 +128,7 @@ def train_insertion(
     ]
     anchor_items = tuple(
         _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
-        for index, item in enumerate(compared)
+        for index, item in enumerate(anchor_statements)
     )
     harvester = Harvester(model, QualityRequests(quality("confidence")), layers, store)
     trained = train_probe(
@@ -135,7 +137,7 @@ def train_insertion(
     return InsertionTagger(trained, anchor_items, levels, harvester, context, seed, mode)
 
 
-def balanced_sample(
+def sample_balanced(
     items: Sequence[LabelledItem], count: int = N_LABELLED, *, by: DrawBy = "level", seed: int = 0
 ) -> list[LabelledItem]:
     """Sample ``count`` statements, equally many of each level or assessment cycle; fewer if one of them is rare.
@@ -144,18 +146,20 @@ def balanced_sample(
         InputError: ``by`` is ``cycle``, but no statement has a cycle.
     """
     generator = np.random.default_rng(seed)
-    kinds = LEVELS if by == "level" else tuple(sorted({item.cycle for item in items if item.cycle}))
-    if not kinds:
+    strata = LEVELS if by == "level" else tuple(sorted({item.cycle for item in items if item.cycle}))
+    if not strata:
         raise InputError("No labelled statement names its assessment cycle: draw the training statements by level.")
-    n_per_kind = max(1, count // len(kinds))
+    n_per_stratum = max(1, count // len(strata))
     results: list[LabelledItem] = []
-    for kind in kinds:
-        kind_items = [item for item in items if kind == (item.tag if by == "level" else item.cycle)]
-        results += [kind_items[index] for index in sorted(generator.permutation(len(kind_items))[:n_per_kind].tolist())]
+    for stratum in strata:
+        stratum_items = [item for item in items if stratum == (item.tag if by == "level" else item.cycle)]
+        results += [
+            stratum_items[index] for index in sorted(generator.permutation(len(stratum_items))[:n_per_stratum].tolist())
+        ]
     return results
 
 
-def latest_anchors(
+def sample_latest_anchors(
     items: Sequence[LabelledItem], training: Sequence[LabelledItem], count: int = N_LABELLED, *, seed: int = 0
 ) -> list[LabelledItem]:
     """Sample ``count`` statements of the latest assessment cycle; return all if there are fewer.

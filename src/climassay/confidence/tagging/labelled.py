@@ -50,14 +50,14 @@ _CONTEXT = 5
 """Number of context sentences on each side, as in the thesis."""
 
 
-def plain_statement(text: str) -> str:
+def clean_statement(text: str) -> str:
     """Return a statement without confidence tags, evidence and agreement terms, references and section marks.
 
     The rules are those of extraction, so that a tagger gets texts of the same form in training and use. Words that a
     line break has split at a hyphen ("climate- induced") are joined first.
     """
-    joined = re.sub(r"(?<=[a-z]-)\s+(?=[a-z])(?!(?:and|or|to)\b)", "", text.replace("\u00ad", ""))
-    return clean_sentence(" ".join(joined.split()))
+    joined_text = re.sub(r"(?<=[a-z]-)\s+(?=[a-z])(?!(?:and|or|to)\b)", "", text.replace("\u00ad", ""))
+    return clean_sentence(" ".join(joined_text.split()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +80,16 @@ class TaggingItem:
         if isinstance(item, TaggingItem):
             return item
         if isinstance(item, Statement):
-            sides = (tuple(map(plain_statement, side)) for side in (item.before, item.after))
-            return cls(plain_statement(item.text), *sides)
+            sides = (tuple(map(clean_statement, side)) for side in (item.before, item.after))
+            return cls(clean_statement(item.text), *sides)
         from climassay.corpus.sentences import split_sentences
 
         text, context = (item, "") if isinstance(item, str) else item
-        before, result, after = context.partition(text) if text else (context, "", "")
-        if not result:
+        before, match, after = context.partition(text) if text else (context, "", "")
+        if not match:
             before, after = context, ""
-        context_sides = (filter(None, map(plain_statement, split_sentences(side))) for side in (before, after))
-        return cls(plain_statement(text), *map(tuple, context_sides))
+        context_sides = (filter(None, map(clean_statement, split_sentences(side))) for side in (before, after))
+        return cls(clean_statement(text), *map(tuple, context_sides))
 
     def window(self, sentences: int) -> str:
         """Return the statement with up to ``sentences`` context sentences on each side, as one text."""
@@ -157,11 +157,13 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
         ]
     else:
         statements = read_statements(path)
-        levels: dict[str, set[Tag | None]] = defaultdict(set)
+        levels_by_words: dict[str, set[Tag | None]] = defaultdict(set)
         for statement in statements:
-            levels[bare_words(statement.text)].add(statement.tag)
-        unique = [statement for statement in statements if statement.duplicate_of is None]
-        clear = [statement for statement in unique if len(levels[bare_words(statement.text)]) == 1]
+            levels_by_words[bare_words(statement.text)].add(statement.tag)
+        unique_statements = [statement for statement in statements if statement.duplicate_of is None]
+        consistent_statements = [
+            statement for statement in unique_statements if len(levels_by_words[bare_words(statement.text)]) == 1
+        ]
         licence, items = OWN_LICENCE, tuple(
             LabelledItem(
                 TaggingItem.convert(statement), statement.tag, statement.report,
@@ -169,12 +171,13 @@ def read_labelled(path: Path, paragraphs: Path | None = None) -> LabelledTable:
                 f"{document}: {statement.section or statement.page}", bool(statement.headings), statement.id,
                 statement.cycle or "",
             )
-            for statement in clear if statement.tag in LEVELS
+            for statement in consistent_statements if statement.tag in LEVELS
         )  # fmt: skip
         notes = [
-            f"{len(statements)} statements: {len(statements) - len(unique)} repeat another, {len(unique) - len(clear)} "
-            "have the words of another but not its level (sentences with several levels), "
-            f"{len(clear) - len(items)} have no tag or very low confidence."
+            f"{len(statements)} statements: {len(statements) - len(unique_statements)} repeat another, "
+            f"{len(unique_statements) - len(consistent_statements)} have the words of another but not its level "
+            "(sentences with several levels), "
+            f"{len(consistent_statements) - len(items)} have no tag or very low confidence."
         ]
     if not items:
         raise InputError(f"{path} has no statements with a tag of {', '.join(LEVELS)} confidence.")
@@ -227,46 +230,46 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
                 tag = next((level for level in LEVELS if level == tag_text), None)
                 if tag is None:
                     raise InputError(f"{path}, line {number}: {tag_text!r} is not one of {', '.join(LEVELS)}.")
-                rows.append(_Row(plain_statement(text), tag, report, page))
+                rows.append(_Row(clean_statement(text), tag, report, page))
     except (OSError, UnicodeDecodeError, KeyError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(f"{path} is not a table with the columns {', '.join(_COLUMNS)}: {error}.") from None
     tags: dict[str, set[Tag]] = defaultdict(set)
     for row in rows:
         tags[bare_words(row.text)].add(row.tag)
-    unique: dict[str, _Row] = {}
-    contradicting = too_short = 0
+    unique_rows: dict[str, _Row] = {}
+    n_contradicting = n_too_short = 0
     for row in rows:
         words = bare_words(row.text)
         if len(words.split()) < _MIN_WORDS:
-            too_short += 1
+            n_too_short += 1
         elif len(tags[words]) > 1:
-            contradicting += 1
+            n_contradicting += 1
         else:
-            unique.setdefault(words, row)
+            unique_rows.setdefault(words, row)
     sections = read_sections(paragraphs) if paragraphs else {}
     indices = {report: SectionIndex(report_sections) for report, report_sections in sections.items()}
     items: list[LabelledItem] = []
-    chapter: dict[str, str] = {}
+    latest_chapters: dict[str, str] = {}
     # The table is in page order: a statement that is not found belongs to the last chapter that was.
-    for text, tag, report, page in unique.values():
+    for text, tag, report, page in unique_rows.values():
         section_index = indices.get(_REPORTS.get(report, report))
         location = section_index.find(text) if section_index else None
         if location is None:
-            document = chapter.get(report, f"{report} opening")
+            document = latest_chapters.get(report, f"{report} opening")
             items.append(
                 LabelledItem(TaggingItem(text), tag, report, document, f"{report}, page {page}", cycle=CLIMATEX_CYCLE)
             )
             continue
         section, index = location
-        chapter[report] = section.document
+        latest_chapters[report] = section.document
         before = section.sentences[max(0, index - _CONTEXT) : index]
         item = TaggingItem(text, before, section.sentences[index + 1 : index + 1 + _CONTEXT])
         items.append(
             LabelledItem(item, tag, report, section.document, section.name, recovered=True, cycle=CLIMATEX_CYCLE)
         )
-    same = len(rows) - too_short - contradicting - len(items)
+    n_same = len(rows) - n_too_short - n_contradicting - len(items)
     return ClimateX(
-        tuple(items), len(rows), same, contradicting, too_short, sum(item.recovered for item in items)
+        tuple(items), len(rows), n_same, n_contradicting, n_too_short, sum(item.recovered for item in items)
     )  # fmt: skip
 
 
@@ -288,7 +291,7 @@ class SectionIndex:
         self._locations: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for section_index, section in enumerate(self._sections):
             for sentence_index, sentence in enumerate(section.sentences):
-                for shingle in _shingles(sentence):
+                for shingle in _make_shingles(sentence):
                     self._locations[shingle].append((section_index, sentence_index))
 
     def find(self, text: str) -> tuple[ReportSection, int] | None:
@@ -300,13 +303,13 @@ class SectionIndex:
         Returns:
             Section and index of the sentence in it; None if no sentence shares enough shingles.
         """
-        shingles = _shingles(text)
+        shingles = _make_shingles(text)
         hits = Counter(location for shingle in shingles for location in self._locations.get(shingle, ()))
-        best = max(hits.values(), default=0)
+        max_hits = max(hits.values(), default=0)
         # A statement over two sentences is found at the one with more of it.
-        if not best or best < _MIN_SHARED_SHINGLES * len(shingles):
+        if not max_hits or max_hits < _MIN_SHARED_SHINGLES * len(shingles):
             return None
-        section, sentence_index = min(location for location, count in hits.items() if count == best)
+        section, sentence_index = min(location for location, count in hits.items() if count == max_hits)
         return self._sections[section], sentence_index
 
 
@@ -330,7 +333,7 @@ def read_sections(path: Path) -> dict[str, list[ReportSection]]:
             if row["class"] == "body":
                 name = f"{row['doc_id']}: {row['headings']}"
                 sentences = by_report[row["report"]].setdefault((name, row["doc_id"]), [])
-                sentences += filter(None, map(plain_statement, split_sentences(row["text"])))
+                sentences += filter(None, map(clean_statement, split_sentences(row["text"])))
     except (KeyError, TypeError) as error:
         raise InputError(f"{path} is not a file of report paragraphs: {error}.") from None
     return {
@@ -339,7 +342,7 @@ def read_sections(path: Path) -> dict[str, list[ReportSection]]:
     }
 
 
-def _shingles(text: str) -> set[str]:
+def _make_shingles(text: str) -> set[str]:
     # Blanks inside formulas and after hyphens depend on how a PDF was read, digits on footnotes.
     words = "".join(character if not character.isdigit() else " " for character in bare_words(text)).split()
     if len(words) < _SHINGLE:

@@ -80,7 +80,7 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
     )
 
 
-def levels_of(row: Sequence[float], levels: Sequence[Tag]) -> list[tuple[Tag, float]]:
+def rank_levels(row: Sequence[float], levels: Sequence[Tag]) -> list[tuple[Tag, float]]:
     """Return pairs of level and probability for one statement, highest level first."""
     pairs = [(level, float(probability)) for level, probability in zip(levels, row, strict=True)]
     return sorted(pairs, key=lambda pair: -TAGS.index(pair[0]))

@@ -3,8 +3,8 @@
 Counts of a tagger's answers are biased towards its frequent answers. There are two corrections.
 
 *By expectation*: the shares are the mean of calibrated probabilities. The error of such means is measured in documents
-that the tagger was not trained on (:func:`share_residuals`), and its spread between documents is part of the interval.
-A weak tagger thus gives wide intervals around the usual shares.
+that the tagger was not trained on (:func:`compute_share_residuals`), and its spread between documents is part of the
+interval. A weak tagger thus gives wide intervals around the usual shares.
 
 *Adjusted*: if ``C[t, p]`` is the rate at which a statement of level t is tagged p, the shares q of answers and the
 shares s of true levels satisfy ``q = s @ C``; expectation-maximisation finds the shares that explain q best. This is
@@ -62,7 +62,7 @@ def estimate_shares(
 
     There are two methods. With ``residuals``, the mean probabilities are corrected by the mean residuals, and each
     bootstrap sample adds the residuals of a random document. With ``confusion``, the counts of most probable levels are
-    corrected for the tagger's errors (:func:`adjusted_shares`).
+    corrected for the tagger's errors (:func:`adjust_shares`).
 
     Args:
         probabilities: Probabilities of the levels, shape [n, k], calibrated for the class frequencies in the data from
@@ -70,7 +70,7 @@ def estimate_shares(
         confusion: Number of held-out statements by true level (rows) and most probable level (columns), shape [k, k].
             For each bootstrap sample, error rates are drawn from Dirichlet distributions with these counts plus 1/2.
             Ignored if residuals are given.
-        residuals: Residuals from :func:`share_residuals`, shape [documents, k].
+        residuals: Residuals from :func:`compute_share_residuals`, shape [documents, k].
         scores: Scores of the levels; by default the highest k numbers of -2 to 2 (for four levels, -1 to 2).
         groups: Paragraph or section of each statement, shape [n]; groups are resampled. None resamples statements.
         samples: Number of bootstrap samples.
@@ -86,14 +86,14 @@ def estimate_shares(
     if groups is not None and len(groups) != len(probs):
         raise InputError(f"{len(probs)} statements have {len(groups)} groups.")
     k = probs.shape[1]
-    values = np.arange(3 - k, 3, dtype=np.float64) if scores is None else np.asarray(scores, dtype=np.float64)
-    if values.shape != (k,):
-        raise InputError(f"{k} levels need as many scores, got {values.size}.")
+    level_scores = np.arange(3 - k, 3, dtype=np.float64) if scores is None else np.asarray(scores, dtype=np.float64)
+    if level_scores.shape != (k,):
+        raise InputError(f"{k} levels need as many scores, got {level_scores.size}.")
     weights = np.eye(k)[probs.argmax(axis=1)] if residuals is None else probs
     group_names = list(range(len(probs))) if groups is None else list(groups)
     group_index = {group: index for index, group in enumerate(dict.fromkeys(group_names))}
-    sums = np.zeros((len(group_index), k))
-    np.add.at(sums, [group_index[name] for name in group_names], weights)
+    group_sums = np.zeros((len(group_index), k))
+    np.add.at(group_sums, [group_index[name] for name in group_names], weights)
     generator = np.random.default_rng(seed)
     draws = np.empty((samples, k))
     if residuals is not None:
@@ -106,11 +106,11 @@ def estimate_shares(
         ):
             raise InputError(f"Residuals of {k} levels have shape [documents, {k}] and at least five rows.")
         for sample in range(samples):
-            resampled = sums[generator.integers(0, len(sums), len(sums))].sum(axis=0)
-            draws[sample] = _in_simplex(
+            resampled = group_sums[generator.integers(0, len(group_sums), len(group_sums))].sum(axis=0)
+            draws[sample] = _project_to_simplex(
                 resampled / resampled.sum() + residual_rows[generator.integers(0, len(residual_rows))]
             )
-        point = _in_simplex(sums.sum(axis=0) / sums.sum() + residual_rows.mean(axis=0))
+        point_estimate = _project_to_simplex(group_sums.sum(axis=0) / group_sums.sum() + residual_rows.mean(axis=0))
     else:
         if confusion is None:
             raise InputError("Shares are corrected by residuals or by a table of errors: give one of them.")
@@ -120,25 +120,27 @@ def estimate_shares(
         if (errors.sum(axis=1) == 0).any():
             raise InputError("The table of errors has no statements of some level: shares cannot be corrected for it.")
         for sample in range(samples):
-            resampled = sums[generator.integers(0, len(sums), len(sums))].sum(axis=0)
-            draws[sample] = adjusted_shares(resampled, np.stack([generator.dirichlet(row + 0.5) for row in errors]))
+            resampled = group_sums[generator.integers(0, len(group_sums), len(group_sums))].sum(axis=0)
+            draws[sample] = adjust_shares(resampled, np.stack([generator.dirichlet(row + 0.5) for row in errors]))
         # Mean of the Dirichlet draws.
-        point = adjusted_shares(sums.sum(axis=0), (errors + 0.5) / (errors + 0.5).sum(axis=1, keepdims=True))
-    ends = [(1 - level) / 2, (1 + level) / 2]
-    low, high = np.quantile(draws, ends, axis=0)
-    score_low, score_high = np.quantile(draws @ values, ends)
+        point_estimate = adjust_shares(
+            group_sums.sum(axis=0), (errors + 0.5) / (errors + 0.5).sum(axis=1, keepdims=True)
+        )
+    quantiles = [(1 - level) / 2, (1 + level) / 2]
+    low, high = np.quantile(draws, quantiles, axis=0)
+    score_low, score_high = np.quantile(draws @ level_scores, quantiles)
     return Shares(
-        tuple(point.tolist()),
+        tuple(point_estimate.tolist()),
         tuple(low.tolist()),
         tuple(high.tolist()),
-        float(point @ values),
+        float(point_estimate @ level_scores),
         float(score_low),
         float(score_high),
         len(probs),
     )
 
 
-def share_residuals(
+def compute_share_residuals(
     truth: ArrayLike, probabilities: ArrayLike, documents: Sequence[object], *, min_statements: int = 60
 ) -> FloatArray:
     """Return the true proportions of the levels minus their mean probabilities, for each held-out document.
@@ -156,12 +158,14 @@ def share_residuals(
     Raises:
         InputError: Fewer than five documents are large enough.
     """
-    levels, probs = np.asarray(truth), np.asarray(probabilities, dtype=np.float64)
-    members: dict[object, list[int]] = {}
+    true_levels, probs = np.asarray(truth), np.asarray(probabilities, dtype=np.float64)
+    indices_by_document: dict[object, list[int]] = {}
     for index, document in enumerate(documents):
-        members.setdefault(document, []).append(index)
-    differences = np.eye(probs.shape[1])[levels] - probs
-    residuals = [differences[indices].mean(axis=0) for indices in members.values() if len(indices) >= min_statements]
+        indices_by_document.setdefault(document, []).append(index)
+    differences = np.eye(probs.shape[1])[true_levels] - probs
+    residuals = [
+        differences[indices].mean(axis=0) for indices in indices_by_document.values() if len(indices) >= min_statements
+    ]
     if len(residuals) < _MIN_DOCUMENTS:
         raise InputError(
             f"{len(residuals)} documents have {min_statements} statements or more; the error of a tagger in a document "
@@ -170,7 +174,7 @@ def share_residuals(
     return np.array(residuals)
 
 
-def adjusted_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
+def adjust_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
     """Return the maximum-likelihood estimate of the true proportions of the levels, given a tagger's answers.
 
     Args:
@@ -185,13 +189,13 @@ def adjusted_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
     shares = np.full(len(n_answers), 1 / len(n_answers))
     for _ in range(_MAX_STEPS):
         expected = np.maximum(shares @ rate_matrix, 1e-300)
-        updated = shares * (rate_matrix @ (observed / expected))
-        if np.abs(updated - shares).max() < _TOLERANCE:
-            return np.asarray(updated / updated.sum())
-        shares = updated
+        next_shares = shares * (rate_matrix @ (observed / expected))
+        if np.abs(next_shares - shares).max() < _TOLERANCE:
+            return np.asarray(next_shares / next_shares.sum())
+        shares = next_shares
     return np.asarray(shares / shares.sum())
 
 
-def _in_simplex(shares: FloatArray) -> FloatArray:
+def _project_to_simplex(shares: FloatArray) -> FloatArray:
     clipped = np.maximum(shares, 0.0)
     return np.asarray(clipped / clipped.sum())

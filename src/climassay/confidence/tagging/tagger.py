@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from climassay.claim_identity import words_id
 from climassay.confidence.tagging.labelled import LEVELS, LabelledItem, Taggable, TaggingItem
-from climassay.confidence.tagging.quantification import share_residuals
+from climassay.confidence.tagging.quantification import compute_share_residuals
 from climassay.confidence.vocabulary import TAGS, Tag
 from climassay.errors import InputError
 from climassay.learning import (
@@ -27,7 +27,7 @@ from climassay.learning import (
     Provenance,
     TextClassifier,
     evaluate,
-    reweighted,
+    reweight,
 )
 from climassay.learning.calibration import class_shares
 from climassay.learning.evaluation import RESAMPLES
@@ -145,7 +145,7 @@ def _float_array(rows: Any) -> FloatArray | None:
 load_tagger = Tagger.load
 
 
-def tagging_texts(
+def make_training_texts(
     items: Sequence[LabelledItem], models: FeatureModels | None = None, *, on_progress: Progress | None = None
 ) -> TrainingTexts:
     """Return labelled statements as training texts, grouped by their sections."""
@@ -181,7 +181,7 @@ def evaluate_on_mixes(
     training_shares = class_shares(counts) if shares is None else shares
     return {
         name: evaluate(
-            truth, probabilities if mix is None else reweighted(probabilities, training_shares, mix), LEVELS,
+            truth, probabilities if mix is None else reweight(probabilities, training_shares, mix), LEVELS,
             groups=groups, mix=mix, resamples=resamples, seed=seed,
         )
         for name, mix in MIXES.items()
@@ -208,8 +208,8 @@ def train_tagger(
 
     Args:
         items: Labelled statements.
-        training: Texts of the same items, with the models that compute features (:func:`tagging_texts`); None if no
-            models are needed.
+        training: Texts of the same items, with the models that compute features (:func:`make_training_texts`); None
+            if no models are needed.
         specs: Classifiers to compare.
         folds: Number of folds over sections.
         document_folds: Number of folds over documents, by default ``folds``.
@@ -221,16 +221,16 @@ def train_tagger(
     Raises:
         InputError: There are too few statements or sections, or a feature source lacks its model.
     """
-    training = training or tagging_texts(items)
+    training = training or make_training_texts(items)
     trained = train_text_classifier(
         training, specs=specs, folds=folds, seed=seed, resamples=resamples, provenance=provenance,
         kind=Tagger, on_fit=on_fit,
     )  # fmt: skip
-    selected, source = trained.chosen, trained.classifier.provenance
+    selected, new_provenance = trained.chosen, trained.classifier.provenance
     evaluations = evaluate_on_mixes(
         training.truth, selected.probabilities, training.groups, resamples=resamples, seed=seed
     )
-    measured, settings = source.measured, dict[str, Any]()
+    measured_scores, settings = new_provenance.measured, dict[str, Any]()
     if "equal" in evaluations:
         settings["confusion"] = evaluations["equal"].confusion
         for name, estimate in (
@@ -238,20 +238,20 @@ def train_tagger(
             ("climatex_accuracy", evaluations["climatex"].accuracy),
             ("climatex_ordinal_error", evaluations["climatex"].ordinal_error),
         ):
-            measured |= {
+            measured_scores |= {
                 name: estimate.value,
                 f"{name}_low": estimate.interval.low,
                 f"{name}_high": estimate.interval.high,
             }
     documents = np.unique([item.document for item in items], return_inverse=True)[1]
     if documents.max() > 0:
-        by_document = compare_classifiers(
+        document_evaluation = compare_classifiers(
             [selected.spec], training, fold_groups=documents, folds=document_folds or folds, seed=seed, resamples=1
         )[0]  # fmt: skip
         with suppress(InputError):  # too few documents are large enough
-            settings["residuals"] = share_residuals(
-                training.truth, by_document.probabilities, documents.tolist()
+            settings["residuals"] = compute_share_residuals(
+                training.truth, document_evaluation.probabilities, documents.tolist()
             ).tolist()
     text_ids = tuple(dict.fromkeys(words_id(item.item.text) for item in items))
-    source = replace(source, measured=measured, settings=settings, trained_on=text_ids)
-    return replace(trained, classifier=replace(trained.classifier, provenance=source))
+    new_provenance = replace(new_provenance, measured=measured_scores, settings=settings, trained_on=text_ids)
+    return replace(trained, classifier=replace(trained.classifier, provenance=new_provenance))

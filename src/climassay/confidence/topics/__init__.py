@@ -4,7 +4,7 @@ from climassay.confidence.settings import TopicSettings as TopicSettings
 from climassay.confidence.topics.modelling import (
     Grouping as Grouping,
     group_statements as group_statements,
-    map_of as map_of,
+    project_vectors as project_vectors,
 )
 from climassay.confidence.topics.modelling import (
     FittedTopics as FittedTopics,

@@ -27,14 +27,14 @@ from climassay.confidence.statement import Statement
 from climassay.confidence.topics.naming import (
     NamedTopic,
     NameProposal,
-    joined_name,
+    find_noun_phrases,
+    join_phrases,
     judge_names,
+    make_sketch,
     match_names,
-    noun_phrases,
     propose_names,
-    smallest_hashes,
     spell_terms,
-    terms,
+    split_terms,
 )
 from climassay.confidence.topics.topic import OUTSIDE, AssignedStatement, Topic, TopicModel
 from climassay.errors import InputError, MissingExtraError
@@ -92,58 +92,58 @@ def group_statements(texts: Sequence[str], vectors: FloatArray, encoder: Encoder
     if settings.topics < 2:
         raise InputError("Ask for at least 2 topics.")
     with warnings.catch_warnings(action="ignore"):  # for example of a seeded UMAP, that it is slower
-        clusters = _fine_clusters(vectors, settings)
+        clusters = _find_clusters(vectors, settings)
     outliers = clusters == OUTSIDE
     if outliers.all():
         raise InputError("The statements have no clusters: try a smaller --min-cluster-size or more statements.")
-    counts, vocabulary = _term_counts(texts)
-    centres = cluster_centres(vectors, clusters)
+    counts, vocabulary = _count_terms(texts)
+    centres = compute_centres(vectors, clusters)
     similarities = centres @ centres.T
     if settings.reduction == "words":
         from sklearn.preprocessing import normalize
 
-        weights = normalize(class_weights(counts, clusters))
+        weights = normalize(compute_class_weights(counts, clusters))
         similarities = np.asarray((weights @ weights.T).toarray(), dtype=np.float32)
-    joined = join_clusters(similarities, settings.topics)
+    group_by_cluster = merge_clusters(similarities, settings.topics)
     if settings.outliers == "assign":
-        clusters = np.where(outliers, nearest(vectors, centres), clusters)
-    merged = np.where(clusters == OUTSIDE, OUTSIDE, joined[clusters])
-    groups, order = _largest_first(merged)
-    words = _typical_words(class_weights(counts, groups).toarray(), vocabulary, encoder, settings)
-    clustered = np.where(outliers, OUTSIDE, groups)
-    sizes = tuple(int((joined == cluster).sum()) for cluster in order)
-    return Grouping(groups, outliers, words, sizes, cluster_centres(vectors, clustered))
+        clusters = np.where(outliers, find_nearest(vectors, centres), clusters)
+    unordered_groups = np.where(clusters == OUTSIDE, OUTSIDE, group_by_cluster[clusters])
+    groups, original_numbers = _renumber_by_size(unordered_groups)
+    words = _select_typical_words(compute_class_weights(counts, groups).toarray(), vocabulary, encoder, settings)
+    core_groups = np.where(outliers, OUTSIDE, groups)
+    sizes = tuple(int((group_by_cluster == cluster).sum()) for cluster in original_numbers)
+    return Grouping(groups, outliers, words, sizes, compute_centres(vectors, core_groups))
 
 
-def map_of(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
+def project_vectors(vectors: FloatArray, seed: int, neighbours: int = 15) -> FloatArray:
     """Project vectors onto a plane by UMAP with cosine distance, and return their coordinates, shape [n, 2].
 
     Raises:
         MissingExtraError: The extra ``topics`` is not installed.
     """
     with warnings.catch_warnings(action="ignore"):
-        coordinates = _umap(2, 0.1, seed, neighbours, vectors).fit_transform(vectors)
+        coordinates = _make_umap(2, 0.1, seed, neighbours, vectors).fit_transform(vectors)
     return np.asarray(coordinates, dtype=np.float32)
 
 
-def cluster_centres(vectors: FloatArray, clusters: IntArray) -> FloatArray:
+def compute_centres(vectors: FloatArray, clusters: IntArray) -> FloatArray:
     """Return the normalised mean of each cluster's vectors, shape [clusters, width].
 
     Vectors of cluster -1 are ignored.
     """
     count = int(clusters.max()) + 1
     sums = np.zeros((count, vectors.shape[1]))
-    inside = clusters >= 0
-    np.add.at(sums, clusters[inside], vectors[inside])
+    is_clustered = clusters >= 0
+    np.add.at(sums, clusters[is_clustered], vectors[is_clustered])
     return np.asarray(sums / np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), 1e-12), dtype=np.float32)
 
 
-def nearest(vectors: FloatArray, centres: FloatArray) -> IntArray:
+def find_nearest(vectors: FloatArray, centres: FloatArray) -> IntArray:
     """Return the index of the centre most similar to each vector, shape [n]."""
     return np.asarray((vectors @ centres.T).argmax(axis=1), dtype=np.int64)
 
 
-def join_clusters(similarities: FloatArray, max_groups: int) -> IntArray:
+def merge_clusters(similarities: FloatArray, max_groups: int) -> IntArray:
     """Merge clusters into groups by Ward's method.
 
     Args:
@@ -166,7 +166,7 @@ def join_clusters(similarities: FloatArray, max_groups: int) -> IntArray:
     return np.asarray(cut_tree(tree, n_clusters=max_groups)[:, 0], dtype=np.int64)
 
 
-def _fine_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
+def _find_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
     """Return the cluster of each statement, shape [n]; -1 means none."""
     hdbscan = _import("hdbscan")
     min_size = min(settings.min_cluster_size, max(3, len(vectors) // 10))
@@ -176,18 +176,18 @@ def _fine_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
     clusters = hdbscan.HDBSCAN(
         min_cluster_size=min_size, max_cluster_size=max_size, metric="euclidean", core_dist_n_jobs=1
     )
-    reduced = _umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors).fit_transform(vectors)
+    reduced = _make_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors).fit_transform(vectors)
     return np.asarray(clusters.fit_predict(reduced), dtype=np.int64)
 
 
-def _term_counts(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
+def _count_terms(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
     """Return the counts of words and word pairs, shape [texts, terms], and the list of these terms.
 
     Stop words are excluded, and so are rare words if there are many statements.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
-    vectorizer = CountVectorizer(analyzer=terms, min_df=3 if len(texts) >= _MIN_STATEMENTS_FOR_RARE_WORDS else 1)
+    vectorizer = CountVectorizer(analyzer=split_terms, min_df=3 if len(texts) >= _MIN_STATEMENTS_FOR_RARE_WORDS else 1)
     try:
         counts = vectorizer.fit_transform(texts)
     except ValueError:
@@ -195,7 +195,7 @@ def _term_counts(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
     return counts, vectorizer.get_feature_names_out().tolist()
 
 
-def class_weights(counts: "csr_matrix", groups: IntArray) -> "csr_matrix":
+def compute_class_weights(counts: "csr_matrix", groups: IntArray) -> "csr_matrix":
     """Return class-based TF-IDF (Grootendorst 2022, section 3.3) with square roots of the groups' term frequencies.
 
     Args:
@@ -209,15 +209,15 @@ def class_weights(counts: "csr_matrix", groups: IntArray) -> "csr_matrix":
     from scipy.sparse import csr_matrix, diags
     from sklearn.preprocessing import normalize
 
-    first = int(groups.min())
+    min_group = int(groups.min())
     texts = np.arange(len(groups))
-    members = csr_matrix((np.ones(len(groups)), (groups - first, texts)))
-    sums = members @ counts
-    inverse = np.log1p(int(sums.sum(axis=1).mean()) / sums.sum(axis=0).A1)
-    return csr_matrix(normalize(sums, norm="l1").sqrt() @ diags(inverse))[-first:]
+    membership = csr_matrix((np.ones(len(groups)), (groups - min_group, texts)))
+    sums = membership @ counts
+    inverse_frequencies = np.log1p(int(sums.sum(axis=1).mean()) / sums.sum(axis=0).A1)
+    return csr_matrix(normalize(sums, norm="l1").sqrt() @ diags(inverse_frequencies))[-min_group:]
 
 
-def _typical_words(
+def _select_typical_words(
     weights: NDArray[np.float64], words: Sequence[str], encoder: Encoder, settings: TopicSettings
 ) -> tuple[tuple[str, ...], ...]:
     """Select words of each group by maximal marginal relevance; ``weights`` has the shape [groups, terms]."""
@@ -243,38 +243,38 @@ def _typical_words(
     return tuple(results)
 
 
-def _largest_first(groups: IntArray) -> tuple[IntArray, list[int]]:
+def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
     """Renumber groups by decreasing size, ties by first occurrence.
 
-    Return each statement's group and each old number.
+    The result is the new group of each statement, and the old number of each new group.
     """
-    numbers, first, counts = np.unique(groups[groups >= 0], return_index=True, return_counts=True)
-    order = [int(numbers[index]) for index in sorted(range(len(numbers)), key=lambda p: (-counts[p], first[p]))]
+    numbers, first_indices, counts = np.unique(groups[groups >= 0], return_index=True, return_counts=True)
+    order = [int(numbers[index]) for index in sorted(range(len(numbers)), key=lambda p: (-counts[p], first_indices[p]))]
     renumbered = np.full(int(numbers.max()) + 2, OUTSIDE)
     renumbered[order] = np.arange(len(order))
     return np.asarray(renumbered[groups], dtype=np.int64), order
 
 
-def nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
+def find_nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
     """Return each vector's nearest neighbours by cosine, itself first, and their distances, both [n, count].
 
     The search is exact: compiling an approximate search takes longer than comparing a hundred thousand vectors.
     """
-    results = np.zeros((len(vectors), count), dtype=np.int64)
+    indices = np.zeros((len(vectors), count), dtype=np.int64)
     distances = np.zeros((len(vectors), count), dtype=np.float32)
     for start in range(0, len(vectors), _BLOCK):
         cosines = vectors[start : start + _BLOCK] @ vectors.T
         rows = np.arange(len(cosines))
         cosines[rows, start + rows] = 2  # above all others, including equal vectors
-        near = np.sort(np.argpartition(-cosines, count - 1, axis=1)[:, :count], axis=1)
-        order = np.argsort(-np.take_along_axis(cosines, near, axis=1), axis=1, kind="stable")
-        near = np.take_along_axis(near, order, axis=1)
-        results[start : start + _BLOCK] = near
-        distances[start : start + _BLOCK] = np.clip(1 - np.take_along_axis(cosines, near, axis=1), 0, None)
-    return results, distances
+        neighbours = np.sort(np.argpartition(-cosines, count - 1, axis=1)[:, :count], axis=1)
+        order = np.argsort(-np.take_along_axis(cosines, neighbours, axis=1), axis=1, kind="stable")
+        neighbours = np.take_along_axis(neighbours, order, axis=1)
+        indices[start : start + _BLOCK] = neighbours
+        distances[start : start + _BLOCK] = np.clip(1 - np.take_along_axis(cosines, neighbours, axis=1), 0, None)
+    return indices, distances
 
 
-def _umap(components: int, spread: float, seed: int, neighbours: int, vectors: FloatArray) -> Any:
+def _make_umap(components: int, spread: float, seed: int, neighbours: int, vectors: FloatArray) -> Any:
     count = min(neighbours, len(vectors) - 1)
     return _import("umap").UMAP(
         n_neighbors=count,
@@ -283,7 +283,7 @@ def _umap(components: int, spread: float, seed: int, neighbours: int, vectors: F
         metric="cosine",
         random_state=seed,
         n_jobs=1,
-        precomputed_knn=nearest_neighbours(vectors, count),
+        precomputed_knn=find_nearest_neighbours(vectors, count),
     )
 
 
@@ -353,33 +353,37 @@ def fit_topics(
     """
     settings = settings or TopicSettings()
     # Sorted by id, so that the order of a file has no effect.
-    ordered = sorted(_select_statements(statements, assign_untagged), key=lambda statement: statement.id)
-    duplicate = next((a.id for a, b in pairwise(ordered) if a.id == b.id), None)
+    sorted_statements = sorted(_select_statements(statements, assign_untagged), key=lambda statement: statement.id)
+    duplicate = next((a.id for a, b in pairwise(sorted_statements) if a.id == b.id), None)
     if duplicate is not None:
         raise InputError(f"Two statements have the id {duplicate!r}: extract the reports together, or rename one.")
-    tagged = [statement for statement in ordered if statement.tag is not None]
-    untagged = [statement for statement in ordered if statement.tag is None]
-    vectors = context_vectors([*tagged, *untagged], encoder, on_progress=on_progress)
+    tagged = [statement for statement in sorted_statements if statement.tag is not None]
+    untagged = [statement for statement in sorted_statements if statement.tag is None]
+    vectors = encode_with_context([*tagged, *untagged], encoder, on_progress=on_progress)
     tagged_vectors = vectors[: len(tagged)]
     grouping = group_statements([statement.text for statement in tagged], tagged_vectors, encoder, settings)
-    coordinates = map_of(tagged_vectors, settings.seed, settings.neighbours).round(3).tolist()
-    assigned = [
+    coordinates = project_vectors(tagged_vectors, settings.seed, settings.neighbours).round(3).tolist()
+    assigned_statements = [
         AssignedStatement(statement.id, int(group), bool(outlier), float(x), float(y))
         for statement, group, outlier, (x, y) in zip(
             tagged, grouping.groups, grouping.outliers, coordinates, strict=True
         )
     ]
     if untagged:
-        numbers = nearest(vectors[len(tagged) :], grouping.centres)
-        assigned += [AssignedStatement(s.id, int(number)) for s, number in zip(untagged, numbers, strict=True)]
+        numbers = find_nearest(vectors[len(tagged) :], grouping.centres)
+        assigned_statements += [
+            AssignedStatement(s.id, int(number)) for s, number in zip(untagged, numbers, strict=True)
+        ]
     has_reports = len({statement.report for statement in tagged}) > 1
     topics = tuple(
-        _topic(number, tagged, tagged_vectors, grouping, has_reports) for number in range(len(grouping.words))
+        _make_topic(number, tagged, tagged_vectors, grouping, has_reports) for number in range(len(grouping.words))
     )
     outliers = int(grouping.outliers.sum())
-    model = TopicModel(topics, tuple(assigned), sum(grouping.joined), outliers, encoder.fingerprint, settings)
-    members = tuple(tagged_vectors[grouping.groups == number] for number in range(len(topics)))
-    return FittedTopics(model, grouping.centres, members)
+    model = TopicModel(
+        topics, tuple(assigned_statements), sum(grouping.joined), outliers, encoder.fingerprint, settings
+    )
+    member_vectors = tuple(tagged_vectors[grouping.groups == number] for number in range(len(topics)))
+    return FittedTopics(model, grouping.centres, member_vectors)
 
 
 def _select_statements(statements: Iterable[Statement], assign_untagged: bool) -> list[Statement]:
@@ -388,11 +392,11 @@ def _select_statements(statements: Iterable[Statement], assign_untagged: bool) -
 
 def context_sentences(statements: Iterable[Statement], *, assign_untagged: bool = False) -> list[str]:
     """Return the distinct sentences of statements and their contexts."""
-    included = _select_statements(statements, assign_untagged)
-    return list(dict.fromkeys(sentence for s in included for sentence in (*s.before, s.text, *s.after)))
+    selected_statements = _select_statements(statements, assign_untagged)
+    return list(dict.fromkeys(sentence for s in selected_statements for sentence in (*s.before, s.text, *s.after)))
 
 
-def context_vectors(
+def encode_with_context(
     statements: Sequence[Statement], encoder: Encoder, *, on_progress: Callable[[int], None] | None = None
 ) -> NDArray[np.float32]:
     """Return unit vectors of statements with context, shape [statements, width].
@@ -455,7 +459,7 @@ def name_topics(
         names = propose_names(word_names, words, examples, generator, seed=model.settings.seed, prompts=prompts)
         used_names = [earlier[index].name for index in matches.values()]
         proposals = dict(enumerate(judge_names(names, fitted.centres, encoder, used_names, members=fitted.members)))
-    renamed, named = [], []
+    renamed_topics, named_topics = [], []
     for topic in topics:
         match = earlier[matches[topic.number]] if topic.number in matches else None
         proposal = proposals.get(topic.number) if match is None else None
@@ -464,25 +468,25 @@ def name_topics(
             name, source = match.name, "hand" if match.by_hand else "earlier"
         elif proposal is not None and not proposal.fault:
             name, source = proposal.name, "model"
-        renamed.append(replace(topic, name=name, named_by=source))
+        renamed_topics.append(replace(topic, name=name, named_by=source))
         topic_texts = texts[topic.number]
         proposed = name if match is None else match.proposed
-        named.append(NamedTopic(name, proposed, len(set(topic_texts)), smallest_hashes(topic_texts)))
-    matched = set(matches.values())
-    unused = tuple(topic for index, topic in enumerate(earlier) if topic.by_hand and index not in matched)
+        named_topics.append(NamedTopic(name, proposed, len(set(topic_texts)), make_sketch(topic_texts)))
+    matched_indices = set(matches.values())
+    unused = tuple(topic for index, topic in enumerate(earlier) if topic.by_hand and index not in matched_indices)
     all_proposals = tuple(proposals.get(topic.number) for topic in topics)
-    return NamedTopics(replace(model, topics=tuple(renamed)), tuple(named), unused, all_proposals)
+    return NamedTopics(replace(model, topics=tuple(renamed_topics)), tuple(named_topics), unused, all_proposals)
 
 
-def _topic(
+def _make_topic(
     number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], grouping: Grouping, has_reports: bool
 ) -> Topic:
     """Return a topic named by its statements' phrases; vectors have the shape [tagged, width]."""
     members = np.flatnonzero(grouping.groups == number)
-    inside = members[~grouping.outliers[members]]
-    order = np.argsort(-(vectors[inside] @ grouping.centres[number]), kind="stable")
+    core_members = members[~grouping.outliers[members]]
+    order = np.argsort(-(vectors[core_members] @ grouping.centres[number]), kind="stable")
     examples, texts = [], set()
-    for index in inside[order]:
+    for index in core_members[order]:
         if tagged[index].text not in texts:
             texts.add(tagged[index].text)
             examples.append(tagged[index].id)
@@ -493,10 +497,10 @@ def _topic(
     ((report, n_in_report),) = Counter(tagged[index].report for index in members.tolist()).most_common(1)
     return Topic(
         number,
-        joined_name(noun_phrases(grouping.words[number], member_texts) or words),
+        join_phrases(find_noun_phrases(grouping.words[number], member_texts) or words),
         words,
         len(members),
-        len(members) - len(inside),
+        len(members) - len(core_members),
         grouping.joined[number],
         tuple(examples),
         report=report if has_reports and n_in_report >= ONE_REPORT_SHARE * len(members) else None,

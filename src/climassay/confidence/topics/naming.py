@@ -104,7 +104,7 @@ def normalise_formulas(text: str) -> str:
     return _SPLIT_FORMULA.sub(lambda m: m[1] + m[2] + (m[3] or ""), unicodedata.normalize("NFKC", text))
 
 
-def terms(text: str) -> Iterator[str]:
+def split_terms(text: str) -> Iterator[str]:
     """Yield the words and pairs of neighbouring words of a text in lower case; this is the topics' tokeniser."""
     previous = ""
     for word in _split_words(text):
@@ -119,10 +119,10 @@ def terms(text: str) -> Iterator[str]:
 
 def stem(word: str) -> str:
     """Return the first letters of a word without plural ending; they are the same for coast, coasts and coastal."""
-    return _without_plural(word.casefold())[:_STEM_LETTERS]
+    return _remove_plural(word.casefold())[:_STEM_LETTERS]
 
 
-def noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
+def find_noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
     """Extend terms to noun phrases, spelled as in the texts.
 
     Args:
@@ -133,8 +133,8 @@ def noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, ...]:
         Distinct noun phrases, in the order of the terms; terms that are not, or do not begin, a noun phrase are
         omitted.
     """
-    read = [_split_words(text) for text in texts]
-    results = (_phrase(tuple(word.split()), read) for word in words)
+    split_texts = [_split_words(text) for text in texts]
+    results = (_find_noun_phrase(tuple(word.split()), split_texts) for word in words)
     return tuple(dict.fromkeys(phrase for phrase in results if phrase))
 
 
@@ -150,11 +150,12 @@ def _spell_terms(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tupl
             if not word.first or _is_name(word.surface):
                 forms.setdefault(word.lower, Counter())[word.surface] += 1
     return tuple(
-        " ".join(_plainest_form(forms[part]) if part in forms else part for part in word.split()) for word in words
+        " ".join(_select_plainest_form(forms[part]) if part in forms else part for part in word.split())
+        for word in words
     )
 
 
-def _plainest_form(forms: Counter[str]) -> str:
+def _select_plainest_form(forms: Counter[str]) -> str:
     """Return the form with the fewest capitals that is not rare: "ice sheet" rather than "Ice Sheet" of Greenland."""
     max_count = max(forms.values())
     return min(
@@ -163,9 +164,9 @@ def _plainest_form(forms: Counter[str]) -> str:
     )
 
 
-def joined_name(pieces: Sequence[str]) -> str:
+def join_phrases(pieces: Sequence[str]) -> str:
     """Join the first phrases that add new words to a name such as ``Emissions, CO2 and greenhouse gases``."""
-    selected: list[str] = []
+    selected_pieces: list[str] = []
     used_stems: set[str] = set()
     for piece in pieces:
         parts = re.findall(r"[^\W_]+", piece)
@@ -173,27 +174,29 @@ def joined_name(pieces: Sequence[str]) -> str:
         words = {part.casefold() for part in parts}
         if used_stems & stems or len(stems) < len(words) or (words <= _word_set(_GENERAL) and len(pieces) > 1):
             continue
-        if selected and len(", ".join([*selected, piece])) > MAX_PHRASE_NAME_CHARACTERS:
+        if selected_pieces and len(", ".join([*selected_pieces, piece])) > MAX_PHRASE_NAME_CHARACTERS:
             continue
-        selected.append(piece)
+        selected_pieces.append(piece)
         used_stems |= stems
-        if len(selected) == _MAX_PIECES:
+        if len(selected_pieces) == _MAX_PIECES:
             break
-    selected = selected or list(pieces[:1]) or ["unnamed"]
-    name = " and ".join([", ".join(selected[:-1]), selected[-1]] if len(selected) > 1 else selected)
+    selected_pieces = selected_pieces or list(pieces[:1]) or ["unnamed"]
+    name = " and ".join(
+        [", ".join(selected_pieces[:-1]), selected_pieces[-1]] if len(selected_pieces) > 1 else selected_pieces
+    )
     return name if _is_name(name.split(maxsplit=1)[0].rstrip(",")) else name[0].upper() + name[1:]
 
 
-def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
+def _find_noun_phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
     """Return the noun phrase that extends a term; empty if there is none."""
-    spans = [(text, start, start + len(term)) for text in texts for start in _occurrences(term, text)]
+    spans = [(text, start, start + len(term)) for text in texts for start in _find_occurrences(term, text)]
     if not spans:
         return ""
     for _ in range(_MAX_PHRASE_WORDS - len(term)):
-        extended = _extend_spans(spans)
-        if len(extended) < 2 or len(extended) < _MIN_NEIGHBOUR_SHARE * len(spans):
+        extended_spans = _extend_spans(spans)
+        if len(extended_spans) < 2 or len(extended_spans) < _MIN_NEIGHBOUR_SHARE * len(spans):
             break
-        spans = extended
+        spans = extended_spans
     numbered_spans = [
         (text, start, end - 1) for text, start, end in spans if _has_number(text, end) and end - start > 1
     ]
@@ -203,8 +206,8 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
         final_spans = [span for span in spans if _is_phrase_end(*span)]
     if len(final_spans) < _MIN_END_SHARE * len(spans):
         return ""
-    first, _, end = final_spans[0]
-    if _ADJECTIVE.search(first[end - 1].lower) or _is_participle(first[end - 1].lower, texts):
+    first_text, _, end = final_spans[0]
+    if _ADJECTIVE.search(first_text[end - 1].lower) or _is_participle(first_text[end - 1].lower, texts):
         return ""
     spellings = Counter(tuple(word.lower for word in text[start:end]) for text, start, end in final_spans)
     spelling = min(spellings, key=lambda words: (-spellings[words], words))
@@ -216,7 +219,7 @@ def _phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -> str:
     )
     if not forms:
         return _spell_terms((" ".join(spelling),), texts)[0]
-    return _plainest_form(forms)
+    return _select_plainest_form(forms)
 
 
 def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
@@ -225,7 +228,7 @@ def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tup
     left: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     for text, start, end in spans:
         if end < len(text) and text[end].joined and _is_term(text[end]):
-            right.setdefault(_without_plural(text[end].lower), []).append((text, start, end + 1))
+            right.setdefault(_remove_plural(text[end].lower), []).append((text, start, end + 1))
         if start and text[start].joined and _is_term(text[start - 1]) and not _is_verb_form(text[start - 1].lower):
             left.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
     for neighbours in (right, left):
@@ -266,14 +269,14 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
     return bool(forms & _word_set(_GENERAL)) or any(token.lower in forms for text in texts for token in text)
 
 
-def _occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
+def _find_occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
     """Yield the start index of each occurrence of a term in a text; its last word may be singular or plural."""
     *head, last = term
-    last = _without_plural(last)
+    last = _remove_plural(last)
     for start in range(len(text) - len(term) + 1):
         span = text[start : start + len(term)]
         if (
-            _without_plural(span[-1].lower) == last
+            _remove_plural(span[-1].lower) == last
             and all(word.lower == part for word, part in zip(span, head, strict=False))
             and all(word.joined for word in span[1:])
             and not any(word.unit for word in span)
@@ -282,7 +285,7 @@ def _occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
 
 
 @cache
-def _without_plural(word: str) -> str:
+def _remove_plural(word: str) -> str:
     """Remove the plural ending of a word, so that its forms can be compared."""
     for end, singular in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("shes", "sh"), ("xes", "x"), ("gases", "gas")):
         if word.endswith(end) and (len(word) > len(end) + 1 or word == end):
@@ -424,22 +427,24 @@ def judge_names(
         members: Vectors of each topic's statements, shape [size, width] each; if empty, support by statements is not
             required.
     """
-    encoded = encoder.encode([name or "-" for name in names], role="query")
-    similarities = encoded @ centres.T
+    name_vectors = encoder.encode([name or "-" for name in names], role="query")
+    similarities = name_vectors @ centres.T
     results: list[NameProposal] = []
     folded_names = {name.casefold() for name in used_names}
     for number, name in enumerate(names):
-        n_better = int((similarities[number] > similarities[number, number]).sum())
-        fault = _name_fault(name) or ("another topic has this name" if name.casefold() in folded_names else "")
-        if not fault and n_better >= NEAREST:
-            fault = f"it fits {n_better} other topics better"
+        n_nearer_topics = int((similarities[number] > similarities[number, number]).sum())
+        fault = _find_name_fault(name) or ("another topic has this name" if name.casefold() in folded_names else "")
+        if not fault and n_nearer_topics >= NEAREST:
+            fault = f"it fits {n_nearer_topics} other topics better"
         support = None
         if name and len(members) > 1:
             # A statement supports a name if it is more similar to it than most statements of other topics.
             other_cosines = np.concatenate([
-                vectors @ encoded[number] for index, vectors in enumerate(members) if index != number
+                vectors @ name_vectors[number] for index, vectors in enumerate(members) if index != number
             ])  # fmt: skip
-            support = float((members[number] @ encoded[number] > np.quantile(other_cosines, _SUPPORT_QUANTILE)).mean())
+            support = float(
+                (members[number] @ name_vectors[number] > np.quantile(other_cosines, _SUPPORT_QUANTILE)).mean()
+            )
         if not fault and support is not None and support < MIN_SUPPORT:
             fault = f"only {support:.0%} of the topic's statements support it"
         if not fault:
@@ -448,7 +453,7 @@ def judge_names(
     return results
 
 
-def _name_fault(name: str) -> str:
+def _find_name_fault(name: str) -> str:
     words = re.findall(r"[^\W\d_]+", name.casefold())
     if not words:
         return "no answer"
@@ -501,14 +506,14 @@ class NamedTopic:
         return self.name != self.proposed
 
 
-def statement_hash(text: str) -> str:
+def hash_statement(text: str) -> str:
     """Return a hash of a statement's words, ignoring case and spacing: ten hexadecimal digits."""
     return hashlib.sha256(" ".join(text.casefold().split()).encode()).hexdigest()[:10]
 
 
-def smallest_hashes(texts: Sequence[str]) -> tuple[str, ...]:
+def make_sketch(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the smallest hashes of statements, at most :data:`SKETCH_SIZE`."""
-    return tuple(sorted({statement_hash(text) for text in texts})[:SKETCH_SIZE])
+    return tuple(sorted({hash_statement(text) for text in texts})[:SKETCH_SIZE])
 
 
 def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> dict[int, int]:
@@ -525,18 +530,18 @@ def match_names(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) ->
         return {}
     from scipy.optimize import linear_sum_assignment
 
-    overlaps = topic_overlaps(named, topics)
+    overlaps = compute_overlaps(named, topics)
     rows, columns = linear_sum_assignment(overlaps, maximize=True)
     pairs = zip(rows.tolist(), columns.tolist(), strict=True)
     return {topic: index for index, topic in pairs if overlaps[index, topic] >= MIN_OVERLAP}
 
 
-def topic_overlaps(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+def compute_overlaps(named: Sequence[NamedTopic], topics: Sequence[Sequence[str]]) -> NDArray[np.float64]:
     """Return the estimated Dice coefficients of named and new topics, shape [named, topics].
 
     Statements in a sketch that occur in no new topic are ignored, because the new run may be on other reports.
     """
-    hashes = [{statement_hash(text) for text in texts} for texts in topics]
+    hashes = [{hash_statement(text) for text in texts} for texts in topics]
     all_hashes = set().union(*hashes)
     overlaps = np.zeros((len(named), len(topics)))
     for row, topic in enumerate(named):
@@ -568,18 +573,18 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
     Raises:
         InputError: The file cannot be written.
     """
-    parts = [_HEAD, _toml_tables("", named)]
+    parts = [_HEAD, _format_toml_tables("", named)]
     if unused:
-        parts += ["# Named by hand, and found in an earlier run only.\n", _toml_tables("unused.", unused)]
+        parts += ["# Named by hand, and found in an earlier run only.\n", _format_toml_tables("unused.", unused)]
     write_file(path, "".join(parts).encode())
 
 
-def _toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
+def _format_toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
     columns = {
-        "names": [_toml_string(topic.name) for topic in named],
-        "proposed": [_toml_string(topic.proposed) for topic in named],
+        "names": [_quote_toml(topic.name) for topic in named],
+        "proposed": [_quote_toml(topic.proposed) for topic in named],
         "sizes": [str(topic.size) for topic in named],
-        "statements": [_toml_string(" ".join(topic.sketch)) for topic in named],
+        "statements": [_quote_toml(" ".join(topic.sketch)) for topic in named],
     }
     return "".join(
         f"[{prefix}{heading}]\n" + "".join(f"{number} = {value}\n" for number, value in enumerate(values)) + "\n"
@@ -587,7 +592,7 @@ def _toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
     )
 
 
-def _toml_string(text: str) -> str:
+def _quote_toml(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(char if char >= " " and char != "\x7f" else f"\\u{ord(char):04x}" for char in escaped) + '"'
 

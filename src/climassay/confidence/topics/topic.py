@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from climassay.confidence.settings import TopicSettings
 from climassay.confidence.statement import Statement
 from climassay.errors import InputError
-from climassay.io import read_text, write_file
+from climassay.io import describe_error, read_text, write_file
 from climassay.reporting import Table
 
 OUTSIDE = -1
@@ -77,8 +77,8 @@ class TopicModel:
 
     def topic_of(self, statement: str) -> int | None:
         """Return the number of a statement's topic; None if the statement is unknown."""
-        assigned = self.by_id.get(statement)
-        return None if assigned is None else assigned.topic
+        assigned_statement = self.by_id.get(statement)
+        return None if assigned_statement is None else assigned_statement.topic
 
     def name(self, number: int) -> str:
         """Return a topic's name; "no topic" for :data:`OUTSIDE`."""
@@ -111,8 +111,8 @@ def read_topics(path: Path) -> TopicModel:
     """
     try:
         model = _MODEL.validate_json(read_text(path))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {describe_error(error)}.") from None
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"]))
@@ -142,11 +142,11 @@ def topic_table(model: TopicModel) -> Table:
         )
         for topic in model.topics
     ]
-    tagged = sum(statement.x is not None for statement in model.statements)
+    n_tagged = sum(statement.x is not None for statement in model.statements)
     outlier_rule = "got the nearest topic" if model.settings.outliers == "assign" else "have no topic"
     note = (
-        f"{tagged} tagged statements in {model.clusters} clusters, joined to {len(model.topics)} topics. "
-        f"{model.outliers} of them ({model.outliers / max(1, tagged):.0%}) were outliers, which {outlier_rule}."
+        f"{n_tagged} tagged statements in {model.clusters} clusters, joined to {len(model.topics)} topics. "
+        f"{model.outliers} of them ({model.outliers / max(1, n_tagged):.0%}) were outliers, which {outlier_rule}."
     )
     if any(topic.report for topic in model.topics):
         note += (
@@ -159,7 +159,7 @@ def topic_table(model: TopicModel) -> Table:
 
 def report_table(model: TopicModel, statements: Sequence[Statement]) -> Table:
     """Return the number of tagged statements by topic and report."""
-    reports, counts = counts_by_report(model, statements)
+    reports, counts = count_by_report(model, statements)
     numbers = [*range(len(model.topics)), *([OUTSIDE] if any(row == OUTSIDE for row, _ in counts) else [])]
     rows = [
         (
@@ -175,7 +175,7 @@ def report_table(model: TopicModel, statements: Sequence[Statement]) -> Table:
     return Table.of("Topics by report", ["topic", *reports, "all"], rows, note=note, strong=[len(rows) - 1])
 
 
-def counts_by_report(
+def count_by_report(
     model: TopicModel, statements: Sequence[Statement]
 ) -> tuple[tuple[str, ...], Counter[tuple[int, str]]]:
     """Return the sorted names of the reports, and the number of tagged statements by pair of topic and report."""

@@ -5,17 +5,17 @@ from climassay.confidence.trends.analysis import (
     TrendAnalysis as TrendAnalysis,
     UntaggedReport as UntaggedReport,
     analyse_trends as analyse_trends,
-    document_coverage as document_coverage,
-    gap_reason as gap_reason,
-    untagged_reports as untagged_reports,
+    count_coverage as count_coverage,
+    find_gap_reasons as find_gap_reasons,
+    find_untagged_reports as find_untagged_reports,
 )
 from climassay.confidence.trends.analysis import (
     Predictions as Predictions,
     TopicAccuracy as TopicAccuracy,
     UntaggedScore as UntaggedScore,
     read_predictions as read_predictions,
-    topic_accuracies as topic_accuracies,
-    untagged_scores as untagged_scores,
+    measure_topic_accuracies as measure_topic_accuracies,
+    estimate_untagged_scores as estimate_untagged_scores,
 )
 from climassay.confidence.trends.report import (
     trend_data as trend_data,
@@ -30,8 +30,8 @@ from climassay.confidence.trends.scores import (
     TopicDeviation as TopicDeviation,
     TopicScore as TopicScore,
     TrendScores as TrendScores,
-    cases_of as cases_of,
+    select_cases as select_cases,
     shrink as shrink,
-    topic_changes as topic_changes,
-    trend_scores as trend_scores,
+    measure_changes as measure_changes,
+    compute_scores as compute_scores,
 )

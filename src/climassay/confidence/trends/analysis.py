@@ -28,9 +28,9 @@ from climassay.confidence.trends.scores import (
     TrendScores,
     TrendStatement,
     TrendStatements,
-    cases_of,
-    topic_changes,
-    trend_scores,
+    compute_scores,
+    measure_changes,
+    select_cases,
 )
 from climassay.confidence.vocabulary import TAGS, Tag, score
 from climassay.errors import InputError
@@ -129,21 +129,23 @@ def read_predictions(path: Path) -> Predictions:
     return Predictions(levels, results)
 
 
-def held_out(cases: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
+def select_held_out(cases: TrendStatements, predictions: Predictions) -> list[TrendStatement]:
     """Return the tagged statements that have a prediction and whose tag is one of the tagger's levels."""
     return [case for case in cases.tagged if case.tag in predictions.levels and case.id in predictions.probabilities]
 
 
-def confusion(cases: Sequence[TrendStatement], predictions: Predictions) -> FloatArray:
+def compute_confusion(cases: Sequence[TrendStatement], predictions: Predictions) -> FloatArray:
     """Return the confusion matrix of held-out statements, true levels in rows, shape [levels, levels]."""
-    table = np.zeros((len(predictions.levels),) * 2)
+    matrix = np.zeros((len(predictions.levels),) * 2)
     for case, predicted in zip(cases, predictions.for_cases(cases).argmax(axis=1), strict=True):
         assert case.tag is not None
-        table[predictions.levels.index(case.tag), predicted] += 1
-    return table
+        matrix[predictions.levels.index(case.tag), predicted] += 1
+    return matrix
 
 
-def topic_accuracies(cases: Sequence[TrendStatement], predictions: Predictions, topics: int) -> list[TopicAccuracy]:
+def measure_topic_accuracies(
+    cases: Sequence[TrendStatement], predictions: Predictions, topics: int
+) -> list[TopicAccuracy]:
     """Return the accuracy on all held-out statements, followed by the accuracy for each topic with such statements."""
     if not cases:
         return []
@@ -152,15 +154,15 @@ def topic_accuracies(cases: Sequence[TrendStatement], predictions: Predictions, 
     for topic in (None, *range(topics)):
         topic_cases = [case for case in cases if topic in (None, case.topic)]
         if topic_cases:
-            predicted = predictions.for_cases(topic_cases).argmax(axis=1)
+            predicted_indices = predictions.for_cases(topic_cases).argmax(axis=1)
             truth = np.array([predictions.levels.index(case.tag) for case in topic_cases if case.tag is not None])
-            accuracy = proportion(int((predicted == truth).sum()), len(topic_cases))
+            accuracy = proportion(int((predicted_indices == truth).sum()), len(topic_cases))
             constant = sum(case.tag == most_frequent for case in topic_cases) / len(topic_cases)
-            results.append(TopicAccuracy(topic, accuracy, float(np.abs(predicted - truth).mean()), constant))
+            results.append(TopicAccuracy(topic, accuracy, float(np.abs(predicted_indices - truth).mean()), constant))
     return results
 
 
-def untagged_scores(
+def estimate_untagged_scores(
     cases: TrendStatements, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
 ) -> list[UntaggedScore]:
     """Estimate the scores of untagged statements in each column: of all topics, then of each topic with enough of them.
@@ -170,10 +172,10 @@ def untagged_scores(
     """
     errors = predictions.errors
     if errors is None and predictions.residuals is None:
-        test_cases = held_out(cases, predictions)
+        test_cases = select_held_out(cases, predictions)
         if not test_cases:
             raise InputError("The predictions have no tagged statements, so the tagger's error is unknown.")
-        errors = confusion(test_cases, predictions)
+        errors = compute_confusion(test_cases, predictions)
     scores = [float(score(level)) for level in predictions.levels]
     results = []
     for topic in (None, *range(topics)):
@@ -182,23 +184,27 @@ def untagged_scores(
                 [case for case in side if topic in (None, case.topic) and case.column == column]
                 for side in (cases.untagged, cases.tagged)
             )
-            predicted = [case for case in untagged if case.id in predictions.probabilities]
-            if len(predicted) < MIN_UNTAGGED:
+            predicted_cases = [case for case in untagged if case.id in predictions.probabilities]
+            if len(predicted_cases) < MIN_UNTAGGED:
                 continue
             shares = estimate_shares(
-                predictions.for_cases(predicted), errors, residuals=predictions.residuals, scores=scores,
-                groups=[case.section for case in predicted], samples=samples, seed=seed,
+                predictions.for_cases(predicted_cases), errors, residuals=predictions.residuals, scores=scores,
+                groups=[case.section for case in predicted_cases], samples=samples, seed=seed,
             )  # fmt: skip
-            mean, error = _mean_by_section(tagged)
-            part = len(untagged) / (len(untagged) + len(tagged))
-            together = part * shares.score + (1 - part) * mean
-            low = together - float(np.hypot(part * (shares.score - shares.score_low), (1 - part) * 1.96 * error))
-            high = together + float(np.hypot(part * (shares.score_high - shares.score), (1 - part) * 1.96 * error))
-            results.append(UntaggedScore(topic, column, shares, len(untagged), len(tagged), together, low, high))
+            mean, error = _compute_section_mean(tagged)
+            untagged_share = len(untagged) / (len(untagged) + len(tagged))
+            joint_score = untagged_share * shares.score + (1 - untagged_share) * mean
+            low = joint_score - float(
+                np.hypot(untagged_share * (shares.score - shares.score_low), (1 - untagged_share) * 1.96 * error)
+            )
+            high = joint_score + float(
+                np.hypot(untagged_share * (shares.score_high - shares.score), (1 - untagged_share) * 1.96 * error)
+            )
+            results.append(UntaggedScore(topic, column, shares, len(untagged), len(tagged), joint_score, low, high))
     return results
 
 
-def _mean_by_section(cases: Sequence[TrendStatement]) -> tuple[float, float]:
+def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float]:
     """Return the mean score and its standard error over sections (linearised ratio); both are 0 without statements."""
     if not cases:
         return 0.0, 0.0
@@ -262,7 +268,7 @@ class UntaggedReport:
     """Whether the lack of tags is known from the literature; otherwise it was found in the data."""
 
 
-def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
+def count_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
     """Count the tagged and untagged statements of every document, including duplicates; sort by report and document."""
     tagged: Counter[tuple[str, str]] = Counter()
     untagged: Counter[tuple[str, str]] = Counter()
@@ -281,7 +287,7 @@ def document_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]
     return results
 
 
-def untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
+def find_untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
     """Return the reports of the statements' cycles that are known, or found in the data, not to tag statements."""
     cycles = {statement.cycle for statement in statements if statement.cycle}
     reports = {key: UntaggedReport(*key, why, True) for key, why in UNTAGGED_REPORTS.items() if key[0] in cycles}
@@ -298,7 +304,9 @@ def untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
     return [reports[key] for key in sorted(reports)]
 
 
-def gap_reason(cycle: str, groups: Mapping[str, int], untagged: Sequence[UntaggedReport]) -> tuple[UntaggedReport, ...]:
+def find_gap_reasons(
+    cycle: str, groups: Mapping[str, int], untagged: Sequence[UntaggedReport]
+) -> tuple[UntaggedReport, ...]:
     """Return the reports that may explain why a topic has no tagged statements in a cycle.
 
     Args:
@@ -349,30 +357,30 @@ def analyse_trends(
     Args:
         statements: Statements of reports, including untagged ones if there are any.
         model: Topics of the same statements.
-        by: Columns to compare; see :func:`~climassay.confidence.trends.scores.cases_of`.
+        by: Columns to compare; see :func:`~climassay.confidence.trends.scores.select_cases`.
         predictions: Predictions of a tagger; those for tagged statements must be held-out predictions.
         seed: Seed of every bootstrap.
 
     Raises:
         InputError: The topics belong to other statements, or the predictions lack tagged statements.
     """
-    cases = cases_of(statements, model, by)
+    cases = select_cases(statements, model, by)
     topics = len(model.topics)
     accuracies: list[TopicAccuracy] = []
     untagged: list[UntaggedScore] = []
     if predictions is not None:
-        accuracies = topic_accuracies(held_out(cases, predictions), predictions, topics)
+        accuracies = measure_topic_accuracies(select_held_out(cases, predictions), predictions, topics)
         if any(case.id in predictions.probabilities for case in cases.untagged):
-            untagged = untagged_scores(cases, predictions, topics, seed=seed)
+            untagged = estimate_untagged_scores(cases, predictions, topics, seed=seed)
     return TrendAnalysis(
         tuple(statements),
         model,
         cases,
-        trend_scores(cases, topics, seed=seed),
-        tuple(document_coverage(statements)),
-        tuple(untagged_reports(statements)),
+        compute_scores(cases, topics, seed=seed),
+        tuple(count_coverage(statements)),
+        tuple(find_untagged_reports(statements)),
         tuple(accuracies),
         tuple(untagged),
-        topic_changes(cases, topics, seed=seed),
+        measure_changes(cases, topics, seed=seed),
         seed,
     )

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from climassay.confidence.topics.topic import OUTSIDE, report_table, topic_table
-from climassay.confidence.trends.analysis import TrendAnalysis, gap_reason
+from climassay.confidence.trends.analysis import TrendAnalysis, find_gap_reasons
 from climassay.confidence.trends.scores import MIN_SECTIONS, TopicDeviation, TopicScore
 from climassay.confidence.vocabulary import TAGS
 from climassay.reporting import (
@@ -45,11 +45,11 @@ def score_plot(analysis: TrendAnalysis) -> DotPlot:
     scores = [score for score in analysis.scores.by_topic if score.interval is not None]
     overall = analysis.scores.overall.value
     dots = [
-        _dot(analysis.model.name(score.topic or 0), "all", score, overall)
+        _make_dot(analysis.model.name(score.topic or 0), "all", score, overall)
         for score in sorted(scores, key=lambda score: -score.value)
     ]
     note = "Bars: 95% interval over sections. Dashes: mean of all statements."
-    return _dot_plot("Score by topic", dots, note)
+    return _make_dot_plot("Score by topic", dots, note)
 
 
 def column_plot(analysis: TrendAnalysis) -> DotPlot:
@@ -59,7 +59,7 @@ def column_plot(analysis: TrendAnalysis) -> DotPlot:
     columns = tuple(column for column in analysis.cases.columns if column in largest)
     order = sorted(analysis.scores.by_topic, key=lambda score: -score.value)
     dots = [
-        _dot(analysis.model.name(score.topic or 0), column, cell)
+        _make_dot(analysis.model.name(score.topic or 0), column, cell)
         for score in order
         for column in columns
         if (cell := cells.get((score.topic or 0, column))) is not None and cell.interval is not None
@@ -68,7 +68,7 @@ def column_plot(analysis: TrendAnalysis) -> DotPlot:
     if len(columns) < len(analysis.cases.columns):
         note += f" The {_MAX_COLUMNS} {analysis.cases.kind}s with most statements; the table has all."
     title = f"Score by topic and {analysis.cases.kind}"
-    return _dot_plot(title, dots, note, together=True, order=columns)
+    return _make_dot_plot(title, dots, note, together=True, order=columns)
 
 
 def tag_bars(analysis: TrendAnalysis) -> StackedBars:
@@ -88,21 +88,23 @@ def topic_bars(analysis: TrendAnalysis) -> StackedBars:
 def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
     """Return a dot plot of the topics' differences from the mean of their columns, after shrinkage."""
     dots = [
-        _difference(analysis, deviation.topic, deviation.p_holm, deviation.shrunken.value, deviation.shrunken.interval)
+        _make_difference_dot(
+            analysis, deviation.topic, deviation.p_holm, deviation.shrunken.value, deviation.shrunken.interval
+        )
         for deviation in analysis.scores.deviations
     ]
     note = "Bars: 95% interval after shrinkage."
-    return _dot_plot("Difference to the mean", dots, note, axis="difference in score", order=_SIGNIFICANCE)
+    return _make_dot_plot("Difference to the mean", dots, note, axis="difference in score", order=_SIGNIFICANCE)
 
 
 def change_plots(analysis: TrendAnalysis) -> list[DotPlot]:
     """Return one plot of the topics' changes for each pair of consecutive cycles."""
     pairs = dict.fromkeys((change.before, change.after) for change in analysis.changes)
     return [
-        _dot_plot(
+        _make_dot_plot(
             f"Change from {before} to {after}",
             [
-                _difference(analysis, change.topic, change.p_holm, change.value, change.interval)
+                _make_difference_dot(analysis, change.topic, change.p_holm, change.value, change.interval)
                 for change in analysis.changes
                 if (change.before, change.after) == (before, after) and change.topic is not None
             ],
@@ -122,21 +124,28 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
         column: Column whose statements are shown; None for all.
     """
     tag_by_id = {case.id: case.tag for case in analysis.cases.tagged if column in (None, case.column)}
-    mapped = [
+    mapped_statements = [
         statement for statement in analysis.model.statements if statement.x is not None and statement.y is not None
     ]
-    selected = [statement for statement in mapped if statement.id in tag_by_id]
+    selected = [statement for statement in mapped_statements if statement.id in tag_by_id]
     step = -(-len(selected) // MAX_POINTS) or 1
-    drawn = selected[::step]
+    drawn_statements = selected[::step]
     clouds = tuple(
         Cloud(
             tag,
-            tuple((statement.x or 0.0, statement.y or 0.0) for statement in drawn if tag_by_id[statement.id] == tag),
+            tuple(
+                (statement.x or 0.0, statement.y or 0.0)
+                for statement in drawn_statements
+                if tag_by_id[statement.id] == tag
+            ),
             position,
         )
         for tag, position in zip(TAGS, _TAG_POSITIONS, strict=True)
     )
-    x, y = [statement.x or 0.0 for statement in mapped], [statement.y or 0.0 for statement in mapped]
+    x, y = (
+        [statement.x or 0.0 for statement in mapped_statements],
+        [statement.y or 0.0 for statement in mapped_statements],
+    )
     note = "Neighbours are about the same (UMAP of statements with context); the axes themselves have no meaning."
     points_by_topic: dict[int, list[tuple[float, float]]] = {}
     for statement in selected:
@@ -154,7 +163,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     if labels:
         note += " A topic's name is at its median if there is room, the largest first."
     if step > 1:
-        note += f" {len(drawn)} of {len(selected)} statements are drawn, evenly by their ids."
+        note += f" {len(drawn_statements)} of {len(selected)} statements are drawn, evenly by their ids."
     return ScatterPlot(
         f"Statements by tag{f', {column}' if column else ''}",
         tuple(cloud for cloud in clouds if cloud.points),
@@ -169,9 +178,9 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
 
 def report_heat(analysis: TrendAnalysis) -> HeatMap:
     """Return a heat map of the number of tagged statements by topic and report."""
-    from climassay.confidence.topics.topic import counts_by_report
+    from climassay.confidence.topics.topic import count_by_report
 
-    reports, counts = counts_by_report(analysis.model, analysis.statements)
+    reports, counts = count_by_report(analysis.model, analysis.statements)
     topics = analysis.model.topics
     return HeatMap(
         "Statements by topic and report",
@@ -184,16 +193,16 @@ def report_heat(analysis: TrendAnalysis) -> HeatMap:
     )
 
 
-def _difference(analysis: TrendAnalysis, topic: int, p: float, value: float, interval: Interval) -> Dot:
+def _make_difference_dot(analysis: TrendAnalysis, topic: int, p: float, value: float, interval: Interval) -> Dot:
     return Dot(analysis.model.name(topic), _SIGNIFICANCE[p >= _SIGNIFICANT], value, interval.low, interval.high, 0.0)
 
 
-def _dot(label: str, group: str, score: TopicScore, reference: float | None = None) -> Dot:
+def _make_dot(label: str, group: str, score: TopicScore, reference: float | None = None) -> Dot:
     assert score.interval is not None
     return Dot(label, group, score.value, score.interval.low, score.interval.high, reference)
 
 
-def _dot_plot(
+def _make_dot_plot(
     title: str,
     dots: list[Dot],
     note: str,
@@ -227,7 +236,7 @@ def score_table(analysis: TrendAnalysis) -> Table:
     columns, scores = analysis.cases.columns, analysis.scores
     rows = []
     for topic in analysis.model.topics:
-        groups = Counter(
+        n_by_working_group = Counter(
             statement.working_group
             for statement in analysis.statements
             if statement.tag is not None
@@ -237,9 +246,17 @@ def score_table(analysis: TrendAnalysis) -> Table:
         cells = []
         for column in columns:
             score = scores.cells.get((topic.number, column))
-            untagged = gap_reason(column, groups, analysis.untagged_reports) if analysis.cases.kind == "cycle" else ()
-            gap = f"not tagged ({', '.join(report.working_group for report in untagged)})" if untagged else "-"
-            cells.append(gap if score is None else format_score(score))
+            untagged_reports = (
+                find_gap_reasons(column, n_by_working_group, analysis.untagged_reports)
+                if analysis.cases.kind == "cycle"
+                else ()
+            )
+            placeholder = (
+                f"not tagged ({', '.join(report.working_group for report in untagged_reports)})"
+                if untagged_reports
+                else "-"
+            )
+            cells.append(placeholder if score is None else format_score(score))
         rows.append((topic.name, *cells, format_score(scores.by_topic[topic.number])))
     rows.append(("all topics", *map(format_score, scores.by_column), format_score(scores.overall)))
     note = (
@@ -275,12 +292,12 @@ def score_rows(analysis: TrendAnalysis) -> Table:
 def share_table(analysis: TrendAnalysis) -> Table:
     """Return the proportion of each tag, by topic and by column."""
     scores = analysis.scores
-    named = [(analysis.model.name(score.topic or 0), score) for score in scores.by_topic]
-    named += [(str(score.column), score) for score in scores.by_column]
-    named.append(("all", scores.overall))
+    named_scores = [(analysis.model.name(score.topic or 0), score) for score in scores.by_topic]
+    named_scores += [(str(score.column), score) for score in scores.by_column]
+    named_scores.append(("all", scores.overall))
     rows = [
         (name, *(f"{100 * count / score.n:.1f}" if score.n else "-" for count in score.counts), str(score.n))
-        for name, score in named
+        for name, score in named_scores
     ]
     strong = range(len(scores.by_topic), len(rows))
     return Table.of("Share of each tag in per cent", ["", *TAGS, "statements"], rows, strong=list(strong))
@@ -297,9 +314,9 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
     rows = [
         (
             analysis.model.name(deviation.topic),
-            signed(deviation.shrunken.value),
+            format_signed(deviation.shrunken.value),
             format_interval(deviation.shrunken.interval, signs=True),
-            signed(deviation.raw.value),
+            format_signed(deviation.raw.value),
             format_interval(deviation.raw.interval, signs=True),
             format_p_value(deviation.p_holm),
         )
@@ -322,9 +339,9 @@ def change_table(analysis: TrendAnalysis) -> Table:
         (
             f"{change.before} to {change.after}",
             analysis.name(change.topic),
-            f"{number(change.means[0])}, {change.statements[0]}",
-            f"{number(change.means[1])}, {change.statements[1]}",
-            signed(change.value),
+            f"{format_number(change.means[0])}, {change.statements[0]}",
+            f"{format_number(change.means[1])}, {change.statements[1]}",
+            format_signed(change.value),
             format_interval(change.interval, signs=True),
             format_p_value(change.p_holm),
         )
@@ -413,18 +430,19 @@ def untagged_table(analysis: TrendAnalysis) -> Table:
                 analysis.name(estimate.topic),
                 estimate.column,
                 format_score(tagged_score) if tagged_score else "-",
-                f"{number(shares.score)} ({number(shares.score_low)} to {number(shares.score_high)})",
+                f"{format_number(shares.score)} "
+                f"({format_number(shares.score_low)} to {format_number(shares.score_high)})",
                 str(estimate.untagged),
-                f"{number(estimate.together)} ({number(estimate.low)} to {number(estimate.high)})",
+                f"{format_number(estimate.together)} ({format_number(estimate.low)} to {format_number(estimate.high)})",
             )
         )
     overall = [estimate for estimate in analysis.untagged if estimate.topic is None]
     n_read, n_untagged = sum(estimate.shares.n for estimate in overall), sum(estimate.untagged for estimate in overall)
-    drawn = f" {n_read:,} of {n_untagged:,} were drawn at random and read." if n_read < n_untagged else ""
+    sample_note = f" {n_read:,} of {n_untagged:,} were drawn at random and read." if n_read < n_untagged else ""
     note = (
         "Untagged statements by the tagger, corrected for its errors on held-out tagged statements; intervals include "
         "the sampling of sections and the uncertainty of those errors. They assume that the tagger errs alike on "
-        "statements that authors chose not to tag, many of which are not findings." + drawn
+        "statements that authors chose not to tag, many of which are not findings." + sample_note
     )
     headings = ["topic", analysis.cases.kind, "tagged", "untagged, estimated", "untagged", "together"]
     return Table.of("Trends with untagged statements tagged", headings, rows, note=note, left=2)
@@ -435,23 +453,23 @@ def format_score(score: TopicScore) -> str:
     if not score.n:
         return "-"
     interval = f" ({format_interval(score.interval)})" if score.interval else ""
-    return f"{number(score.value)}{interval}, {score.n}"
+    return f"{format_number(score.value)}{interval}, {score.n}"
 
 
 def format_interval(interval: Interval, *, signs: bool = False) -> str:
     """Format an interval as ``low to high``, with plus signs if it is of a difference."""
-    format_number = signed if signs else number
-    return f"{format_number(interval.low)} to {format_number(interval.high)}"
+    formatter = format_signed if signs else format_number
+    return f"{formatter(interval.low)} to {formatter(interval.high)}"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a number with two decimals and a typographic minus sign, without negative zeros."""
     return f"{value:.2f}".replace("-0.00", "0.00").replace("-", _MINUS)
 
 
-def signed(value: float) -> str:
+def format_signed(value: float) -> str:
     """Format a number with its sign."""
-    words = number(value)
+    words = format_number(value)
     return words if words.startswith(_MINUS) or words == "0.00" else f"+{words}"
 
 
@@ -508,15 +526,15 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
     if "deviations" in tables:
         deviations = (deviation_plot(analysis), tables["deviations"])
     columns = [score.column for score in sorted(analysis.scores.by_column, key=lambda score: -score.n) if score.n]
-    mapped = sorted(columns[:_MAX_MAPS], key=analysis.cases.columns.index) if len(columns) > 1 else []
+    map_columns = sorted(columns[:_MAX_MAPS], key=analysis.cases.columns.index) if len(columns) > 1 else []
     settings = analysis.model.settings
     sections = [
-        Section("In short", tuple(map(Prose, summary(analysis)))),
+        Section("In short", tuple(map(Prose, summarise(analysis)))),
         Section("Tags", (tag_bars(analysis), topic_bars(analysis), tables["shares"])),
         Section(f"Scores by topic and {kind}", (*plots, *split_columns(tables["scores"], 1, _TABLE_COLUMNS))),
         Section("Most and least confident topics", deviations),
         *([Section("Changes", (*change_plots(analysis), tables["changes"]))] if "changes" in tables else []),
-        Section("Map of the statements", tuple(statement_map(analysis, column) for column in (None, *mapped))),
+        Section("Map of the statements", tuple(statement_map(analysis, column) for column in (None, *map_columns))),
         Section("Topics", (tables["topics"], report_heat(analysis))),
         Section(
             "Gaps: reports that did not tag their statements",
@@ -540,16 +558,18 @@ def trend_report(analysis: TrendAnalysis, *, source: str, facts: Sequence[tuple[
     )
 
 
-def summary(analysis: TrendAnalysis) -> list[str]:
+def summarise(analysis: TrendAnalysis) -> list[str]:
     """Return a summary of the numbers in a few sentences."""
     scores, kind = analysis.scores, analysis.cases.kind
     overall = scores.overall
     shares = ", ".join(
         f"{tag} {100 * count / overall.n:.1f}%" for tag, count in zip(TAGS, overall.counts, strict=True) if count
     )
-    sentences = [f"The mean score is {_with_interval(overall)} on a scale from \N{MINUS SIGN}2 to 2. Tags: {shares}."]
+    sentences = [
+        f"The mean score is {_format_with_interval(overall)} on a scale from \N{MINUS SIGN}2 to 2. Tags: {shares}."
+    ]
     if len(scores.by_column) > 1:
-        by_column = "; ".join(f"{score.column} {_with_interval(score)}" for score in scores.by_column if score.n)
+        by_column = "; ".join(f"{score.column} {_format_with_interval(score)}" for score in scores.by_column if score.n)
         sentences.append(f"By {kind}: {by_column}.")
     above, below = significant_deviations(scores.deviations)
     n_compared = len(scores.deviations)
@@ -566,22 +586,22 @@ def summary(analysis: TrendAnalysis) -> list[str]:
     for overall_change in (change for change in analysis.changes if change.topic is None):
         before, after = overall_change.before, overall_change.after
         by_topic = [c for c in analysis.changes if (c.before, c.after) == (before, after) and c.topic is not None]
-        names = "; ".join(f"{analysis.name(c.topic)} ({signed(c.value)})" for c in by_topic if c.p_holm < 0.05)
+        names = "; ".join(f"{analysis.name(c.topic)} ({format_signed(c.value)})" for c in by_topic if c.p_holm < 0.05)
         interval, p = format_interval(overall_change.interval, signs=True), format_p_value(overall_change.p)
         sentences.append(
-            f"From {before} to {after} the mean score changed by {signed(overall_change.value)} ({interval}, p {p}). "
-            f"Clearly changed topics (Holm, 0.05, of {len(by_topic)}): {names or 'none'}."
+            f"From {before} to {after} the mean score changed by {format_signed(overall_change.value)} "
+            f"({interval}, p {p}). Clearly changed topics (Holm, 0.05, of {len(by_topic)}): {names or 'none'}."
         )
     if analysis.untagged_reports and kind == "cycle":
         names = ", ".join(f"{report.cycle} {report.working_group}" for report in analysis.untagged_reports)
         sentences.append(
             f"These reports did not tag their statements, so a gap in their columns does not mean silence: {names}."
         )
-    hardly = [
+    documents_without_levels = [
         f"{document.report}, {document.document}" for document in analysis.coverage if document.tagging == "hardly"
     ]
-    if hardly:
-        sentences.append(f"Hardly a sentence has a level of confidence in: {'; '.join(hardly)}.")
+    if documents_without_levels:
+        sentences.append(f"Hardly a sentence has a level of confidence in: {'; '.join(documents_without_levels)}.")
     if analysis.cases.unknown:
         sentences.append(f"{analysis.cases.unknown} tagged statements are not in the file of topics, and are left out.")
     return sentences
@@ -616,8 +636,8 @@ def _name(analysis: TrendAnalysis, topic: int | None) -> str | None:
     return None if topic is None else analysis.model.name(topic)
 
 
-def _with_interval(score: TopicScore) -> str:
-    return number(score.value) + (f" ({format_interval(score.interval)})" if score.interval else "")
+def _format_with_interval(score: TopicScore) -> str:
+    return format_number(score.value) + (f" ({format_interval(score.interval)})" if score.interval else "")
 
 
 def _score_data(analysis: TrendAnalysis, score: TopicScore) -> dict[str, Any]:

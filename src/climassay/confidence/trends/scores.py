@@ -64,7 +64,7 @@ class TrendStatements:
     """Number of tagged statements omitted because the topic model does not contain them."""
 
 
-def cases_of(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> TrendStatements:
+def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnKind | None = None) -> TrendStatements:
     """Select the statements to compare and assign them to topics and columns.
 
     Args:
@@ -163,7 +163,7 @@ class TrendScores:
     """Deviations of the topics with enough sections, most confident topic first."""
 
 
-def trend_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
+def compute_scores(cases: TrendStatements, topics: int, *, resamples: int = N_RESAMPLES, seed: int = 0) -> TrendScores:
     """Compute the scores of topics.
 
     Args:
@@ -216,41 +216,43 @@ class _SectionSums:
             )
             for level in TAGS
         )
-        is_used, total, interval = counts > 0, counts.sum(), None
-        if is_used.sum() >= MIN_SECTIONS:
+        has_statements, total, interval = counts > 0, counts.sum(), None
+        if has_statements.sum() >= MIN_SECTIONS:
             resampled_sums, resampled_counts = (
-                self.weights[:, is_used] @ sums[is_used],
-                self.weights[:, is_used] @ counts[is_used],
+                self.weights[:, has_statements] @ sums[has_statements],
+                self.weights[:, has_statements] @ counts[has_statements],
             )
             low, high = np.quantile(
                 resampled_sums[resampled_counts > 0] / resampled_counts[resampled_counts > 0], [0.025, 0.975]
             )
             interval = Interval(float(low), float(high))
         return TopicScore(
-            topic, column, float(sums.sum() / total) if total else 0.0, interval, int(is_used.sum()), tags
+            topic, column, float(sums.sum() / total) if total else 0.0, interval, int(has_statements.sum()), tags
         )
 
     def deviations(self, by_topic: Sequence[TopicScore]) -> tuple[TopicDeviation, ...]:
         """Return the topics' differences from the scores expected for their columns, most confident topic first."""
-        compared = [s.topic for s in by_topic if s.topic is not None and s.sections >= MIN_SECTIONS]
-        if len(compared) < 2:
+        compared_topics = [s.topic for s in by_topic if s.topic is not None and s.sections >= MIN_SECTIONS]
+        if len(compared_topics) < 2:
             return ()
-        values = _differences(self.sums.sum(axis=0)[None], self.counts.sum(axis=0)[None])[0, compared]
-        resampled = _differences(*(np.tensordot(self.weights, array, axes=1) for array in (self.sums, self.counts)))
-        resampled = resampled[:, compared]
+        values = _compute_differences(self.sums.sum(axis=0)[None], self.counts.sum(axis=0)[None])[0, compared_topics]
+        resampled = _compute_differences(
+            *(np.tensordot(self.weights, array, axes=1) for array in (self.sums, self.counts))
+        )
+        resampled = resampled[:, compared_topics]
         errors = np.nanstd(resampled, axis=0, ddof=1)
-        ends = np.nanquantile(resampled, [0.025, 0.975], axis=0)
+        bounds = np.nanquantile(resampled, [0.025, 0.975], axis=0)
         factors, shrunken_values = shrink(values, errors)
         p_values = [
             erfc(abs(value / error) / sqrt(2)) if error else 1.0 for value, error in zip(values, errors, strict=True)
         ]
         deviations = []
-        for index, (topic, corrected) in enumerate(zip(compared, holm(p_values), strict=True)):
+        for index, (topic, corrected) in enumerate(zip(compared_topics, holm(p_values), strict=True)):
             sections = by_topic[topic].sections
-            half = _Z95 * float(np.sqrt(factors[index])) * float(errors[index])
+            half_width = _Z95 * float(np.sqrt(factors[index])) * float(errors[index])
             centre = float(shrunken_values[index])
-            raw = Estimate(float(values[index]), Interval(float(ends[0, index]), float(ends[1, index])), sections)
-            shrunken = Estimate(centre, Interval(centre - half, centre + half), sections)
+            raw = Estimate(float(values[index]), Interval(float(bounds[0, index]), float(bounds[1, index])), sections)
+            shrunken = Estimate(centre, Interval(centre - half_width, centre + half_width), sections)
             deviations.append(TopicDeviation(topic, raw, shrunken, p_values[index], corrected))
         return tuple(sorted(deviations, key=lambda deviation: -deviation.shrunken.value))
 
@@ -273,7 +275,7 @@ def shrink(values: FloatArray, errors: FloatArray) -> tuple[FloatArray, FloatArr
     return np.asarray(factors), np.asarray(factors * values)
 
 
-def _differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
+def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
     """Return each topic's mean score minus the one expected for its statements' columns, shape [samples, topics].
 
     ``sums`` and ``counts`` have the shape [samples, topics + 1, columns]. A value is NaN if a topic has no statements
@@ -320,7 +322,7 @@ class TopicChange:
         return self.means[1] - self.means[0]
 
 
-def topic_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
+def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tuple[TopicChange, ...]:
     """Return the changes between consecutive cycles, or between two reports.
 
     Args:
@@ -336,22 +338,24 @@ def topic_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tupl
         return ()
     results: list[TopicChange] = []
     for before, after in pairwise(cases.columns):
-        pair = [case for case in cases.tagged if case.column in (before, after)]
-        overall = _change(None, pair, before, after, seed)
-        if overall is None:
+        pair_cases = [case for case in cases.tagged if case.column in (before, after)]
+        overall_change = _measure_change(None, pair_cases, before, after, seed)
+        if overall_change is None:
             continue
         by_topic: dict[int, list[TrendStatement]] = {}
-        for case in pair:
+        for case in pair_cases:
             by_topic.setdefault(case.topic, []).append(case)
-        candidates = (_change(number, by_topic.get(number, ()), before, after, seed) for number in range(topics))
+        candidates = (
+            _measure_change(number, by_topic.get(number, ()), before, after, seed) for number in range(topics)
+        )
         changes = [change for change in candidates if change is not None]
-        corrected = holm([change.p for change in changes]) if changes else []
-        changes = [replace(change, p_holm=p) for change, p in zip(changes, corrected, strict=True)]
-        results += [overall, *sorted(changes, key=lambda change: -change.value)]
+        corrected_p_values = holm([change.p for change in changes]) if changes else []
+        changes = [replace(change, p_holm=p) for change, p in zip(changes, corrected_p_values, strict=True)]
+        results += [overall_change, *sorted(changes, key=lambda change: -change.value)]
     return tuple(results)
 
 
-def _change(
+def _measure_change(
     topic: int | None, cases: Sequence[TrendStatement], before: str, after: str, seed: int
 ) -> TopicChange | None:
     """Return the change of one topic; None if either column has too few sections."""
@@ -367,18 +371,18 @@ def _change(
         return None
     sums = np.array([float(sum(sections[name])) for name in names])
     counts = np.array([float(len(sections[name])) for name in names])
-    (difference,), (error,), (freedom,) = _mean_differences(is_later[None], sums, counts)
-    p = _permutation_p(
+    (difference,), (error,), (degrees_of_freedom,) = _compute_mean_differences(is_later[None], sums, counts)
+    p = _compute_permutation_p(
         is_later, sums, counts, np.random.default_rng([_PERMUTATION_STREAM, seed, 0 if topic is None else topic + 1])
     )
-    sides = [(sums[side].sum(), counts[side].sum()) for side in (~is_later, is_later)]
-    t_quantile = float(stdtrit(freedom, 0.975))
+    side_totals = [(sums[side].sum(), counts[side].sum()) for side in (~is_later, is_later)]
+    t_quantile = float(stdtrit(degrees_of_freedom, 0.975))
     return TopicChange(
         topic,
         before,
         after,
-        (float(sides[0][0] / sides[0][1]), float(sides[1][0] / sides[1][1])),
-        (int(sides[0][1]), int(sides[1][1])),
+        (float(side_totals[0][0] / side_totals[0][1]), float(side_totals[1][0] / side_totals[1][1])),
+        (int(side_totals[0][1]), int(side_totals[1][1])),
         sizes,
         Interval(float(difference - t_quantile * error), float(difference + t_quantile * error)),
         p,
@@ -386,11 +390,11 @@ def _change(
     )
 
 
-def _permutation_p(
+def _compute_permutation_p(
     is_later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray, generator: np.random.Generator
 ) -> float:
     def ratios(sides: NDArray[np.bool_]) -> FloatArray:
-        differences, errors, _ = _mean_differences(sides, sums, counts)
+        differences, errors, _ = _compute_mean_differences(sides, sums, counts)
         return np.abs(differences) / np.maximum(errors, 1e-9)
 
     (observed,) = ratios(is_later[None])
@@ -404,7 +408,7 @@ def _permutation_p(
     return (n_beyond + 1) / (n_drawn + 1)
 
 
-def _mean_differences(
+def _compute_mean_differences(
     is_later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return differences of mean scores, their standard errors over sections, and the errors' degrees of freedom.
@@ -418,7 +422,7 @@ def _mean_differences(
         Three arrays of shape [permutations]. Standard errors are from linearised ratios; degrees of freedom are Welch
         and Satterthwaite's.
     """
-    means, variances, shares = [], [], []
+    means, variances, freedom_terms = [], [], []
     moments = np.stack([sums, counts, sums * sums, sums * counts, counts * counts], axis=1)
     for side in (~is_later, is_later):
         size = side.sum(axis=1)
@@ -427,8 +431,10 @@ def _mean_differences(
         spread = np.clip(squares - 2 * mean * products + mean * mean * n_squares, 0, None)
         means.append(mean)
         variances.append(size / (size - 1) * spread / n**2)
-        shares.append(variances[-1] ** 2 / (size - 1))
+        freedom_terms.append(variances[-1] ** 2 / (size - 1))
     variance = variances[0] + variances[1]
     # Without any spread the degrees of freedom are arbitrary.
-    freedom = np.divide(variance**2, shares[0] + shares[1], out=np.ones_like(variance), where=variance > 0)
-    return means[1] - means[0], np.sqrt(variance), freedom
+    degrees_of_freedom = np.divide(
+        variance**2, freedom_terms[0] + freedom_terms[1], out=np.ones_like(variance), where=variance > 0
+    )
+    return means[1] - means[0], np.sqrt(variance), degrees_of_freedom

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from climassay.errors import ModelError
-from climassay.factcheck.certainty import Levels, weakest
+from climassay.factcheck.certainty import Levels, combine_levels
 from climassay.factcheck.configuration import AdvocateSettings
 from climassay.factcheck.debate.assessment import (
     MAX_QUESTIONS,
@@ -13,21 +13,21 @@ from climassay.factcheck.debate.assessment import (
     AssessmentPrompt,
     assess,
     explain,
-    most_probable,
-    weigh,
+    index_of_maximum,
+    score_options,
 )
 from climassay.factcheck.debate.context import (
     DebateContext,
     RetrievedPassage,
     VerifiedAssessment,
-    as_one_line,
     extract_question,
     follow_up_values,
+    join_lines,
     quotation_values,
     source_values,
     verify,
 )
-from climassay.factcheck.debate.steps import ON_SUBJECT, AskPassages, Steps, ask_text, gather
+from climassay.factcheck.debate.steps import RELATED, SearchRequest, Steps, gather, request_text
 from climassay.factcheck.transcript import AdvocateOpinion, AdvocateProfile, FollowUp, Subclaim
 from climassay.grounding.citations import AnswerSentence
 from climassay.models.contract import BLANK, CHARACTERS_PER_TOKEN, GenerationRequest
@@ -64,10 +64,10 @@ class Advocate:
         """Maximum number of passages in a prompt."""
         return self.settings.passages or STRONG.passages
 
-    def search(self, query: str) -> AskPassages:
+    def search(self, query: str) -> SearchRequest:
         """Return a request to search the advocate's collections."""
         settings = self.settings
-        return AskPassages(
+        return SearchRequest(
             settings.collections,
             query,
             self.passages,
@@ -137,7 +137,7 @@ def give_opinions(
     return result
 
 
-def _uninformed(
+def _make_uninformed_opinion(
     advocate: Advocate, context: DebateContext, number: int, subclaim: int | None, passages: Sequence[RetrievedPassage]
 ) -> AdvocateOpinion:
     """Return an opinion with the verdict "not enough information"."""
@@ -159,33 +159,38 @@ def _judge_by_schema(
 
     The call is skipped if there is no passage, or if all passages are only related to the claim's subject.
     """
-    unique = list({item.number: item for results in passages for item in results}.values())
-    empty = _uninformed(advocate, context, number, None, unique)
+    unique_passages = list({item.number: item for results in passages for item in results}.values())
+    empty_opinion = _make_uninformed_opinion(advocate, context, number, None, unique_passages)
     subclaims = context.subclaims if len(context.subclaims) > 1 else ()
     empty_parts = tuple(
-        _uninformed(advocate, context, number, subclaim.number, results)
+        _make_uninformed_opinion(advocate, context, number, subclaim.number, results)
         for subclaim, results in zip(subclaims, passages, strict=False)
     )
     questions = [question for question in state.open_questions if question.to == advocate.name]
-    unanswered = tuple(replace(question, retrieved=()) for question in questions)
-    if not advocate.is_plain and all(item.grade == ON_SUBJECT for item in unique):
-        skipped = tuple(replace(part, unasked=True) for part in empty_parts)
-        return RoundOpinions(replace(empty, unasked=True), skipped, unanswered)
+    unanswered_questions = tuple(replace(question, retrieved=()) for question in questions)
+    if not advocate.is_plain and all(item.grade == RELATED for item in unique_passages):
+        skipped_parts = tuple(replace(part, unasked=True) for part in empty_parts)
+        return RoundOpinions(replace(empty_opinion, unasked=True), skipped_parts, unanswered_questions)
     while True:
-        fitting = _fitting_passages(advocate, context, unique, state, questions)
-        prompt = _assessment_prompt(advocate, context, context.subclaims, fitting, state, questions)
+        fitting_passages = _select_fitting_passages(advocate, context, unique_passages, state, questions)
+        prompt = _assessment_prompt(advocate, context, context.subclaims, fitting_passages, state, questions)
         assessment = yield from assess(prompt, context.config)
         # A server that refuses a prompt as too long states its window.
-        if assessment.error is None or _fitting_passages(advocate, context, unique, state, questions) == fitting:
+        if (
+            assessment.error is None
+            or _select_fitting_passages(advocate, context, unique_passages, state, questions) == fitting_passages
+        ):
             break
-    context.left_out[advocate.name] = max(context.left_out.get(advocate.name, 0), len(unique) - len(fitting))
-    unique = fitting
-    empty = replace(empty, retrieved=tuple(item.number for item in unique))
+    context.left_out[advocate.name] = max(
+        context.left_out.get(advocate.name, 0), len(unique_passages) - len(fitting_passages)
+    )
+    unique_passages = fitting_passages
+    empty_opinion = replace(empty_opinion, retrieved=tuple(item.number for item in unique_passages))
     if (error := assessment.error) is not None:
         return RoundOpinions(
-            replace(empty, verdict=None, error=error),
+            replace(empty_opinion, verdict=None, error=error),
             tuple(replace(part, verdict=None, error=error) for part in empty_parts),
-            tuple(replace(question, error=error) for question in unanswered),
+            tuple(replace(question, error=error) for question in unanswered_questions),
         )
     context.report_activity(advocate.name, "checking quotations", number)
     in_house = advocate.is_plain
@@ -193,38 +198,38 @@ def _judge_by_schema(
     for subclaim, part, statement in zip(subclaims, empty_parts, assessment.statements, strict=True):
         # The reasoning on a statement is its explanation.
         explained = replace(statement, explanation=statement.draft)
-        verified = verify(context, explained, subclaim.text, unique, in_house=in_house)
-        parts.append(_to_opinion(context, part, statement, verified))
+        verified = verify(context, explained, subclaim.text, unique_passages, in_house=in_house)
+        parts.append(_make_opinion(context, part, statement, verified))
     quotations = [quotation for part in parts for quotation in part.quotations]
-    verified = verify(context, assessment, context.claim, unique, quotations=quotations, in_house=in_house)
-    opinion = _to_opinion(context, empty, assessment, verified)
+    verified = verify(context, assessment, context.claim, unique_passages, quotations=quotations, in_house=in_house)
+    opinion = _make_opinion(context, empty_opinion, assessment, verified)
     n_removed = sum(part.removed_quotations for part in (opinion, *parts))
     replies = tuple(
-        replace(question, retrieved=empty.retrieved, reply=context.ground(text, False, unique)[0])
+        replace(question, retrieved=empty_opinion.retrieved, reply=context.ground(text, False, unique_passages)[0])
         for question, text in zip(questions, assessment.replies, strict=True)
     )
     return RoundOpinions(replace(opinion, removed_quotations=n_removed), tuple(parts), replies)
 
 
-def _to_opinion(
-    context: DebateContext, empty: AdvocateOpinion, assessment: Assessment, verified: VerifiedAssessment
+def _make_opinion(
+    context: DebateContext, empty_opinion: AdvocateOpinion, assessment: Assessment, verified: VerifiedAssessment
 ) -> AdvocateOpinion:
-    """Return ``empty``, filled in with a verified assessment."""
-    asks = tuple(
-        FollowUp(empty.round + 1, empty.advocate, question.to, question.text, queries=question.queries)
+    """Return ``empty_opinion``, filled in with a verified assessment."""
+    questions = tuple(
+        FollowUp(empty_opinion.round + 1, empty_opinion.advocate, question.to, question.text, queries=question.queries)
         for question in assessment.questions
     )
     has_verdict = verified.verdict != context.scale.nei
     # The draft of a withheld verdict is kept with it.
     keeps_draft = has_verdict or verified.withheld or context.config.elicitation == "schema"
     return replace(
-        empty,
+        empty_opinion,
         **verified._asdict(),
         informed=_is_informed(context, verified.verdict, verified.levels),
         placement=assessment.placement if has_verdict else None,
         probabilities=assessment.probabilities if has_verdict else (),
         draft=assessment.draft if keeps_draft else "",
-        asks=asks,
+        asks=questions,
     )
 
 
@@ -233,8 +238,8 @@ def _is_informed(context: DebateContext, verdict: str | None, levels: Levels | N
 
     Labels such as "unsupported" express one if the evidence is limited.
     """
-    lacks = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
-    return verdict is not None and verdict != context.scale.nei and not lacks
+    lacks_evidence = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
+    return verdict is not None and verdict != context.scale.nei and not lacks_evidence
 
 
 # ------------------------------------------------------------------------------------------- several calls, by scores
@@ -269,17 +274,17 @@ def _judge_statement(
     number: int,
 ) -> Steps[AdvocateOpinion]:
     """Judge one statement; without passages the opinion is "not enough information" and no model is called."""
-    empty = _uninformed(advocate, context, number, subclaim.number, passages)
+    empty_opinion = _make_uninformed_opinion(advocate, context, number, subclaim.number, passages)
     if not passages and not advocate.is_plain:
-        return empty
+        return empty_opinion
     prompt = _assessment_prompt(advocate, context, [subclaim], passages, state)
     assessment = yield from assess(prompt, context.config)
     assessment = yield from explain(prompt, context.config, assessment)
     if assessment.error is not None:
-        return replace(empty, verdict=None, error=assessment.error)
+        return replace(empty_opinion, verdict=None, error=assessment.error)
     context.report_activity(advocate.name, "checking quotations", number)
     verified = verify(context, assessment, subclaim.text, passages, in_house=advocate.is_plain)
-    opinion = _to_opinion(context, empty, assessment, verified)
+    opinion = _make_opinion(context, empty_opinion, assessment, verified)
     if opinion.verdict == context.scale.nei:
         return opinion
     contradicts = yield from find_contradiction(
@@ -308,11 +313,11 @@ def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[Advoc
     errors = [part.error for part in parts if part.error is not None]
     if errors:
         return replace(opinion, verdict=None, error=errors[0])
-    judged = [part for part in parts if part.levels is not None]
-    if not judged:
+    judged_parts = [part for part in parts if part.levels is not None]
+    if not judged_parts:
         return opinion
     statements = [
-        (as_one_line(subclaim.text), part.verdict) for subclaim, part in zip(context.subclaims, parts, strict=True)
+        (join_lines(subclaim.text), part.verdict) for subclaim, part in zip(context.subclaims, parts, strict=True)
     ]
     prompts = [
         context.render(
@@ -321,25 +326,25 @@ def _aggregate(advocate: Advocate, context: DebateContext, parts: Sequence[Advoc
             claim=claim,
         )
         for values, claim in (
-            (statements, as_one_line(context.claim)),
+            (statements, join_lines(context.claim)),
             ([(BLANK, BLANK)] * len(statements), BLANK),
         )
     ]
     options = tuple(f" {label}" for label in context.scale.labels)
     try:
-        probabilities = yield from weigh(advocate.model, prompts, options, context.config)
+        probabilities = yield from score_options(advocate.model, prompts, options, context.config)
     except ModelError as error:
         return replace(opinion, verdict=None, error=str(error))
-    verdict = context.scale.labels[most_probable(probabilities)]
-    levels = weakest([part.levels for part in judged if part.levels])
-    contradictions = [part.contradicts for part in judged if part.contradicts is not None]
+    verdict = context.scale.labels[index_of_maximum(probabilities)]
+    levels = combine_levels([part.levels for part in judged_parts if part.levels])
+    contradictions = [part.contradicts for part in judged_parts if part.contradicts is not None]
     return replace(
         opinion,
         verdict=verdict,
         withheld=None,
-        informed=any(part.informed for part in judged) and _is_informed(context, verdict, levels),
+        informed=any(part.informed for part in judged_parts) and _is_informed(context, verdict, levels),
         levels=levels,
-        placement=judged[0].placement,
+        placement=judged_parts[0].placement,
         probabilities=probabilities,
         contradicts=any(contradictions) if contradictions else None,
     )
@@ -357,11 +362,11 @@ def find_contradiction(
         return None
     text = " ".join(sentence.text for sentence in explanation)
     prompts = [
-        context.render("side", claim=as_one_line(claim), explanation=as_one_line(text)),
+        context.render("side", claim=join_lines(claim), explanation=join_lines(text)),
         context.render("side", claim=BLANK, explanation=BLANK),
     ]
     try:
-        right, wrong = yield from weigh(model, prompts, (" right", " wrong"), context.config)
+        right, wrong = yield from score_options(model, prompts, (" right", " wrong"), context.config)
     except ModelError:
         return None
     return (right > wrong) != context.scale.is_correct(verdict)
@@ -385,7 +390,7 @@ def _assessment_prompt(
     statements = subclaims if len(subclaims) > 1 else ()
     common = {
         **_advocate_values(advocate),
-        "about": as_one_line(about),
+        "about": join_lines(about),
         "others": other_participants,
         "ask": bool(other_participants) and not state.is_last,
         "max_questions": MAX_QUESTIONS,
@@ -393,13 +398,13 @@ def _assessment_prompt(
     prompt = context.render(
         "advocate",
         **common,
-        claim=as_one_line(context.claim),
-        statement=as_one_line(context.claim if statements else subclaims[0].text),
-        statements=[{"number": subclaim.number, "text": as_one_line(subclaim.text)} for subclaim in statements],
+        claim=join_lines(context.claim),
+        statement=join_lines(context.claim if statements else subclaims[0].text),
+        statements=[{"number": subclaim.number, "text": join_lines(subclaim.text)} for subclaim in statements],
         sources=source_values(passages),
         opinions=[_opinion_values(context, opinion) for opinion in state.first_opinions],
         exchanges=follow_up_values(context, state.follow_ups),
-        questions=[{"asker": item.asker, "question": as_one_line(item.question)} for item in questions],
+        questions=[{"asker": item.asker, "question": join_lines(item.question)} for item in questions],
     )
     blank = context.render(
         "advocate",
@@ -424,7 +429,7 @@ def _assessment_prompt(
     )
 
 
-def _fitting_passages(
+def _select_fitting_passages(
     advocate: Advocate,
     context: DebateContext,
     passages: list[RetrievedPassage],
@@ -450,13 +455,13 @@ def _fitting_passages(
 
 def _advocate_values(advocate: Advocate) -> dict[str, str]:
     settings = advocate.settings
-    return {"name": settings.name, "kind": settings.kind, "stance": as_one_line(settings.stance)}
+    return {"name": settings.name, "kind": settings.kind, "stance": join_lines(settings.stance)}
 
 
 def participant_values(name: str, profile: AdvocateProfile | None) -> dict[str, str]:
     """Return the template values that describe an advocate in the prompts of other participants."""
     kind, about = (profile.kind, profile.about) if profile else ("collection", "")
-    return {"name": name, "kind": kind, "about": as_one_line(about)}
+    return {"name": name, "kind": kind, "about": join_lines(about)}
 
 
 def _opinion_values(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object]:
@@ -479,16 +484,16 @@ def write_question(
         "question",
         asker=asker,
         to=to,
-        claim=as_one_line(context.claim),
+        claim=join_lines(context.claim),
         opinions=[_opinion_values(context, opinion) for opinion in opinions],
     )
     sampling = replace(context.config.sampling, max_tokens=_QUESTION_TOKENS, stop=("\n",))
     request = GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix)
-    completion = yield from ask_text(model, request)
+    completion = yield from request_text(model, request)
     return None if completion.error is not None else extract_question(completion.text)
 
 
-def reply(
+def write_reply(
     advocate: Advocate, context: DebateContext, follow_up: FollowUp, passages: Sequence[RetrievedPassage]
 ) -> Steps[FollowUp]:
     """Return a question with the advocate's reply, requested in a separate call (``scored``)."""
@@ -496,13 +501,13 @@ def reply(
         "reply",
         **_advocate_values(advocate),
         sources=source_values(passages),
-        claim=as_one_line(context.claim),
+        claim=join_lines(context.claim),
         asker=follow_up.asker,
-        question=as_one_line(follow_up.question),
+        question=join_lines(follow_up.question),
     )
     request = GenerationRequest(rendered.messages, context.config.sampling, assistant_prefix=rendered.assistant_prefix)
     context.report_activity(advocate.name, "replying", follow_up.round)
-    completion = yield from ask_text(advocate.model, request)
+    completion = yield from request_text(advocate.model, request)
     answered = replace(follow_up, retrieved=tuple(item.number for item in passages), error=completion.error)
     if completion.error is None:
         sentences, _ = context.ground(completion.text, completion.finish_reason == "length", passages)

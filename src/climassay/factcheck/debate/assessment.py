@@ -25,9 +25,9 @@ from climassay.factcheck.certainty import (
     LIKELIHOODS,
     QUANTIFIABLE,
     Levels,
-    coherent,
+    nearest_confidence,
 )
-from climassay.factcheck.debate.steps import AskOptions, Steps, ask_options, ask_text
+from climassay.factcheck.debate.steps import ScoringRequest, Steps, request_scores, request_text
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import Placement, Quotation, Side
 from climassay.models.contract import (
@@ -158,11 +158,11 @@ def assess(prompt: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessm
             return Assessment(error=str(error))
     sampling = Sampling(None, config.temperature, seed=config.seed)
     request = GenerationRequest(prompt.messages, sampling, schema=answer_schema(prompt, config))
-    completion = yield from ask_text(prompt.model, request)
+    completion = yield from request_text(prompt.model, request)
     if completion.error is not None:
         return Assessment(error=completion.error)
     try:
-        return read_answer(json.loads(completion.text), prompt, config.queries)
+        return parse_answer(json.loads(completion.text), prompt, config.queries)
     except (ValueError, KeyError, TypeError, AttributeError):
         return Assessment(error="The model's answer does not satisfy the schema, although it was asked for.")
 
@@ -190,7 +190,7 @@ def explanation_lead(verdict: str) -> str:
 
 def _generate(prompt: AssessmentPrompt, config: ElicitationConfig, answer: str) -> Steps[Completion]:
     request = GenerationRequest(prompt.messages, config.sampling, assistant_prefix=answer)
-    return (yield from ask_text(prompt.model, request))
+    return (yield from request_text(prompt.model, request))
 
 
 _FIELDS = frozenset({"Information", "Evidence", "Likelihood", "Assessment", "Verdict", "Explanation", "Next"})
@@ -223,21 +223,21 @@ class _PartialAnswer:
         self.answer += text
         self.blank += text if blank is None else blank
 
-    def asks(self, lead: str, options: Sequence[str]) -> list[AskOptions]:
+    def build_requests(self, lead: str, options: Sequence[str]) -> list[ScoringRequest]:
         """Return requests to score options after ``lead``: one and, if calibrated, its content-free counterpart."""
         prompt, choices = self.prompt, tuple(options)
-        asks = [AskOptions(prompt.model, OptionRequest(prompt.messages, choices, self.answer + lead))]
+        requests = [ScoringRequest(prompt.model, OptionRequest(prompt.messages, choices, self.answer + lead))]
         if self.calibrated:
             blank = OptionRequest(prompt.blank_messages, choices, self.blank + lead)
-            asks.append(AskOptions(prompt.model, blank, blank=True))
-        return asks
+            requests.append(ScoringRequest(prompt.model, blank, blank=True))
+        return requests
 
     def choose(self, lead: str, options: Sequence[str]) -> Steps[int]:
         """Return the index of the most probable option after ``lead``."""
-        return most_probable(probabilities_of((yield from ask_options(self.asks(lead, options)))))
+        return index_of_maximum(compute_probabilities((yield from request_scores(self.build_requests(lead, options)))))
 
 
-def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
+def compute_probabilities(answers: Sequence[OptionScores]) -> tuple[float, ...]:
     """Return the probabilities of the options in the first answer; a second, content-free answer calibrates them.
 
     Raises:
@@ -246,7 +246,7 @@ def probabilities_of(answers: Sequence[OptionScores]) -> tuple[float, ...]:
     return option_probabilities(answers[0], answers[1] if len(answers) > 1 else None)
 
 
-def weigh(
+def score_options(
     model: str, prompts: Sequence[RenderedPrompt], options: Sequence[str], config: ElicitationConfig
 ) -> Steps[tuple[float, ...]]:
     """Return the probabilities of options after the first prompt, calibrated by the second, content-free one.
@@ -254,67 +254,69 @@ def weigh(
     Raises:
         ModelError: A request failed.
     """
-    asks = [
-        AskOptions(model, OptionRequest(prompt.messages, tuple(options), prompt.assistant_prefix), blank)
+    requests = [
+        ScoringRequest(model, OptionRequest(prompt.messages, tuple(options), prompt.assistant_prefix), blank)
         for prompt, blank in zip(prompts, (False, True), strict=True)
     ]
-    return probabilities_of((yield from ask_options(asks if config.calibrated else asks[:1])))
+    return compute_probabilities((yield from request_scores(requests if config.calibrated else requests[:1])))
 
 
-def most_probable(probabilities: Sequence[float]) -> int:
+def index_of_maximum(probabilities: Sequence[float]) -> int:
     """Return the index of the highest probability; the first such index if there are ties."""
     return max(range(len(probabilities)), key=probabilities.__getitem__)
 
 
 def _assess_by_scores(prompt: AssessmentPrompt, config: ElicitationConfig) -> Steps[Assessment]:
-    scale, partial = prompt.scale, _PartialAnswer(prompt, config.calibrated)
+    scale, partial_answer = prompt.scale, _PartialAnswer(prompt, config.calibrated)
     placement: Placement | None = None
     if prompt.asks_placement:
         # Both questions are scored in one pass over the prompt.
-        information = partial.asks("Information:", (" enough", " not enough"))
+        information = partial_answer.build_requests("Information:", (" enough", " not enough"))
         options = [_PLACEMENT_OPTIONS[option] for option in PLACEMENTS]
-        answers = yield from ask_options([*information, *partial.asks("Information: enough\nThe claim is", options)])
-        enough, missing = probabilities_of(answers[: len(information)])
-        placement = PLACEMENTS[most_probable(probabilities_of(answers[len(information) :]))]
-        if enough < missing:
+        answers = yield from request_scores(
+            [*information, *partial_answer.build_requests("Information: enough\nThe claim is", options)]
+        )
+        p_enough, p_missing = compute_probabilities(answers[: len(information)])
+        placement = PLACEMENTS[index_of_maximum(compute_probabilities(answers[len(information) :]))]
+        if p_enough < p_missing:
             return Assessment(scale.nei, answer="Information: not enough")
-        partial.append(f"Information: enough\nThe claim is{_PLACEMENT_OPTIONS[placement]}\n")
+        partial_answer.append(f"Information: enough\nThe claim is{_PLACEMENT_OPTIONS[placement]}\n")
     probabilities: tuple[float, ...] = ()
     if config.verdict_first:
-        probabilities = yield from _score_verdict(partial)
-    index = yield from partial.choose("Evidence:", [_levels_option(levels) for levels in ALL_LEVELS])
+        probabilities = yield from _score_verdict(partial_answer)
+    index = yield from partial_answer.choose("Evidence:", [_levels_option(levels) for levels in ALL_LEVELS])
     levels = ALL_LEVELS[index]
-    partial.append(f"Evidence:{_levels_option(levels)}\n")
+    partial_answer.append(f"Evidence:{_levels_option(levels)}\n")
     if levels.confidence in QUANTIFIABLE:
         likelihoods = (UNQUANTIFIED, *LIKELIHOODS)
-        index = yield from partial.choose("Likelihood:", [f" {option}" for option in likelihoods])
+        index = yield from partial_answer.choose("Likelihood:", [f" {option}" for option in likelihoods])
         levels = replace(levels, likelihood=LIKELIHOODS[index - 1] if index else None)
-        partial.append(f"Likelihood: {likelihoods[index]}\n")
+        partial_answer.append(f"Likelihood: {likelihoods[index]}\n")
     # A small model continues in the style of short lines, so its text must begin without them.
-    completion = yield from _generate(prompt, config, "" if config.brief else partial.answer + "Assessment:")
+    completion = yield from _generate(prompt, config, "" if config.brief else partial_answer.answer + "Assessment:")
     if completion.error is not None:
         raise ModelError(completion.error)
     draft = first_paragraph(completion.text)
-    partial.append(f"Assessment: {draft}", blank=f"Assessment: {BLANK}")
+    partial_answer.append(f"Assessment: {draft}", blank=f"Assessment: {BLANK}")
     if not config.verdict_first:
-        probabilities = yield from _score_verdict(partial)
-    verdict = scale.labels[most_probable(probabilities)]
-    return Assessment(verdict, levels, placement, probabilities, draft, answer=partial.answer)
+        probabilities = yield from _score_verdict(partial_answer)
+    verdict = scale.labels[index_of_maximum(probabilities)]
+    return Assessment(verdict, levels, placement, probabilities, draft, answer=partial_answer.answer)
 
 
 def _levels_option(levels: Levels) -> str:
     return f" {levels.evidence}; agreement: {levels.agreement}; confidence: {levels.confidence}"
 
 
-def _score_verdict(partial: _PartialAnswer) -> Steps[tuple[float, ...]]:
+def _score_verdict(partial_answer: _PartialAnswer) -> Steps[tuple[float, ...]]:
     """Return the probabilities of the scale's labels, and append the most probable one to the answer."""
-    scale = partial.prompt.scale
-    lead = "\nVerdict:" if partial.answer and not partial.answer.endswith("\n") else "Verdict:"
-    answers = yield from ask_options(partial.asks(lead, [f" {label}" for label in scale.labels]))
-    probabilities = probabilities_of(answers)
-    label = scale.labels[most_probable(probabilities)]
+    scale = partial_answer.prompt.scale
+    lead = "\nVerdict:" if partial_answer.answer and not partial_answer.answer.endswith("\n") else "Verdict:"
+    answers = yield from request_scores(partial_answer.build_requests(lead, [f" {label}" for label in scale.labels]))
+    probabilities = compute_probabilities(answers)
+    label = scale.labels[index_of_maximum(probabilities)]
     ending = "" if lead.startswith("\n") else "\n"
-    partial.append(f"{lead} {label}{ending}", blank=f"{lead} {BLANK}{ending}")
+    partial_answer.append(f"{lead} {label}{ending}", blank=f"{lead} {BLANK}{ending}")
     return probabilities
 
 
@@ -341,10 +343,10 @@ def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[s
         judgement = {name: schema for name, schema in judgement.items() if name != "quotations"}
     fields |= judgement
     if prompt.asks_placement:
-        fields["placement"] = _enum([*PLACEMENTS, UNPLACED])
+        fields["placement"] = _enum_schema([*PLACEMENTS, UNPLACED])
     fields["explanation"] = text
     if prompt.recipients:
-        question = {"to": _enum(prompt.recipients), "question": text}
+        question = {"to": _enum_schema(prompt.recipients), "question": text}
         if config.queries:
             question["queries"] = {"type": "array", "items": text, "maxItems": config.queries}
         fields["questions"] = {"type": "array", "items": object_schema(question), "maxItems": MAX_QUESTIONS}
@@ -353,13 +355,13 @@ def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[s
 
 def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON schemas of the fields that judge a statement or a claim."""
-    verdict: dict[str, Any] = {"verdict": _enum([*prompt.scale.labels, prompt.scale.nei])}
+    verdict: dict[str, Any] = {"verdict": _enum_schema([*prompt.scale.labels, prompt.scale.nei])}
     grounds: dict[str, Any] = {}
     if prompt.passages:
         quotation: dict[str, Any] = {
             "passage": {"type": "integer", "enum": list(prompt.passages)},
             "quotation": {"type": "string", "maxLength": _MAX_QUOTATION_LENGTH},
-            "side": _enum(get_args(Side)),
+            "side": _enum_schema(get_args(Side)),
         }
         if prompt.statements and not prompt.judges_statements:
             number = {"type": "integer", "minimum": 1, "maximum": max(prompt.statements)}
@@ -367,19 +369,19 @@ def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text:
         grounds["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MAX_QUOTATIONS}
     grounds["reasoning"] = text
     certainty: dict[str, Any] = {
-        "evidence": _enum(EVIDENCE),
-        "agreement": _enum(AGREEMENT),
-        "confidence": _enum(CONFIDENCES),
-        "likelihood": _enum([UNQUANTIFIED, *LIKELIHOODS]),
+        "evidence": _enum_schema(EVIDENCE),
+        "agreement": _enum_schema(AGREEMENT),
+        "confidence": _enum_schema(CONFIDENCES),
+        "likelihood": _enum_schema([UNQUANTIFIED, *LIKELIHOODS]),
     }
     return verdict | grounds | certainty if config.verdict_first else grounds | verdict | certainty
 
 
-def _enum(words: Sequence[str]) -> dict[str, Any]:
+def _enum_schema(words: Sequence[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(words)}
 
 
-def read_answer(data: Mapping[str, Any], prompt: AssessmentPrompt, max_queries: int = 0) -> Assessment:
+def parse_answer(data: Mapping[str, Any], prompt: AssessmentPrompt, max_queries: int = 0) -> Assessment:
     """Convert a model's JSON answer to an assessment with at most ``max_queries`` search queries per question.
 
     Raises:
@@ -389,16 +391,16 @@ def read_answer(data: Mapping[str, Any], prompt: AssessmentPrompt, max_queries: 
     """
     questions = []
     for entry in data.get("questions", []):
-        queries = tuple(filter(None, map(_one_line, entry.get("queries", ()))))[:max_queries]
-        question = AdvocateQuestion(str(entry["to"]), _one_line(entry["question"]), queries)
+        queries = tuple(filter(None, map(_join_lines, entry.get("queries", ()))))[:max_queries]
+        question = AdvocateQuestion(str(entry["to"]), _join_lines(entry["question"]), queries)
         if question.to in prompt.recipients and question.text:
             questions.append(question)
     statements = []
     for number in prompt.statements if prompt.judges_statements else ():
-        statement = _read_judgement(data["statements"][str(number)], prompt)
+        statement = _parse_judgement(data["statements"][str(number)], prompt)
         quotations = tuple(replace(quotation, statements=(number,)) for quotation in statement.quotations)
         statements.append(replace(statement, quotations=quotations))
-    claim, placement = _read_judgement(data, prompt), data.get("placement")
+    claim, placement = _parse_judgement(data, prompt), data.get("placement")
     return replace(
         claim,
         placement=cast(Placement, placement) if claim.levels is not None and placement in PLACEMENTS else None,
@@ -410,11 +412,11 @@ def read_answer(data: Mapping[str, Any], prompt: AssessmentPrompt, max_queries: 
     )
 
 
-def _one_line(text: object) -> str:
+def _join_lines(text: object) -> str:
     return " ".join(str(text).split())
 
 
-def _read_judgement(data: Mapping[str, Any], prompt: AssessmentPrompt) -> Assessment:
+def _parse_judgement(data: Mapping[str, Any], prompt: AssessmentPrompt) -> Assessment:
     scale = prompt.scale
     quotations = []
     for entry in data.get("quotations", []):
@@ -423,14 +425,14 @@ def _read_judgement(data: Mapping[str, Any], prompt: AssessmentPrompt) -> Assess
             raise TypeError("A quotation names its passage by a number, and its side.")
         numbers = entry.get("statements", ())
         statements = tuple(statement for statement in prompt.statements if statement in numbers)
-        quotations.append(Quotation(int(number), _one_line(entry["quotation"]), side, statements))
+        quotations.append(Quotation(int(number), _join_lines(entry["quotation"]), side, statements))
     verdict = str(data["verdict"])
     assessment = Assessment(verdict, draft=str(data["reasoning"]), quotations=tuple(quotations))
     if verdict == scale.nei:
         return assessment
     if verdict not in scale.labels:
         raise ValueError(f"{verdict!r} is not a verdict of the scale {scale.name}.")
-    confidence = coherent(data["evidence"], data["agreement"], data["confidence"])
+    confidence = nearest_confidence(data["evidence"], data["agreement"], data["confidence"])
     is_quantified = confidence in QUANTIFIABLE and data["likelihood"] in LIKELIHOODS
     likelihood = data["likelihood"] if is_quantified else None
     return replace(assessment, levels=Levels(data["evidence"], data["agreement"], confidence, likelihood))

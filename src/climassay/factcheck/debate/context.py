@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from climassay.corpus.documents import Passage, expand_report_name
 from climassay.corpus.sentences import split_sentences
-from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, takes_side
+from climassay.factcheck.certainty import LIKELIHOODS, Levels, Likelihood, fits_verdict
 from climassay.factcheck.debate.assessment import Assessment, ElicitationConfig
 from climassay.factcheck.debate.steps import FoundPassage
 from climassay.factcheck.scales import Scale
@@ -156,14 +156,14 @@ class DebateContext:
 
         Small models get its brief variant, if any.
         """
-        brief = f"{template}_brief" if self.config.brief else template
-        common = {
+        name = f"{template}_brief" if self.config.brief else template
+        common_values = {
             "elicitation": self.config.elicitation,
             "queries": self.config.queries,
             "definitions": self.scale.definitions,
             "nei": self.scale.nei,
         }
-        return self.templates.get(brief, self.templates[template]).render(**{**common, **values})
+        return self.templates.get(name, self.templates[template]).render(**{**common_values, **values})
 
     def ground(
         self, text: str, truncated: bool, passages: Sequence[RetrievedPassage | PassageCitation]
@@ -190,15 +190,15 @@ class DebateContext:
 # ---------------------------------------------------------------------------------------------- values of templates
 
 
-def as_one_line(text: str) -> str:
+def join_lines(text: str) -> str:
     """Return the text on one line, so that it cannot imitate a line of the prompt."""
     return " ".join(text.split())
 
 
-def locate(passage: Passage) -> str:
+def format_location(passage: Passage) -> str:
     """Format the location of a passage for a prompt: report or title, chapter or heading, page and year."""
     report = passage.report and expand_report_name(passage.report, passage.source)
-    location = as_one_line(replace(passage, url=None, report=report).citation)
+    location = join_lines(replace(passage, url=None, report=report).citation)
     year = (passage.date or "")[:4]
     return f"{location}, {year}" if year and year not in location else location
 
@@ -206,7 +206,8 @@ def locate(passage: Passage) -> str:
 def source_values(passages: Sequence[RetrievedPassage]) -> list[dict[str, object]]:
     """Return passages as template values."""
     return [
-        {"number": item.number, "where": locate(item.passage), "text": as_one_line(item.excerpt)} for item in passages
+        {"number": item.number, "where": format_location(item.passage), "text": join_lines(item.excerpt)}
+        for item in passages
     ]
 
 
@@ -215,7 +216,7 @@ def quotation_values(quotations: Sequence[Quotation]) -> list[dict[str, object]]
     return [
         {
             "number": quotation.passage,
-            "text": as_one_line(quotation.text),
+            "text": join_lines(quotation.text),
             "side": quotation.side,
             "statements": " and ".join(map(str, quotation.statements)),
         }
@@ -230,7 +231,7 @@ def follow_up_values(context: DebateContext, follow_ups: Sequence[FollowUp]) -> 
         {
             "asker": follow_up.asker,
             "to": follow_up.to,
-            "question": as_one_line(follow_up.question),
+            "question": join_lines(follow_up.question),
             "reply": context.format_explanation(follow_up.reply) or "(no reply)",
         }
         for follow_up in follow_ups
@@ -239,7 +240,7 @@ def follow_up_values(context: DebateContext, follow_ups: Sequence[FollowUp]) -> 
 
 def extract_question(text: str) -> str | None:
     """Return the text up to its first question mark; None if there is none, or fewer than four words."""
-    match = re.match(r"[^?]*\?", as_one_line(text))
+    match = re.match(r"[^?]*\?", join_lines(text))
     question = match[0].strip(' "') if match else ""
     return question if len(re.findall(r"\w+", question)) >= 4 else None
 
@@ -300,34 +301,34 @@ def verify(
     if explanation and assessment.lead:
         explanation = (replace(explanation[0], text=f"{assessment.lead} {explanation[0].text}"), *explanation[1:])
     texts = {item.number: item.passage.text for item in passages}
-    placed = [_place_quotation(item, texts) for item in assessment.quotations]
-    valid = [item for item in placed if item is not None]
-    removed_quotations = len(assessment.quotations) - len(valid)
-    quoted = merge_quotations([*quotations, *valid])
-    verified = VerifiedAssessment(verdict, explanation, removed_citations, quoted, removed_quotations)
+    located = [_locate_quotation(item, texts) for item in assessment.quotations]
+    valid_quotations = [item for item in located if item is not None]
+    removed_quotations = len(assessment.quotations) - len(valid_quotations)
+    all_quotations = merge_quotations([*quotations, *valid_quotations])
+    verified = VerifiedAssessment(verdict, explanation, removed_citations, all_quotations, removed_quotations)
     if verdict is None or verdict == scale.nei:
         return verified
-    numbers = cited_numbers(explanation, quoted)
-    if context.config.elicitation == "schema" and not _bears_verdict(scale, verdict, explanation, quoted):
+    numbers = cited_numbers(explanation, all_quotations)
+    if context.config.elicitation == "schema" and not _supports_verdict(scale, verdict, explanation, all_quotations):
         numbers = ()
     if not numbers and context.config.elicitation == "scored" and passages and context.encoder is not None:
         # Very small models neither cite nor quote: the nearest sentence of the passages in the prompt is quoted.
         nearest = nearest_sentence(statement, passages, context.encoder)
-        quoted, numbers = (*quoted, nearest), (nearest.passage,)
-        verified = verified._replace(quotations=quoted)
+        all_quotations, numbers = (*all_quotations, nearest), (nearest.passage,)
+        verified = verified._replace(quotations=all_quotations)
     if not numbers and not in_house:
         return verified._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:
         is_correct = scale.is_correct(verdict)
-        cited = [item for item in passages if item.number in numbers]
-        sentences = supporting_sentences(context, statement, is_correct, cited, quoted)
-        if not likelihood_holds(levels.likelihood, is_correct, sentences):
+        cited_passages = [item for item in passages if item.number in numbers]
+        sentences = supporting_sentences(context, statement, is_correct, cited_passages, all_quotations)
+        if not is_likelihood_supported(levels.likelihood, is_correct, sentences):
             levels = replace(levels, likelihood=None)
     return verified._replace(levels=levels)
 
 
-def _place_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotation | None:
+def _locate_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotation | None:
     """Return a quotation with the number of the passage in which it occurs; None if it occurs in none."""
     if is_quoted(quotation.text, texts.get(quotation.passage, "")):
         return quotation
@@ -337,7 +338,7 @@ def _place_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotatio
     return None if number is None else replace(quotation, passage=number)
 
 
-def _bears_verdict(
+def _supports_verdict(
     scale: Scale, verdict: str, explanation: Sequence[AnswerSentence], quotations: Sequence[Quotation]
 ) -> bool:
     """Return whether a verdict is supported by a quotation, or by a citation in the model's own answer.
@@ -352,9 +353,9 @@ def _bears_verdict(
     return any(quotation.side in (side, None) for quotation in quotations)
 
 
-def likelihood_holds(likelihood: Likelihood, is_correct: bool, sentences: Sequence[str]) -> bool:
+def is_likelihood_supported(likelihood: Likelihood, is_correct: bool, sentences: Sequence[str]) -> bool:
     """Return whether a likelihood fits the verdict's side and one of the sentences states it or its opposite."""
-    if not takes_side(likelihood, is_correct):
+    if not fits_verdict(likelihood, is_correct):
         return False
     stated = {match[1].lower() for text in sentences for match in _TERM.finditer(" ".join(text.split()))}
     return likelihood in stated or OPPOSITES.get(likelihood) in stated

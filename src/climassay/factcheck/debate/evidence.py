@@ -16,8 +16,8 @@ from typing import Any
 
 from climassay.corpus.search import fuse_rankings
 from climassay.factcheck.debate.advocate import Advocate
-from climassay.factcheck.debate.context import as_one_line, locate
-from climassay.factcheck.debate.steps import BEARS, ELSEWHERE, ON_SUBJECT, FoundPassage, Steps, ask_text, gather
+from climassay.factcheck.debate.context import format_location, join_lines
+from climassay.factcheck.debate.steps import RELATED, RELEVANT, UNRELATED, FoundPassage, Steps, gather, request_text
 from climassay.factcheck.transcript import FollowUp, Subclaim
 from climassay.models.contract import CHARACTERS_PER_TOKEN, GenerationRequest, Sampling, object_schema
 from climassay.prompts import Prompt
@@ -149,25 +149,32 @@ def _select_relevant(
     subclaim: Subclaim,
     results: Sequence[FoundPassage],
     advocate_results: Sequence[Sequence[FoundPassage]],
-    graded: Mapping[_Key, FoundPassage],
+    graded_passages: Mapping[_Key, FoundPassage],
     grades: Mapping[_Key, _Grade],
 ) -> tuple[FoundPassage, ...]:
     """Return the passages relevant to a subclaim; if there are none, those at least related to its subject."""
-    keys = dict.fromkeys(item.key for items in (results, *advocate_results) for item in items if item.key in graded)
+    keys = dict.fromkeys(
+        item.key for items in (results, *advocate_results) for item in items if item.key in graded_passages
+    )
     found_keys = {item.key for item in results}
-    relevant = []
+    relevant_passages = []
     for key in keys:
         numbers = grades[key].statements
-        if graded[key].grade == BEARS and (subclaim.number in numbers or (not numbers and key in found_keys)):
-            relevant.append(graded[key])
-    return tuple(relevant or [graded[key] for key in keys if key in found_keys and graded[key].grade != ELSEWHERE])
+        if graded_passages[key].grade == RELEVANT and (
+            subclaim.number in numbers or (not numbers and key in found_keys)
+        ):
+            relevant_passages.append(graded_passages[key])
+    return tuple(
+        relevant_passages
+        or [graded_passages[key] for key in keys if key in found_keys and graded_passages[key].grade != UNRELATED]
+    )
 
 
 def _without_subject_passages(passages: list[tuple[FoundPassage, ...]]) -> list[tuple[FoundPassage, ...]]:
     """Remove passages that are only related to the subject, unless the advocate has no others."""
-    if all(item.grade == ON_SUBJECT for results in passages for item in results):
+    if all(item.grade == RELATED for results in passages for item in results):
         return passages
-    return [tuple(item for item in results if item.grade != ON_SUBJECT) for results in passages]
+    return [tuple(item for item in results if item.grade != RELATED) for results in passages]
 
 
 def find_for_questions(
@@ -188,43 +195,43 @@ def find_for_questions(
         ]
     )
     grades = {passage.key: passage.grade for passage in evidence.candidates}
-    relevant = [passage for passage in evidence.candidates if passage.grade == BEARS]
-    collections = {passage.collection for passage in relevant}
-    min_cosine = min((passage.cosine for passage in relevant if passage.cosine is not None), default=-1.0)
-    selected = []
+    relevant_passages = [passage for passage in evidence.candidates if passage.grade == RELEVANT]
+    collections = {passage.collection for passage in relevant_passages}
+    min_cosine = min((passage.cosine for passage in relevant_passages if passage.cosine is not None), default=-1.0)
+    selections = []
     for (advocate, _), passages in zip(questions, results, strict=True):
-        graded = [replace(passage, grade=grades.get(passage.key)) for passage in passages]
-        usable = [
+        graded_passages = [replace(passage, grade=grades.get(passage.key)) for passage in passages]
+        usable_passages = [
             passage
-            for passage in graded
-            if passage.grade != ELSEWHERE
+            for passage in graded_passages
+            if passage.grade != UNRELATED
             and (passage.grade or passage.collection in collections or (passage.cosine or 0.0) >= min_cosine)
         ]
-        selected.append(tuple(usable[: advocate.passages]))
-    return selected
+        selections.append(tuple(usable_passages[: advocate.passages]))
+    return selections
 
 
 def _search(advocate: Advocate, queries: Sequence[str], *, is_graded: bool) -> Steps[tuple[FoundPassage, ...]]:
     """Return the passages found for several queries, without duplicates, fused by rank."""
     if advocate.is_plain:
         return ()
-    asks = [advocate.search(query) for query in dict.fromkeys(queries)]
+    requests = [advocate.search(query) for query in dict.fromkeys(queries)]
     if is_graded:
-        asks = [replace(ask, passages=max(ask.passages, MAX_CANDIDATES)) for ask in asks]
-    results: list[tuple[FoundPassage, ...]] = yield tuple(asks)
+        requests = [replace(request, passages=max(request.passages, MAX_CANDIDATES)) for request in requests]
+    results: list[tuple[FoundPassage, ...]] = yield tuple(requests)
     if len(results) == 1:
         return tuple(results[0])
-    merged: dict[str, FoundPassage] = {}
+    passage_by_key: dict[str, FoundPassage] = {}
     rankings: list[list[str]] = []
     for passages in results:
         rankings.append([])
         for passage in passages:
-            name = "\n".join(passage.key)
-            first = merged.setdefault(name, passage)
-            cosines = [cosine for cosine in (first.cosine, passage.cosine) if cosine is not None]
-            merged[name] = replace(first, cosine=max(cosines, default=None))
-            rankings[-1].append(name)
-    return tuple(merged[name] for name in fuse_rankings(*rankings))
+            key = "\n".join(passage.key)
+            known_passage = passage_by_key.setdefault(key, passage)
+            cosines = [cosine for cosine in (known_passage.cosine, passage.cosine) if cosine is not None]
+            passage_by_key[key] = replace(known_passage, cosine=max(cosines, default=None))
+            rankings[-1].append(key)
+    return tuple(passage_by_key[key] for key in fuse_rankings(*rankings))
 
 
 def _grade_candidates(
@@ -239,17 +246,17 @@ def _grade_candidates(
         return {}
     entry: dict[str, Any] = {
         "passage": {"type": "integer", "minimum": 1, "maximum": len(candidates)},
-        "grade": {"type": "integer", "enum": [ELSEWHERE, ON_SUBJECT, BEARS]},
+        "grade": {"type": "integer", "enum": [UNRELATED, RELATED, RELEVANT]},
     }
-    statements = [as_one_line(subclaim.text) for subclaim in subclaims] if len(subclaims) > 1 else []
+    statements = [join_lines(subclaim.text) for subclaim in subclaims] if len(subclaims) > 1 else []
     if statements:
         number = {"type": "integer", "minimum": 1, "maximum": len(subclaims)}
         entry["statements"] = {"type": "array", "maxItems": len(subclaims), "items": number}
     rendered = grader.prompt.render(
-        claim=as_one_line(claim),
+        claim=join_lines(claim),
         statements=statements,
         passages=[
-            {"where": locate(candidate.passage), "text": as_one_line(candidate.passage.text)}
+            {"where": format_location(candidate.passage), "text": join_lines(candidate.passage.text)}
             for candidate in candidates
         ],
     )
@@ -259,7 +266,7 @@ def _grade_candidates(
         schema=object_schema({"grades": {"type": "array", "maxItems": len(candidates), "items": object_schema(entry)}}),
         assistant_prefix=rendered.assistant_prefix,
     )
-    completion = yield from ask_text(grader.model, request)
+    completion = yield from request_text(grader.model, request)
     if completion.error is not None:
         raise ValueError(completion.error.rstrip("."))
     try:
@@ -272,5 +279,5 @@ def _grade_candidates(
     if not grades:
         raise ValueError("the answer grades none of them")
     # A skipped passage may be relevant: it is used if no passage is graded as relevant.
-    skipped = _Grade(None, frozenset())
-    return {candidate.key: grades.get(number, skipped) for number, candidate in enumerate(candidates, start=1)}
+    missing_grade = _Grade(None, frozenset())
+    return {candidate.key: grades.get(number, missing_grade) for number, candidate in enumerate(candidates, start=1)}

@@ -16,14 +16,14 @@ from climassay.factcheck.debate.assessment import (
     AssessmentPrompt,
     assess,
     explain,
-    most_probable,
-    weigh,
+    index_of_maximum,
+    score_options,
 )
 from climassay.factcheck.debate.context import (
     DebateContext,
-    as_one_line,
     follow_up_values,
-    locate,
+    format_location,
+    join_lines,
     quotation_values,
     verify,
 )
@@ -90,7 +90,7 @@ def informed_opinions(opinions: Sequence[AdvocateOpinion]) -> tuple[AdvocateOpin
     return tuple(opinion for opinion in opinions if opinion.informed and opinion.verdict is not None)
 
 
-def spread_of(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | None:
+def compute_spread(opinions: Sequence[AdvocateOpinion], scale: Scale) -> int | None:
     """Return the number of scale steps between the most distant verdicts; None if there are fewer than two."""
     positions = [scale.position(opinion.verdict) for opinion in opinions if opinion.verdict is not None]
     return max(positions) - min(positions) if len(positions) > 1 else None
@@ -120,26 +120,26 @@ def consolidate(
 
     With ``schema``, the answer also contains the explanation and the questions.
     """
-    informed = informed_opinions(opinions)
-    spread = spread_of(informed, context.scale)
-    if not informed:
+    opinions_with_verdict = informed_opinions(opinions)
+    spread = compute_spread(opinions_with_verdict, context.scale)
+    if not opinions_with_verdict:
         return Consolidation(None, Assessment(context.scale.nei), (), spread, tuple(follow_ups))
     # With scores, the prompt contains no quotations of uninformed advocates, so their passages cannot be used.
-    citing = opinions if context.config.elicitation == "schema" else informed
-    numbers = {number for item in citing for number in cited_numbers(item.explanation, item.quotations)}
+    citing_opinions = opinions if context.config.elicitation == "schema" else opinions_with_verdict
+    numbers = {number for item in citing_opinions for number in cited_numbers(item.explanation, item.quotations)}
     numbers |= {number for item in follow_ups for number in cited_numbers(item.reply)}
     sources = tuple(source for source in context.sources.citations() if source.number in numbers)
     prompt = _assessment_prompt(mediator, context, opinions, parts, follow_ups, sources, question_mode)
     assessment = yield from assess(prompt, context.config)
-    probabilities = pool(informed, mediator.weights) if mediator.settings.decide == "pool" else ()
+    probabilities = pool(opinions_with_verdict, mediator.weights) if mediator.settings.decide == "pool" else ()
     if probabilities and assessment.error is None:
-        verdict = context.scale.labels[most_probable(probabilities)]
+        verdict = context.scale.labels[index_of_maximum(probabilities)]
         # The explanation continues the answer, so the line with the model's verdict must state the pooled verdict.
         lines = assessment.answer.split("\n")
         model_line, pooled_line = f"Verdict: {assessment.verdict}", f"Verdict: {verdict}"
         answer = "\n".join(pooled_line if line == model_line else line for line in lines)
         assessment = replace(assessment, verdict=verdict, probabilities=probabilities, answer=answer)
-    return Consolidation(prompt, assessment, informed, spread, tuple(follow_ups), sources)
+    return Consolidation(prompt, assessment, opinions_with_verdict, spread, tuple(follow_ups), sources)
 
 
 def _assessment_prompt(
@@ -151,25 +151,29 @@ def _assessment_prompt(
     sources: Sequence[PassageCitation],
     question_mode: QuestionMode,
 ) -> AssessmentPrompt:
-    statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
-    listed = [{"number": number, "text": text} for number, text in statements.items()] if len(statements) > 1 else []
-    common = {
+    statements = {subclaim.number: join_lines(subclaim.text) for subclaim in context.subclaims}
+    numbered_statements = (
+        [{"number": number, "text": text} for number, text in statements.items()] if len(statements) > 1 else []
+    )
+    common_values = {
         "style": mediator.style,
         "asking": question_mode,
         "max_questions": MAX_QUESTIONS,
         "max_reasoning_words": _MAX_REASONING_WORDS,
-        "statements": listed,
+        "statements": numbered_statements,
     }
-    informed = informed_opinions(opinions)
-    views = [(opinion, _opinion_values(mediator, context, opinion, parts, question_mode)) for opinion in opinions]
+    opinions_with_verdict = informed_opinions(opinions)
+    values_by_opinion = [
+        (opinion, _opinion_values(mediator, context, opinion, parts, question_mode)) for opinion in opinions
+    ]
     prompt = context.render(
         "mediator",
-        **common,
-        claim=as_one_line(context.claim),
-        opinions=[values for opinion, values in views if opinion in informed],
-        silent=[values for opinion, values in views if opinion not in informed],
+        **common_values,
+        claim=join_lines(context.claim),
+        opinions=[values for opinion, values in values_by_opinion if opinion in opinions_with_verdict],
+        silent=[values for opinion, values in values_by_opinion if opinion not in opinions_with_verdict],
         exchanges=follow_up_values(context, follow_ups),
-        passages=[{"number": source.number, "where": locate(source.passage)} for source in sources],
+        passages=[{"number": source.number, "where": format_location(source.passage)} for source in sources],
     )
     blank_opinion = {
         **dict.fromkeys(("name", "authority", "verdict", "text"), BLANK),
@@ -180,7 +184,7 @@ def _assessment_prompt(
         "parts": [],
     }
     blank = context.render(
-        "mediator", **common, claim=BLANK, opinions=[blank_opinion], silent=[], exchanges=[], passages=[]
+        "mediator", **common_values, claim=BLANK, opinions=[blank_opinion], silent=[], exchanges=[], passages=[]
     )
     names = tuple(opinion.advocate for opinion in opinions if opinion.verdict is not None)
     return AssessmentPrompt(
@@ -191,7 +195,7 @@ def _assessment_prompt(
         asks_placement=False,
         recipients=() if question_mode == "no" else names,
         passages=tuple(source.number for source in sources),
-        statements=tuple(statements) if listed else (),
+        statements=tuple(statements) if numbered_statements else (),
         judges_statements=False,
     )
 
@@ -204,18 +208,18 @@ def _opinion_values(
     question_mode: QuestionMode,
 ) -> dict[str, object]:
     """Return an advocate's opinion as template values."""
-    statements = {subclaim.number: as_one_line(subclaim.text) for subclaim in context.subclaims}
+    statements = {subclaim.number: join_lines(subclaim.text) for subclaim in context.subclaims}
     questions = opinion.asks if question_mode != "no" else ()
     return {
         **participant_values(opinion.advocate, mediator.profiles.get(opinion.advocate)),
-        "authority": authority(mediator.weights[opinion.advocate]),
+        "authority": describe_authority(mediator.weights[opinion.advocate]),
         "verdict": opinion.verdict,
         "levels": _format_levels(opinion.levels),
         "why": _silence_reason(opinion),
         "text": context.format_explanation(opinion.explanation),
         "reasoning": _truncate_draft(opinion),
         "quotations": quotation_values(opinion.quotations),
-        "asks": [{"to": question.to, "question": as_one_line(question.question)} for question in questions],
+        "asks": [{"to": question.to, "question": join_lines(question.question)} for question in questions],
         "parts": [
             {
                 "number": part.subclaim,
@@ -248,7 +252,7 @@ def _truncate_draft(opinion: AdvocateOpinion) -> str:
     return " ".join(words[:_MAX_REASONING_WORDS]) + (" ..." if len(words) > _MAX_REASONING_WORDS else "")
 
 
-def authority(weight: float) -> str:
+def describe_authority(weight: float) -> str:
     """Return ``high``, ``medium`` or ``low`` for a weight, as used in the mediator's prompt."""
     return "high" if weight >= 1 else "medium" if weight >= 0.5 else "low"
 
@@ -270,31 +274,33 @@ def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> t
     References:
         Genest and Zidek (1986), Combining probability distributions, Statistical Science 1, section 3.
     """
-    pooled = [opinion for opinion in opinions if opinion.probabilities]
-    if not pooled:
+    usable_opinions = [opinion for opinion in opinions if opinion.probabilities]
+    if not usable_opinions:
         return ()
-    shares = np.array([weights[opinion.advocate] for opinion in pooled])
-    logs = np.log(np.clip(np.array([opinion.probabilities for opinion in pooled]), 1e-12, None))
-    weighted = (shares / shares.sum()) @ logs
-    powers = np.exp(weighted - weighted.max())
-    return tuple(float(value) for value in powers / powers.sum())
+    pool_weights = np.array([weights[opinion.advocate] for opinion in usable_opinions])
+    log_probabilities = np.log(np.clip(np.array([opinion.probabilities for opinion in usable_opinions]), 1e-12, None))
+    log_pool = (pool_weights / pool_weights.sum()) @ log_probabilities
+    unnormalised = np.exp(log_pool - log_pool.max())
+    return tuple(float(value) for value in unnormalised / unnormalised.sum())
 
 
 # --------------------------------------------------------------------------------------------------- the next round
 
 
-def may_ask(number: int, max_rounds: int, opinions: Sequence[AdvocateOpinion], scale: Scale) -> QuestionMode:
+def choose_question_mode(
+    number: int, max_rounds: int, opinions: Sequence[AdvocateOpinion], scale: Scale
+) -> QuestionMode:
     """Return whether the mediator must, may or cannot ask questions after round ``number``; see :func:`decide`."""
-    informed = informed_opinions(opinions)
+    opinions_with_verdict = informed_opinions(opinions)
     is_unchanged = number > 1 and not any(opinion.changed for opinion in opinions)
     n_verdicts = sum(opinion.verdict is not None for opinion in opinions)
-    if number >= max_rounds or not informed or n_verdicts < 2 or is_unchanged:
+    if number >= max_rounds or not opinions_with_verdict or n_verdicts < 2 or is_unchanged:
         return "no"
-    return "may" if number > 1 or are_close(spread_of(informed, scale), scale) else "must"
+    return "may" if number > 1 or are_close(compute_spread(opinions_with_verdict, scale), scale) else "must"
 
 
 def decide(
-    context: DebateContext, number: int, max_rounds: int, consolidation: Consolidation, changed: bool
+    context: DebateContext, number: int, max_rounds: int, consolidation: Consolidation, has_changed: bool
 ) -> Steps[MediatorDecision]:
     """Decide whether the debate closes after a round.
 
@@ -303,24 +309,24 @@ def decide(
         number: Number of the round.
         max_rounds: Maximum number of rounds.
         consolidation: The mediator's assessment of the round.
-        changed: Whether any advocate's verdict differs from the previous round; ignored in round 1.
+        has_changed: Whether any advocate's verdict differs from the previous round; ignored in round 1.
     """
     assessment = consolidation.assessment
-    contrast = not are_close(consolidation.spread, context.scale)
+    has_contrast = not are_close(consolidation.spread, context.scale)
     reason: CloseReason | OpenReason
     if not consolidation.informed:
         reason = "not enough information"
-    elif number > 1 and not changed:
+    elif number > 1 and not has_changed:
         reason = "one informed advocate" if len(consolidation.informed) == 1 else "no change"
     elif len(consolidation.informed) == 1:
         # Another advocate may still find something if a mediator that can reason has asked it.
         reason = "uncertain" if assessment.continue_debate else "one informed advocate"
-    elif contrast and number >= max_rounds:
+    elif has_contrast and number >= max_rounds:
         reason = "round limit"
-    elif contrast and number == 1:
+    elif has_contrast and number == 1:
         # Contrasting verdicts are never accepted without a question; after one, the mediator may be satisfied.
         reason = "contrast"
-    elif contrast:
+    elif has_contrast:
         reason = "contrast" if (yield from _wants_round(context, consolidation)) else "mediator"
     elif context.config.elicitation == "schema":
         # A mediator that can reason decides whether an answer would help: limited evidence alone is no reason.
@@ -356,10 +362,10 @@ def _wants_round(context: DebateContext, consolidation: Consolidation) -> Steps[
     ]
     try:
         options = (" close the debate", " ask follow-up questions")
-        close, ask = yield from weigh(prompt.model, prompts, options, context.config)
+        p_close, p_ask = yield from score_options(prompt.model, prompts, options, context.config)
     except ModelError:
         return True
-    return ask > close
+    return p_ask > p_close
 
 
 def ask_follow_ups(
@@ -377,26 +383,28 @@ def ask_follow_ups(
             FollowUp(next_round, NAME, question.to, question.text, queries=question.queries)
             for question in consolidation.assessment.questions
         )
-    informed, scale = consolidation.informed, context.scale
-    positions = [scale.position(opinion.verdict or "") for opinion in informed]
+    opinions, scale = consolidation.informed, context.scale
+    positions = [scale.position(opinion.verdict or "") for opinion in opinions]
     ends = (min(positions), max(positions)) if decision.reason == "contrast" else (None,)
     follow_ups = []
-    for end in ends:
-        candidates = [opinion for opinion, position in zip(informed, positions, strict=True) if end in (None, position)]
+    for position_asked in ends:
+        candidates = [
+            opinion for opinion, position in zip(opinions, positions, strict=True) if position_asked in (None, position)
+        ]
         recipient = max(candidates, key=lambda opinion: mediator.weights[opinion.advocate])
         text = None
         if context.config.elicitation == "scored":
-            text = yield from write_question(context, mediator.model, NAME, informed, recipient.advocate)
+            text = yield from write_question(context, mediator.model, NAME, opinions, recipient.advocate)
         if text:
             follow_ups.append(FollowUp(next_round, NAME, recipient.advocate, text))
             continue
         text = "Which of your passages bear most directly on the claim, and how sure are they of it?"
-        differing = [
-            f"{opinion.advocate} says {opinion.verdict}" for opinion in informed if opinion.verdict != recipient.verdict
+        other_views = [
+            f"{opinion.advocate} says {opinion.verdict}" for opinion in opinions if opinion.verdict != recipient.verdict
         ]
-        if end is not None and differing:
+        if position_asked is not None and other_views:
             text = (
-                f"You say {recipient.verdict}, but {', '.join(differing)}: which of your passages bear on this "
+                f"You say {recipient.verdict}, but {', '.join(other_views)}: which of your passages bear on this "
                 "difference?"
             )
         follow_ups.append(FollowUp(next_round, NAME, recipient.advocate, text, "template"))
@@ -413,12 +421,14 @@ def final_verdict(
     decision = last.decision
     if decision.error is not None:
         return Verdict("failed", None, claim, error=decision.error)
-    failed = [opinion for opinion in last.opinions if opinion.verdict is None]
-    failures = tuple(f"{opinion.advocate} gave no opinion, because a model call failed." for opinion in failed)
+    failed_opinions = [opinion for opinion in last.opinions if opinion.verdict is None]
+    failure_notes = tuple(
+        f"{opinion.advocate} gave no opinion, because a model call failed." for opinion in failed_opinions
+    )
     if not consolidation.informed or consolidation.prompt is None:
-        if failed and len(failed) == len(last.opinions):
-            return Verdict("failed", None, claim, error=failed[0].error)
-        return Verdict("not enough information", context.scale.nei, claim, caveats=failures)
+        if failed_opinions and len(failed_opinions) == len(last.opinions):
+            return Verdict("failed", None, claim, error=failed_opinions[0].error)
+        return Verdict("not enough information", context.scale.nei, claim, caveats=failure_notes)
     assessment = yield from explain(consolidation.prompt, context.config, consolidation.assessment)
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
@@ -430,13 +440,13 @@ def final_verdict(
     if verified.verdict == context.scale.nei:
         reason = "What the advocates brought does not settle the claim."
         caveat = withheld_caveat(verified.withheld) if verified.withheld else reason
-        return replace(verdict, caveats=(caveat, *failures))
+        return replace(verdict, caveats=(caveat, *failure_notes))
     contradicts = yield from find_contradiction(context, mediator.model, claim, verified.verdict, verified.explanation)
     caveats = []
     if len(consolidation.informed) == 1:
         name = consolidation.informed[0].advocate
-        rated = "evidence, agreement and confidence are rated" if verified.levels else "the verdict is given"
-        caveats = [f"Only {name} has information on this claim: {rated} by this source alone."]
+        basis = "evidence, agreement and confidence are rated" if verified.levels else "the verdict is given"
+        caveats = [f"Only {name} has information on this claim: {basis} by this source alone."]
     elif not are_close(decision.spread, context.scale):
         views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in consolidation.informed)
         caveats = [f"The advocates still differ: {views}."]
@@ -444,6 +454,6 @@ def final_verdict(
         verdict,
         outcome="verdict",
         probabilities=assessment.probabilities,
-        caveats=(*caveats, *failures),
+        caveats=(*caveats, *failure_notes),
         contradicts=contradicts,
     )

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.corpus.sentences import locate_quotation, split_sentences
 from climassay.factcheck.configuration import Splitter
-from climassay.factcheck.debate.context import as_one_line
-from climassay.factcheck.debate.steps import Steps, ask_text
+from climassay.factcheck.debate.context import join_lines
+from climassay.factcheck.debate.steps import Steps, request_text
 from climassay.factcheck.transcript import Subclaim
 from climassay.models.contract import GenerationRequest, Sampling, object_schema
 from climassay.prompts import Profile, Prompt
@@ -64,7 +64,7 @@ def read_claim(
     if splitter == "model":
         template = templates["split_brief" if profile.brief else "split"]
         rendered = template.render(
-            claim=as_one_line(text),
+            claim=join_lines(text),
             max_statements=MAX_SUBCLAIMS,
             max_length=_MAX_LENGTH,
             queries=profile.queries,
@@ -74,7 +74,7 @@ def read_claim(
         request = GenerationRequest(
             rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
         )
-        completion = yield from ask_text(model, request)
+        completion = yield from request_text(model, request)
         instructions = " ".join(message.content for message in rendered.messages if message.role == "system")
         reading = None if completion.error is not None else _parse_answer(text, completion.text, profile, instructions)
         if reading is not None:
@@ -152,23 +152,23 @@ def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -
     """
     try:
         data = json.loads(answer)
-        refused = None if profile.brief else _REFUSED.get(data["kind"])
-        reason = as_one_line(str(data["reason"])) if refused else ""
+        refusal = None if profile.brief else _REFUSED.get(data["kind"])
+        reason = join_lines(str(data["reason"])) if refusal else ""
         parts = []
         max_queries = 0 if profile.brief else profile.queries
         for part in data["parts"]:
-            queries = [as_one_line(str(query)) for query in part["queries"]] if max_queries else []
-            unique = tuple(dict.fromkeys(query for query in queries if _says_more(query, instructions, text)))
-            unique = unique[:max_queries]
-            parts.append((str(part["quotation"]), str(part["statement"]), unique))
+            queries = [join_lines(str(query)) for query in part["queries"]] if max_queries else []
+            unique_queries = tuple(dict.fromkeys(query for query in queries if _says_more(query, instructions, text)))
+            unique_queries = unique_queries[:max_queries]
+            parts.append((str(part["quotation"]), str(part["statement"]), unique_queries))
     except (ValueError, KeyError, TypeError):
         return None
     subclaims = _locate_parts(text, parts, profile)
-    if refused is None:
+    if refusal is None:
         return None if subclaims is None else ClaimReading(subclaims, "model")
     if subclaims is None:
-        return ClaimReading(split_by_rules(text), "rules", refused, reason)
-    return ClaimReading(subclaims, "model", refused, reason)
+        return ClaimReading(split_by_rules(text), "rules", refusal, reason)
+    return ClaimReading(subclaims, "model", refusal, reason)
 
 
 def _says_more(query: str, instructions: str, claim: str) -> bool:
@@ -189,25 +189,25 @@ def _locate_parts(
     """
     if len(parts) == 1 and not profile.brief:
         return (replace(single_subclaim(text), queries=parts[0][2]),)
-    located = sorted(
+    located_parts = sorted(
         (span, statement, queries)
         for quotation, statement, queries in parts
         if (span := locate_quotation(text, quotation)) is not None
     )
-    if len(located) < len(parts) or not 0 < len(located) <= MAX_SUBCLAIMS:
+    if len(located_parts) < len(parts) or not 0 < len(located_parts) <= MAX_SUBCLAIMS:
         return None
-    spans = [span for span, _, _ in located]
+    spans = [span for span, _, _ in located_parts]
     if any(first[1] > second[0] for first, second in pairwise(spans)):
         return None
     if sum(_count_words(text[slice(*span)]) for span in spans) < 0.5 * _count_words(text):
         return None
-    if len(located) == 1:
+    if len(located_parts) == 1:
         return (single_subclaim(text),)
     subclaims = []
-    for number, (span, statement, part_queries) in enumerate(located, start=1):
+    for number, (span, statement, part_queries) in enumerate(located_parts, start=1):
         quotation = text[slice(*span)]
         is_quoted = profile.brief and _word_overlap(quotation, statement) < 0.5
-        subclaims.append(Subclaim(number, quotation if is_quoted else as_one_line(statement), *span, part_queries))
+        subclaims.append(Subclaim(number, quotation if is_quoted else join_lines(statement), *span, part_queries))
     return tuple(subclaims) if all(subclaim.text for subclaim in subclaims) else None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from climassay.factcheck.certainty import UNCERTAIN
 from climassay.factcheck.claims import assess_claims, dating_warning
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.advocate import Advocate, DebateState, give_opinions, reply, write_question
+from climassay.factcheck.debate.advocate import Advocate, DebateState, give_opinions, write_question, write_reply
 from climassay.factcheck.debate.assessment import ElicitationConfig
 from climassay.factcheck.debate.context import DebateContext, RetrievedPassage
 from climassay.factcheck.debate.evidence import Grader, RetrievedEvidence, find_evidence, find_for_questions
@@ -15,13 +15,13 @@ from climassay.factcheck.debate.mediator import (
     Consolidation,
     Mediator,
     ask_follow_ups,
+    choose_question_mode,
     consolidate,
     decide,
     final_verdict,
-    may_ask,
 )
 from climassay.factcheck.debate.reading import ClaimReading, read_claim
-from climassay.factcheck.debate.steps import ON_SUBJECT, AskEntailment, Ledger, Steps, counted, gather
+from climassay.factcheck.debate.steps import RELATED, EntailmentRequest, Ledger, Steps, count_usage, gather
 from climassay.factcheck.scales import Scale
 from climassay.factcheck.transcript import (
     AdvocateProfile,
@@ -91,7 +91,7 @@ def debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], None] =
         on_event: Callback that receives each event.
     """
     ledger = Ledger()
-    transcript = yield from counted(_run_debate(claim, setup, on_event), ledger)
+    transcript = yield from count_usage(_run_debate(claim, setup, on_event), ledger)
     return replace(transcript, usage=ledger.usage, failures=ledger.failures)
 
 
@@ -100,7 +100,7 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
     prefix = CONTEXT_PREFIX if settings.context_prefix else ""
     reading = yield from read_claim(claim.text, settings.split, settings.model, profile, setup.templates)
     refusal: Outcome | None = None if reading.kind == "checkable" or not settings.check_claims else reading.kind
-    if refusal and not _reads_as_climate_claim(claim, setup.encoder):
+    if refusal and not _is_accepted_by_classifier(claim, setup.encoder):
         return setup.unchecked(claim, refusal, reading.reason)
     on_event(reading.subclaims)
     context = DebateContext(
@@ -138,25 +138,27 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
         without=verdicts_without,
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
-    doubt = _doubt(reading) if refusal else ""
-    left_out = [
+    refusal_warning = _refusal_warning(reading) if refusal else ""
+    omission_warnings = [
         f"{name} did not see all passages found for it: {count} did not fit the model's context window."
         for name, count in context.left_out.items()
         if count
     ]
-    transcript = replace(transcript, warnings=tuple(filter(None, (doubt, evidence.warning, *left_out, warning))))
+    transcript = replace(
+        transcript, warnings=tuple(filter(None, (refusal_warning, evidence.warning, *omission_warnings, warning)))
+    )
     if settings.entailment:
         transcript = yield from _measure_entailment(transcript)
     on_event(transcript.verdict)
     return transcript
 
 
-def _reads_as_climate_claim(claim: Claim, encoder: Encoder | None) -> bool:
+def _is_accepted_by_classifier(claim: Claim, encoder: Encoder | None) -> bool:
     """Return whether the checkability classifier accepts a claim."""
     return encoder is not None and assess_claims([claim.text], encoder)[0].kind == "checkable"
 
 
-def _doubt(reading: ClaimReading) -> str:
+def _refusal_warning(reading: ClaimReading) -> str:
     """Return a warning that a claim was debated although a model had called it not checkable or not about climate."""
     reason = f" ({reading.reason.rstrip('.')})" if reading.reason else ""
     return (
@@ -180,14 +182,14 @@ def _run_rounds(
     questions: tuple[FollowUp, ...] = ()
     while True:
         number = len(rounds) + 1
-        earlier = tuple(follow_up for past_round in rounds for follow_up in past_round.follow_ups)
+        earlier_questions = tuple(follow_up for past_round in rounds for follow_up in past_round.follow_ups)
         # With scores, the questions have been answered before the round; with a schema, opinions include the replies.
-        is_open = context.config.elicitation == "schema"
+        answers_in_opinions = context.config.elicitation == "schema"
         state = DebateState(
             setup.profiles,
             rounds[0].opinions if rounds else (),
-            earlier if is_open else (*earlier, *questions),
-            questions if is_open else (),
+            earlier_questions if answers_in_opinions else (*earlier_questions, *questions),
+            questions if answers_in_opinions else (),
             number >= max_rounds,
         )
         previous = {opinion.advocate: opinion for opinion in rounds[-1].opinions} if rounds else {}
@@ -201,13 +203,13 @@ def _run_rounds(
         questions = tuple(replies.get((item.asker, item.to, item.question), item) for item in questions)
         opinions = tuple(result.opinion for result in results)
         parts = tuple(part for result in results for part in result.parts)
-        question_mode = may_ask(number, max_rounds, opinions, setup.scale)
+        question_mode = choose_question_mode(number, max_rounds, opinions, setup.scale)
         context.report_activity(NAME, "weighing", number)
         consolidation = yield from consolidate(
-            setup.mediator, context, opinions, parts, (*earlier, *questions), question_mode
+            setup.mediator, context, opinions, parts, (*earlier_questions, *questions), question_mode
         )
-        changed = any(opinion.changed for opinion in opinions)
-        decision = yield from decide(context, number, max_rounds, consolidation, changed)
+        has_changed = any(opinion.changed for opinion in opinions)
+        decision = yield from decide(context, number, max_rounds, consolidation, has_changed)
         rounds.append(Round(number, questions, opinions, parts, decision))
         if decision.closes or decision.error is not None:
             return rounds, consolidation
@@ -228,17 +230,17 @@ def _prepare_next_round(
 
     With ``scored`` the questions are also answered; with ``schema`` the advocates' next opinions include the replies.
     """
-    by_schema = context.config.elicitation == "schema"
+    uses_schema = context.config.elicitation == "schema"
     number = last.number + 1
     context.report_activity(NAME, "asking", number)
     mediator_questions = yield from ask_follow_ups(setup.mediator, context, last.decision, consolidation)
-    if by_schema:
+    if uses_schema:
         advocate_questions = [opinion.asks for opinion in last.opinions]
     else:
         advocate_questions = yield from gather(
-            [_ask_others(context, setup, advocate, last) for advocate in setup.advocates]
+            [_ask_other_advocate(context, setup, advocate, last) for advocate in setup.advocates]
         )
-    questions = tuple(dict.fromkeys([*mediator_questions, *(item for asks in advocate_questions for item in asks)]))
+    questions = tuple(dict.fromkeys([*mediator_questions, *(item for group in advocate_questions for item in group)]))
     indices = {advocate.name: index for index, advocate in enumerate(setup.advocates)}
     recipients = [setup.advocates[indices[question.to]] for question in questions]
     for question in questions:
@@ -246,44 +248,54 @@ def _prepare_next_round(
     results = yield from find_for_questions(
         list(zip(recipients, questions, strict=True)), evidence, is_graded=setup.profile.grade_passages
     )
-    updated = [list(advocate_passages) for advocate_passages in passages]
+    updated_passages = [list(advocate_passages) for advocate_passages in passages]
     reply_passages: list[list[RetrievedPassage]] = []
     for question, recipient, found_passages in zip(questions, recipients, results, strict=True):
         index = indices[question.to]
-        new = context.sources.add(found_passages, question.to)
-        reply_passages.append(new or updated[index][0])
-        if any(item.grade != ON_SUBJECT for item in new):
+        new_passages = context.sources.add(found_passages, question.to)
+        reply_passages.append(new_passages or updated_passages[index][0])
+        if any(item.grade != RELATED for item in new_passages):
             # Passages that are only related to the subject were used for lack of relevant ones.
-            updated[index] = [[item for item in old if item.grade != ON_SUBJECT] for old in updated[index]]
+            updated_passages[index] = [
+                [item for item in old if item.grade != RELATED] for old in updated_passages[index]
+            ]
         # A model that can read many passages keeps all that its opinion may be based on; a small one has limited room.
-        updated[index] = [
-            add_follow_up_passages(new, old, recipient.passages, keep_all=by_schema) for old in updated[index]
+        updated_passages[index] = [
+            add_follow_up_passages(new_passages, old, recipient.passages, keep_all=uses_schema)
+            for old in updated_passages[index]
         ]
     context.report_sources()
-    if by_schema:
-        return questions, updated
-    answered = yield from gather(
+    if uses_schema:
+        return questions, updated_passages
+    answered_questions = yield from gather(
         [
-            reply(recipient, context, question, question_passages)
+            write_reply(recipient, context, question, question_passages)
             for recipient, question, question_passages in zip(recipients, questions, reply_passages, strict=True)
         ]
     )
-    return tuple(answered), updated
+    return tuple(answered_questions), updated_passages
 
 
 def add_follow_up_passages(
-    new: Sequence[RetrievedPassage], old: Sequence[RetrievedPassage], max_passages: int, *, keep_all: bool
+    new_passages: Sequence[RetrievedPassage],
+    old_passages: Sequence[RetrievedPassage],
+    max_passages: int,
+    *,
+    keep_all: bool,
 ) -> list[RetrievedPassage]:
     """Return the passages found for a question, at most half of ``max_passages``, followed by the old ones.
 
     The list is truncated to ``max_passages`` unless ``keep_all`` is set.
     """
-    numbers = {item.number for item in old}
-    added = [item for item in new if item.number not in numbers][: max(1, max_passages // 2)]
-    return [*added, *old[: len(old) if keep_all else max(0, max_passages - len(added))]]
+    numbers = {item.number for item in old_passages}
+    added_passages = [item for item in new_passages if item.number not in numbers][: max(1, max_passages // 2)]
+    return [
+        *added_passages,
+        *old_passages[: len(old_passages) if keep_all else max(0, max_passages - len(added_passages))],
+    ]
 
 
-def _ask_others(
+def _ask_other_advocate(
     context: DebateContext, setup: DebateSetup, advocate: Advocate, last: Round
 ) -> Steps[tuple[FollowUp, ...]]:
     """Let an uncertain advocate ask the informed advocate with the greatest authority; return at most one question."""
@@ -325,19 +337,20 @@ def _measure_entailment(transcript: Transcript) -> Steps[Transcript]:
     texts = {source.number: source.passage.text for source in transcript.sources}
 
     def measure(sentences: Sequence[AnswerSentence]) -> Steps[tuple[AnswerSentence, ...]]:
-        asks = tuple(
-            AskEntailment(texts[number], sentence.text) for sentence in sentences for number in sentence.citations
+        requests = tuple(
+            EntailmentRequest(texts[number], sentence.text) for sentence in sentences for number in sentence.citations
         )
-        answers = iter((yield asks) if asks else [])
+        answers = iter((yield requests) if requests else [])
         return tuple(
             replace(sentence, entailment=tuple(next(answers) for _ in sentence.citations)) for sentence in sentences
         )
 
     last = transcript.rounds[-1]
     explanations = [transcript.verdict.explanation, *(opinion.explanation for opinion in last.opinions)]
-    verdict, *measured = yield from gather([measure(sentences) for sentences in explanations])
+    verdict, *measured_explanations = yield from gather([measure(sentences) for sentences in explanations])
     opinions = tuple(
-        replace(opinion, explanation=sentences) for opinion, sentences in zip(last.opinions, measured, strict=True)
+        replace(opinion, explanation=sentences)
+        for opinion, sentences in zip(last.opinions, measured_explanations, strict=True)
     )
     rounds = (*transcript.rounds[:-1], replace(last, opinions=opinions))
     return replace(transcript, rounds=rounds, verdict=replace(transcript.verdict, explanation=verdict))

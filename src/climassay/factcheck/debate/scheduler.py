@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from climassay.factcheck.debate.batcher import RequestBatcher
-from climassay.factcheck.debate.steps import Ask, AskPassages, Steps, T
+from climassay.factcheck.debate.steps import Request, SearchRequest, Steps, T
 
-OnRequests = Callable[[Sequence[Ask]], None]
+OnRequests = Callable[[Sequence[Request]], None]
 """Callback that receives requests before they are sent and can raise an exception to end the debates."""
 MAX_THREADS = 256
 """Maximum number of concurrent calls, each with any number of requests."""
@@ -24,10 +24,10 @@ MAX_SEARCHES = 2
 
 
 @dataclass(slots=True)
-class _Request:
+class _QueuedRequest:
     """A request and the debates that wait for it."""
 
-    ask: Ask
+    request: Request
     waiters: list[tuple[int, int]]
     """Pairs of a debate's index and the request's index in that debate. Identical requests of several debates are sent
     once."""
@@ -37,7 +37,7 @@ class _Request:
 class _FinishedCall:
     """Finished call: its requests with their answers, or the error that ended it."""
 
-    requests: Sequence[_Request]
+    entries: Sequence[_QueuedRequest]
     answers: Sequence[Any] = ()
     error: BaseException | None = None
 
@@ -46,7 +46,7 @@ class _FinishedCall:
 class _PartialAnswers:
     """Answers that a waiting debate has received so far."""
 
-    n_asks: int
+    n_requests: int
     answers: dict[int, Any] = field(default_factory=dict)
 
 
@@ -80,12 +80,12 @@ class DebateScheduler(Generic[T]):
         """Debates that can advance, with their answers."""
         self._pending: dict[int, _PartialAnswers] = {}
         """Debates that wait for answers."""
-        self._local_requests: list[_Request] = []
+        self._local_requests: list[_QueuedRequest] = []
         """Requests to local models, which the calling thread sends."""
-        self._searches: list[_Request] = []
+        self._searches: list[_QueuedRequest] = []
         """Searches that have not started."""
         self._n_searching = 0
-        self._running: dict[str, _Request] = {}
+        self._running: dict[str, _QueuedRequest] = {}
         """Requests running in threads, by their ``repr``."""
         self._finished: queue.SimpleQueue[_FinishedCall] = queue.SimpleQueue()
 
@@ -124,9 +124,9 @@ class DebateScheduler(Generic[T]):
             self._n_searching += 1
             self._start(pool, selected)
         if self._local_requests and not self._n_searching:
-            requests, self._local_requests = self._local_requests, []
-            self._announce(requests)
-            self._deliver(self._call(requests))
+            entries, self._local_requests = self._local_requests, []
+            self._announce(entries)
+            self._deliver(self._call(entries))
         else:
             self._deliver(self._finished.get())
 
@@ -134,54 +134,54 @@ class DebateScheduler(Generic[T]):
         """Send a debate its answers, then queue or start its next requests, or store its result."""
         steps = self._debates[debate]
         try:
-            asks = next(steps) if answers is None else steps.send(answers)
+            requests = next(steps) if answers is None else steps.send(answers)
         except StopIteration as end:
             self._results[debate] = end.value
             if self._on_result is not None:
                 self._on_result(end.value)
             return
-        if not asks:
+        if not requests:
             self._ready.append((debate, []))
             return
-        self._pending[debate] = _PartialAnswers(len(asks))
-        calls: dict[tuple[type[Ask], str], list[_Request]] = {}
-        for index, ask in enumerate(asks):
-            model = self._batcher.concurrent_model(ask)
-            request = _Request(ask, [(debate, index)])
+        self._pending[debate] = _PartialAnswers(len(requests))
+        calls: dict[tuple[type[Request], str], list[_QueuedRequest]] = {}
+        for index, request in enumerate(requests):
+            model = self._batcher.concurrent_model(request)
+            entry = _QueuedRequest(request, [(debate, index)])
             if model is None:
-                (self._searches if isinstance(ask, AskPassages) else self._local_requests).append(request)
-            elif (running := self._running.get(repr(ask))) is not None:
+                (self._searches if isinstance(request, SearchRequest) else self._local_requests).append(entry)
+            elif (running := self._running.get(repr(request))) is not None:
                 running.waiters.append((debate, index))
             else:
-                self._running[repr(ask)] = request
-                calls.setdefault((type(ask), model), []).append(request)
-        for requests in calls.values():
-            self._start(pool, requests)
+                self._running[repr(request)] = entry
+                calls.setdefault((type(request), model), []).append(entry)
+        for entries in calls.values():
+            self._start(pool, entries)
 
-    def _start(self, pool: ThreadPoolExecutor, requests: Sequence[_Request]) -> None:
-        self._announce(requests)
-        pool.submit(lambda: self._finished.put(self._call(requests)))
+    def _start(self, pool: ThreadPoolExecutor, entries: Sequence[_QueuedRequest]) -> None:
+        self._announce(entries)
+        pool.submit(lambda: self._finished.put(self._call(entries)))
 
-    def _announce(self, requests: Sequence[_Request]) -> None:
+    def _announce(self, entries: Sequence[_QueuedRequest]) -> None:
         if self._on_requests is not None:
-            self._on_requests([request.ask for request in requests])
+            self._on_requests([entry.request for entry in entries])
 
-    def _call(self, requests: Sequence[_Request]) -> _FinishedCall:
+    def _call(self, entries: Sequence[_QueuedRequest]) -> _FinishedCall:
         try:
-            return _FinishedCall(requests, self._batcher.answer([request.ask for request in requests]))
+            return _FinishedCall(entries, self._batcher.answer([entry.request for entry in entries]))
         except BaseException as error:  # raised again in the calling thread by _deliver
-            return _FinishedCall(requests, error=error)
+            return _FinishedCall(entries, error=error)
 
     def _deliver(self, call: _FinishedCall) -> None:
         """Pass answers to the debates that wait for them, or raise the error of the call."""
         if call.error is not None:
             raise call.error
-        self._n_searching -= isinstance(call.requests[0].ask, AskPassages)
-        for request, answer in zip(call.requests, call.answers, strict=True):
-            self._running.pop(repr(request.ask), None)
-            for debate, index in request.waiters:
+        self._n_searching -= isinstance(call.entries[0].request, SearchRequest)
+        for entry, answer in zip(call.entries, call.answers, strict=True):
+            self._running.pop(repr(entry.request), None)
+            for debate, index in entry.waiters:
                 pending = self._pending[debate]
                 pending.answers[index] = answer
-                if len(pending.answers) == pending.n_asks:
+                if len(pending.answers) == pending.n_requests:
                     del self._pending[debate]
-                    self._ready.append((debate, [pending.answers[i] for i in range(pending.n_asks)]))
+                    self._ready.append((debate, [pending.answers[i] for i in range(pending.n_requests)]))

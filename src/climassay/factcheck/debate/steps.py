@@ -1,6 +1,6 @@
 """Debates as coroutines: generators that yield requests and are sent the answers.
 
-A step yields a tuple of :data:`Ask` and is sent the answers in the same order; its return value is its result.
+A step yields a tuple of :data:`Request` and is sent the answers in the same order; its return value is its result.
 :func:`gather` advances several steps together. The steps of many debates run concurrently in a
 :class:`~climassay.factcheck.debate.scheduler.DebateScheduler`.
 """
@@ -17,27 +17,27 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class AskText:
+class TextRequest:
     """Request to continue a chat; the answer is a :class:`Completion`."""
 
     model: str
     """Name of the model."""
-    request: GenerationRequest
+    model_request: GenerationRequest
 
 
 @dataclass(frozen=True, slots=True)
-class AskOptions:
+class ScoringRequest:
     """Request for the scores of options; the answer is an :class:`OptionScores`."""
 
     model: str
     """Name of the model."""
-    request: OptionRequest
+    model_request: OptionRequest
     blank: bool = False
     """Whether the prompt is content-free; such a prompt is the same for every claim and is sent once per run."""
 
 
 @dataclass(frozen=True, slots=True)
-class AskPassages:
+class SearchRequest:
     """Request for a search in collections; the answer is a tuple of :class:`FoundPassage`, best first."""
 
     collections: tuple[str, ...]
@@ -55,14 +55,14 @@ class AskPassages:
 
 
 @dataclass(frozen=True, slots=True)
-class AskEntailment:
+class EntailmentRequest:
     """Request for the probability that a premise entails a statement; the answer is None if it failed."""
 
     premise: str
     statement: str
 
 
-BEARS, ON_SUBJECT, ELSEWHERE = 2, 1, 0
+RELEVANT, RELATED, UNRELATED = 2, 1, 0
 """Grades of a passage: relevant to the claim, only related to its subject, or unrelated."""
 
 
@@ -76,7 +76,7 @@ class FoundPassage:
     excerpt: str
     """Text for the model's prompt."""
     grade: int | None = None
-    """:data:`BEARS`, :data:`ON_SUBJECT` or :data:`ELSEWHERE`; None if not graded."""
+    """:data:`RELEVANT`, :data:`RELATED` or :data:`UNRELATED`; None if not graded."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -84,22 +84,22 @@ class FoundPassage:
         return self.collection, self.passage.id
 
 
-Ask = AskText | AskOptions | AskPassages | AskEntailment
+Request = TextRequest | ScoringRequest | SearchRequest | EntailmentRequest
 """Request of a debate, sent to a model or a search."""
-Steps = Generator[tuple[Ask, ...], list[Any], T]
+Steps = Generator[tuple[Request, ...], list[Any], T]
 """Coroutine that yields requests, is sent their answers and returns a result of type ``T``."""
 
 
-def ask_text(model: str, request: GenerationRequest) -> Steps[Completion]:
+def request_text(model: str, request: GenerationRequest) -> Steps[Completion]:
     """Request one completion from a model."""
-    [answer] = yield (AskText(model, request),)
+    [answer] = yield (TextRequest(model, request),)
     assert isinstance(answer, Completion)
     return answer
 
 
-def ask_options(asks: Sequence[AskOptions]) -> Steps[list[OptionScores]]:
+def request_scores(requests: Sequence[ScoringRequest]) -> Steps[list[OptionScores]]:
     """Request scores for several sets of options."""
-    return list((yield tuple(asks))) if asks else []
+    return list((yield tuple(requests))) if requests else []
 
 
 def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
@@ -111,7 +111,7 @@ def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
     results: dict[int, T] = {}
     answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(steps)))
     while True:
-        pending: dict[int, tuple[Ask, ...]] = {}
+        pending: dict[int, tuple[Request, ...]] = {}
         for index, step_answers in answers.items():
             try:
                 pending[index] = next(steps[index]) if step_answers is None else steps[index].send(step_answers)
@@ -119,8 +119,8 @@ def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
                 results[index] = end.value
         if not pending:
             return [results[index] for index in range(len(steps))]
-        flat = iter((yield tuple(ask for asks in pending.values() for ask in asks)))
-        answers = {index: list(islice(flat, len(asks))) for index, asks in pending.items()}
+        flat_answers = iter((yield tuple(request for requests in pending.values() for request in requests)))
+        answers = {index: list(islice(flat_answers, len(requests))) for index, requests in pending.items()}
 
 
 @dataclass(slots=True)
@@ -132,23 +132,23 @@ class Ledger:
     """Number of failed requests."""
 
 
-def counted(steps: Steps[T], ledger: Ledger) -> Steps[T]:
+def count_usage(steps: Steps[T], ledger: Ledger) -> Steps[T]:
     """Run steps and add the token usage and failures of their requests to a ledger.
 
     Tokens of content-free prompts are not counted, because these prompts are sent once per run and belong to no debate.
     """
     try:
-        asks = next(steps)
+        requests = next(steps)
         while True:
-            answers = yield asks
-            for ask, answer in zip(asks, answers, strict=True):
+            answers = yield requests
+            for request, answer in zip(requests, answers, strict=True):
                 if not isinstance(answer, (Completion, OptionScores)):
                     ledger.failures += answer is None
                     continue
                 ledger.failures += answer.error is not None
-                if not (isinstance(ask, AskOptions) and ask.blank):
+                if not (isinstance(request, ScoringRequest) and request.blank):
                     ledger.usage += answer.usage
-            asks = steps.send(answers)
+            requests = steps.send(answers)
     except StopIteration as end:
         result: T = end.value
         return result

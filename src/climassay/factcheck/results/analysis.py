@@ -32,7 +32,7 @@ MEDIATOR: Final = "mediator"
 """Name of the mediator among the parties; advocates cannot have it."""
 
 
-def opinion_of(transcript: Transcript, advocate: str, number: int | None = None) -> AdvocateOpinion | None:
+def find_opinion(transcript: Transcript, advocate: str, number: int | None = None) -> AdvocateOpinion | None:
     """Return an advocate's opinion on the whole claim after round ``number``, by default the last one.
 
     If the debate closed earlier, the last opinion is returned; None if the advocate has no opinion.
@@ -52,7 +52,7 @@ def verdict_of(transcript: Transcript, party: str, number: int | None = None) ->
         if number is None or number >= len(transcript.rounds):
             return transcript.verdict.label
         return transcript.rounds[number - 1].decision.verdict
-    opinion = opinion_of(transcript, party, number)
+    opinion = find_opinion(transcript, party, number)
     return None if opinion is None else opinion.verdict
 
 
@@ -65,9 +65,9 @@ def round_outcome(transcript: Transcript, number: int) -> str | None:
     return FOLLOW_UP if number < len(transcript.rounds) else verdict_of(transcript, MEDIATOR)
 
 
-def explanation_of(transcript: Transcript, party: str) -> tuple[tuple[AnswerSentence, ...], int, bool | None]:
+def find_explanation(transcript: Transcript, party: str) -> tuple[tuple[AnswerSentence, ...], int, bool | None]:
     """Return a party's last explanation, the number of removed citations, and whether it contradicts the verdict."""
-    source = transcript.verdict if party == MEDIATOR else opinion_of(transcript, party)
+    source = transcript.verdict if party == MEDIATOR else find_opinion(transcript, party)
     if source is None:
         return (), 0, None
     return source.explanation, source.removed_citations, source.contradicts
@@ -107,15 +107,16 @@ def risk_coverage(
     References:
         El-Yaniv and Wiener (2010), On the Foundations of Noise-free Selective Classification, JMLR 11.
     """
-    decided = [transcript for transcript in transcripts if transcript.verdict.label in scale.labels]
-    if not decided:
+    verdict_transcripts = [transcript for transcript in transcripts if transcript.verdict.label in scale.labels]
+    if not verdict_transcripts:
         return None
     probabilities = [
-        scale.probability(transcript.verdict.label, transcript.verdict.probabilities) for transcript in decided
+        scale.probability(transcript.verdict.label, transcript.verdict.probabilities)
+        for transcript in verdict_transcripts
     ]
     by_probability = all(probability is not None for probability in probabilities)
     ranked = []
-    for transcript, probability in zip(decided, probabilities, strict=True):
+    for transcript, probability in zip(verdict_transcripts, probabilities, strict=True):
         levels = transcript.verdict.levels
         confidence = -1 if levels is None else CONFIDENCES.index(levels.confidence)
         certainty = (0 if by_probability else confidence, probability or 0.0)
@@ -246,7 +247,7 @@ class AdvocateEffect:
     """Effects by number of classes, finest first; empty if there are no such claims."""
 
 
-def distributions(
+def count_distributions(
     transcripts: Sequence[Transcript], truths: Mapping[str, str], parties: Sequence[str], scale: Scale, classes: int
 ) -> tuple[Distribution, ...]:
     """Count the verdicts by class: the published ones, if there are any, and those of each party."""
@@ -260,55 +261,61 @@ def distributions(
     return tuple(results)
 
 
-def nei_rates(debated: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
+def compute_nei_rates(debates: Sequence[Transcript], parties: Sequence[str], scale: Scale) -> tuple[NeiRate, ...]:
     """Return for each party the proportion of debates in which its last verdict is "not enough information"."""
-    if not debated:
+    if not debates:
         return ()
-    counts = [(party, sum(verdict_of(transcript, party) == scale.nei for transcript in debated)) for party in parties]
-    return tuple(NeiRate(party, proportion(count, len(debated))) for party, count in counts)
+    counts = [(party, sum(verdict_of(transcript, party) == scale.nei for transcript in debates)) for party in parties]
+    return tuple(NeiRate(party, proportion(count, len(debates))) for party, count in counts)
 
 
-def count_rounds(debated: Sequence[Transcript]) -> RoundCounts:
+def count_rounds(debates: Sequence[Transcript]) -> RoundCounts:
     """Count rounds, reasons for further rounds and reasons for closing."""
-    needed = Counter(len(transcript.rounds) for transcript in debated)
-    endings = [(transcript.verdict.outcome, transcript.rounds[-1].decision.reason) for transcript in debated]
-    closed = Counter("a model call failed" if outcome == "failed" else reason for outcome, reason in endings)
-    opened = Counter(debate_round.decision.reason for transcript in debated for debate_round in transcript.rounds[:-1])
+    round_counts = Counter(len(transcript.rounds) for transcript in debates)
+    endings = [(transcript.verdict.outcome, transcript.rounds[-1].decision.reason) for transcript in debates]
+    closing_counts = Counter("a model call failed" if outcome == "failed" else reason for outcome, reason in endings)
+    opening_counts = Counter(
+        debate_round.decision.reason for transcript in debates for debate_round in transcript.rounds[:-1]
+    )
     opinions = (
-        opinion for transcript in debated for debate_round in transcript.rounds for opinion in debate_round.opinions
+        opinion for transcript in debates for debate_round in transcript.rounds for opinion in debate_round.opinions
     )
     return RoundCounts(
-        len(debated),
-        tuple(sorted(needed.items())),
-        tuple((str(reason), count) for reason, count in closed.most_common()),
-        tuple((str(reason), count) for reason, count in opened.most_common()),
+        len(debates),
+        tuple(sorted(round_counts.items())),
+        tuple((str(reason), count) for reason, count in closing_counts.most_common()),
+        tuple((str(reason), count) for reason, count in opening_counts.most_common()),
         sum(opinion.changed for opinion in opinions),
     )
 
 
-def agreement_between(
-    debated: Sequence[Transcript], advocates: Sequence[str], scale: Scale, seed: int
+def measure_agreement(
+    debates: Sequence[Transcript], advocates: Sequence[str], scale: Scale, seed: int
 ) -> tuple[PartyAgreement, ...]:
     """Return the advocates' agreement after the first round and at the end."""
     results: list[PartyAgreement] = []
     stages: tuple[tuple[AgreementStage, int | None], ...] = (("after the first round", 1), ("at the end", None))
     for stage, number in stages if len(advocates) > 1 else ():
-        opinions = [[opinion_of(transcript, name, number) for name in advocates] for transcript in debated]
-        views = [
+        opinions = [[find_opinion(transcript, name, number) for name in advocates] for transcript in debates]
+        verdicts = [
             [opinion.verdict if opinion is not None and opinion.informed else None for opinion in row]
             for row in opinions
         ]
-        ratings = [row for row in views if sum(view is not None for view in row) >= 2]
+        ratings = [row for row in verdicts if sum(view is not None for view in row) >= 2]
         sides = [[None if view is None else scale.is_correct(view) for view in row] for row in ratings]
-        ordinal = _alpha(ratings, scale.labels, seed) if ratings else None
-        results.append(PartyAgreement(stage, len(ratings), ordinal, _alpha(sides, None, seed) if ratings else None))
+        ordinal = _compute_alpha(ratings, scale.labels, seed) if ratings else None
+        results.append(
+            PartyAgreement(stage, len(ratings), ordinal, _compute_alpha(sides, None, seed) if ratings else None)
+        )
     return tuple(results)
 
 
-def _alpha(ratings: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int) -> ResampledEstimate:
+def _compute_alpha(
+    ratings: Sequence[Sequence[Hashable | None]], order: Sequence[str] | None, seed: int
+) -> ResampledEstimate:
     """Return Krippendorff's alpha of ratings [claims][advocates] with a bootstrap interval.
 
-    Ordinal if ``order`` is set.
+    Alpha is ordinal if ``order`` is given, otherwise nominal.
     """
 
     def alpha(indices: Iterable[float]) -> float:
@@ -320,45 +327,47 @@ def _alpha(ratings: Sequence[Sequence[Hashable | None]], order: Sequence[str] | 
     return ResampledEstimate.from_resamples(alpha(indices), interval, len(ratings))
 
 
-def contradictions(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:
+def count_contradictions(debates: Sequence[Transcript], parties: Sequence[str]) -> tuple[Contradictions, ...]:
     """Return the proportion of each party's last explanations that contradict its verdict."""
     results = []
     for party in parties:
-        explained = [explanation_of(transcript, party) for transcript in debated]
-        answers = [contradicts for sentences, _, contradicts in explained if sentences]
-        decided = [answer for answer in answers if answer is not None]
-        share = proportion(sum(decided), len(decided)) if decided else None
-        results.append(Contradictions(party, share, len(answers) - len(decided)))
+        explanations = [find_explanation(transcript, party) for transcript in debates]
+        answers = [contradicts for sentences, _, contradicts in explanations if sentences]
+        known_answers = [answer for answer in answers if answer is not None]
+        share = proportion(sum(known_answers), len(known_answers)) if known_answers else None
+        results.append(Contradictions(party, share, len(answers) - len(known_answers)))
     return tuple(results)
 
 
-def citation_counts(debated: Sequence[Transcript], parties: Sequence[str]) -> tuple[CitationCounts, ...]:
+def count_citations(debates: Sequence[Transcript], parties: Sequence[str]) -> tuple[CitationCounts, ...]:
     """Count the sentences of each party's last explanations by the origin of their citations."""
     results = []
     for party in parties:
-        explained = [explanation_of(transcript, party) for transcript in debated]
-        sentences = [sentence for explanation, _, _ in explained for sentence in explanation]
+        explanations = [find_explanation(transcript, party) for transcript in debates]
+        sentences = [sentence for explanation, _, _ in explanations for sentence in explanation]
         origins = Counter(sentence.origin for sentence in sentences)
-        measured = [value for sentence in sentences for value in sentence.entailment if value is not None]
-        entailed = proportion(sum(value >= ENTAILED for value in measured), len(measured)) if measured else None
+        entailments = [value for sentence in sentences for value in sentence.entailment if value is not None]
+        entailed_share = (
+            proportion(sum(value >= ENTAILED for value in entailments), len(entailments)) if entailments else None
+        )
         results.append(
             CitationCounts(
                 party,
-                explanations=sum(bool(explanation) for explanation, _, _ in explained),
+                explanations=sum(bool(explanation) for explanation, _, _ in explanations),
                 sentences=len(sentences),
                 cited=origins["model"],
                 attributed=origins["attributed"],
                 in_house=sum(sentence.in_house for sentence in sentences),
-                removed=sum(removed for _, removed, _ in explained),
+                removed=sum(removed for _, removed, _ in explanations),
                 with_foreign_numbers=sum(bool(sentence.foreign_numbers) for sentence in sentences),
-                entailed=entailed,
+                entailed=entailed_share,
             )
         )
     return tuple(results)
 
 
-def leave_one_out(
-    debated: Sequence[Transcript],
+def measure_advocate_effects(
+    debates: Sequence[Transcript],
     truths: Mapping[str, str],
     advocates: Sequence[str],
     scale: Scale,
@@ -368,25 +377,25 @@ def leave_one_out(
     """Return the effect of leaving each advocate out, measured on the debates that recorded it."""
     results = []
     for advocate in advocates:
-        repeated = [
+        labels_without = [
             (transcript, dict(transcript.without)[advocate])
-            for transcript in debated
+            for transcript in debates
             if advocate in dict(transcript.without)
         ]
-        answered = [
+        usable_labels = [
             (transcript, label)
-            for transcript, label in repeated
+            for transcript, label in labels_without
             if label is not None and transcript.verdict.label is not None
         ]
         levels = []
-        for count in counts if answered else ():
+        for count in counts if usable_labels else ():
             pairs = [
                 (scale.collapse(verdict_of(transcript, MEDIATOR) or scale.nei, count), scale.collapse(label, count))
-                for transcript, label in answered
+                for transcript, label in usable_labels
             ]
             triples = [
                 (scale.collapse(truths[transcript.claim.id], count), *pair)
-                for (transcript, _), pair in zip(answered, pairs, strict=True)
+                for (transcript, _), pair in zip(usable_labels, pairs, strict=True)
                 if transcript.claim.id in truths
             ]
             gain = None
@@ -394,10 +403,12 @@ def leave_one_out(
                 accuracy_without = [float(without == truth) for truth, _, without in triples]
                 accuracy_with = [float(verdict == truth) for truth, verdict, _ in triples]
                 gain = paired_difference(accuracy_without, accuracy_with, seed=seed)
-            changed = sum(verdict != without for verdict, without in pairs)
-            levels.append(LevelChange(count, proportion(changed, len(pairs)), gain))
-        if repeated:
-            results.append(AdvocateEffect(advocate, len(answered), len(repeated) - len(answered), tuple(levels)))
+            n_changed = sum(verdict != without for verdict, without in pairs)
+            levels.append(LevelChange(count, proportion(n_changed, len(pairs)), gain))
+        if labels_without:
+            results.append(
+                AdvocateEffect(advocate, len(usable_labels), len(labels_without) - len(usable_labels), tuple(levels))
+            )
     return tuple(results)
 
 
@@ -517,44 +528,44 @@ def analyse(
         InputError: There is no transcript, one is on another scale, or the published verdicts cannot be compared with
             the scale in this number of classes.
     """
-    first = tuple({transcript.claim.id: transcript for transcript in reversed(transcripts)}.values())[::-1]
-    if not first:
+    first_transcripts = tuple({transcript.claim.id: transcript for transcript in reversed(transcripts)}.values())[::-1]
+    if not first_transcripts:
         raise InputError("There is no fact-check to analyse.")
-    for transcript in first:
+    for transcript in first_transcripts:
         if transcript.scale != scale.name:
             raise InputError(
                 f"The fact-check of the claim {transcript.claim.text[:60]!r} is on the scale {transcript.scale}, not "
                 f"{scale.name}: "
                 "analyse runs of one scale at a time."
             )
-    checked = tuple(reader_view(transcript, scale) for transcript in first)
+    checks = tuple(reader_view(transcript, scale) for transcript in first_transcripts)
     n_classes = len(scale.classes(classes))
-    verdict_texts = {transcript.claim.id: truths.get(transcript.claim.id, "").strip() for transcript in checked}
-    published = {claim: truth for claim, truth in verdict_texts.items() if truth}
-    counts = scale.comparable_counts(published.values())
+    verdict_texts = {transcript.claim.id: truths.get(transcript.claim.id, "").strip() for transcript in checks}
+    published_verdicts = {claim: truth for claim, truth in verdict_texts.items() if truth}
+    counts = scale.comparable_counts(published_verdicts.values())
     if classes is not None and n_classes not in counts:
         raise InputError(f"The published verdicts can be compared in {counts[0]} classes at most, not in {n_classes}.")
     n_classes = min(n_classes, counts[0])
     true_labels = {
-        claim: scale.match(truth) or scale.match(truth, counts[0]) or "" for claim, truth in published.items()
+        claim: scale.match(truth) or scale.match(truth, counts[0]) or "" for claim, truth in published_verdicts.items()
     }
-    names = (profile.name for transcript in checked for profile in transcript.advocates)
+    names = (profile.name for transcript in checks for profile in transcript.advocates)
     parties = (MEDIATOR, *dict.fromkeys(names))
-    debated = tuple(transcript for transcript in checked if transcript.rounds)
-    scored = tuple(transcript for transcript in checked if transcript.claim.id in true_labels)
-    outcome_counts = Counter(transcript.verdict.outcome for transcript in checked)
-    truth = [published[transcript.claim.id] for transcript in scored]
+    debates = tuple(transcript for transcript in checks if transcript.rounds)
+    labelled_checks = tuple(transcript for transcript in checks if transcript.claim.id in true_labels)
+    outcome_counts = Counter(transcript.verdict.outcome for transcript in checks)
+    truth = [published_verdicts[transcript.claim.id] for transcript in labelled_checks]
 
-    def score(party: str, count: int, after: int | None = None) -> VerdictScores:
-        predicted = [verdict_of(transcript, party, after) for transcript in scored]
+    def score(party: str, count: int, after_round: int | None = None) -> VerdictScores:
+        predicted = [verdict_of(transcript, party, after_round) for transcript in labelled_checks]
         return score_verdicts(truth, predicted, scale, classes=count, seed=seed, resamples=resamples)
 
-    max_rounds = max((len(transcript.rounds) for transcript in scored), default=0)
+    max_rounds = max((len(transcript.rounds) for transcript in labelled_checks), default=0)
     by_round = [
         PartyRoundScores(
             party,
             number,
-            sum(len(transcript.rounds) > number for transcript in scored),
+            sum(len(transcript.rounds) > number for transcript in labelled_checks),
             score(party, n_classes, number),
         )
         for party in parties
@@ -564,36 +575,36 @@ def analyse(
     return RunAnalysis(
         scale=scale,
         n_classes=n_classes,
-        claims=len(checked),
-        repeated=len(transcripts) - len(checked),
-        with_truth=len(scored),
+        claims=len(checks),
+        repeated=len(transcripts) - len(checks),
+        with_truth=len(labelled_checks),
         outcomes=tuple((outcome, outcome_counts[outcome]) for outcome in get_args(Outcome)),
-        scores=tuple(PartyScores(party, tuple(score(party, count) for count in counts)) for party in parties if scored),
+        scores=tuple(
+            PartyScores(party, tuple(score(party, count) for count in counts)) for party in parties if labelled_checks
+        ),
         by_round=tuple(by_round),
-        distributions=distributions(checked, true_labels, parties, scale, n_classes),
-        nei=nei_rates(debated, parties, scale),
-        rounds=count_rounds(debated),
-        agreement=agreement_between(debated, parties[1:], scale, seed),
-        contradictions=contradictions(debated, parties),
-        citations=citation_counts(debated, parties),
-        left_out=leave_one_out(debated, true_labels, parties[1:], scale, counts, seed),
-        risk=risk_coverage(scored, true_labels, scale, n_classes),
-        disagreements=_disagreements(scored, true_labels, published, scale, n_classes),
+        distributions=count_distributions(checks, true_labels, parties, scale, n_classes),
+        nei=compute_nei_rates(debates, parties, scale),
+        rounds=count_rounds(debates),
+        agreement=measure_agreement(debates, parties[1:], scale, seed),
+        contradictions=count_contradictions(debates, parties),
+        citations=count_citations(debates, parties),
+        left_out=measure_advocate_effects(debates, true_labels, parties[1:], scale, counts, seed),
+        risk=risk_coverage(labelled_checks, true_labels, scale, n_classes),
+        disagreements=_find_disagreements(labelled_checks, true_labels, published_verdicts, scale, n_classes),
         failed=tuple(
-            FailedCheck(
-                transcript.claim.id, transcript.claim.text, transcript.verdict.error or "no reason is true_labels"
-            )
-            for transcript in checked
+            FailedCheck(transcript.claim.id, transcript.claim.text, transcript.verdict.error or "no reason is given")
+            for transcript in checks
             if transcript.verdict.outcome == "failed"
         ),
-        demonstration=any(transcript.demonstration for transcript in checked),
-        failures=sum(transcript.failures for transcript in checked),
-        with_failures=sum(transcript.failures > 0 for transcript in checked),
-        usage=sum((transcript.usage for transcript in checked), Usage()),
+        demonstration=any(transcript.demonstration for transcript in checks),
+        failures=sum(transcript.failures for transcript in checks),
+        with_failures=sum(transcript.failures > 0 for transcript in checks),
+        usage=sum((transcript.usage for transcript in checks), Usage()),
     )
 
 
-def stored_truths(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def read_truths(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return the published verdicts of a run by claim id.
 
     Args:
@@ -608,10 +619,10 @@ def analysis_data(analysis: RunAnalysis) -> dict[str, Any]:
     return {"scale": analysis.scale.name, **data}
 
 
-def _disagreements(
+def _find_disagreements(
     transcripts: Sequence[Transcript],
     truths: Mapping[str, str],
-    published: Mapping[str, str],
+    published_verdicts: Mapping[str, str],
     scale: Scale,
     n_classes: int,
 ) -> tuple[Disagreement, ...]:
@@ -629,7 +640,7 @@ def _disagreements(
             Disagreement(
                 transcript.claim.id,
                 transcript.claim.text,
-                truth if truth in (*scale.labels, scale.nei) else published[transcript.claim.id],
+                truth if truth in (*scale.labels, scale.nei) else published_verdicts[transcript.claim.id],
                 verdict,
                 scale.distance(truth, verdict) if truth in scale.labels else None,
                 scale.probability(transcript.verdict.label, transcript.verdict.probabilities),

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from climassay.factcheck.results.analysis import MEDIATOR, RunAnalysis
-from climassay.factcheck.results.page import MARKS_RIGHT
+from climassay.factcheck.results.page import ENTAILMENT_PRECISION
 from climassay.factcheck.results.scoring import (
-    VerdictFigures,
+    VerdictMetrics,
     VerdictScores,
 )
 from climassay.reporting import (
@@ -17,7 +17,7 @@ from climassay.reporting import (
 )
 from climassay.statistics import Estimate
 
-_NONE = "-"
+_EMPTY_CELL = "-"
 _PUBLISHED = (
     ("Climinator", "62.94 / 38.87", "64.71 / 44.27", "97.06 / 90.58"),
     ("IPCC advocate alone, NEI left out", "61.96 / 34.48", "63.80 / 38.85", "95.71 / 86.75"),
@@ -57,7 +57,7 @@ def outcome_table(analysis: RunAnalysis) -> Table:
         ("with failed model calls", f"{analysis.with_failures} ({analysis.failures} calls)"),
         ("prompt tokens", f"{usage.prompt_tokens:,}"),
         ("completion tokens", f"{usage.completion_tokens:,}"),
-        ("cost", _NONE if usage.cost is None else f"{usage.cost:.4f} US dollars"),
+        ("cost", _EMPTY_CELL if usage.cost is None else f"{usage.cost:.4f} US dollars"),
     ]
     return Table.of("Fact-checks", ["what", "number"], rows, note="Tokens: those served from the records included.")
 
@@ -76,37 +76,37 @@ def failed_table(analysis: RunAnalysis) -> Table:
 def score_table(analysis: RunAnalysis) -> Table:
     """Return accuracy and macro-F1 of all participants by number of classes."""
     rows = [
-        (classes, party, *_figure_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
+        (classes, party, *_metric_cells(scores.rows.figures), str(scores.rows.nei), str(scores.rows.missing))
         for classes, party, scores in scores_by_level(analysis)
     ]
     mediator = analysis.scores[0].levels if analysis.scores else ()
-    named = "; ".join(f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator)
+    constant_classes = "; ".join(f"{len(scores.classes)}: {scores.rows.figures.constant!r}" for scores in mediator)
     return Table.of(
         "Verdicts against the published ones (%)",
-        ["classes", "participant", *_FIGURE_HEADINGS, "NEI", "none"],
+        ["classes", "participant", *_METRIC_HEADINGS, "NEI", "none"],
         rows,
         left=2,
         grouped=1,
         strong=[number for number, row in enumerate(rows) if row[1] == MEDIATOR],
-        note=f"const.: always the most frequent published class ({named}). NEI: not enough information, wrong unless "
-        "it is the published verdict. none: no verdict (not debated, or failed), wrong too. Macro averages count a "
-        "class that occurs on one side only with 0, as the paper does.",
+        note=f"const.: always the most frequent published class ({constant_classes}). NEI: not enough information, "
+        "wrong unless it is the published verdict. none: no verdict (not debated, or failed), wrong too. Macro "
+        "averages count a class that occurs on one side only with 0, as the paper does.",
     )
 
 
 def informed_score_table(analysis: RunAnalysis) -> Table:
     """Return accuracy and macro-F1 on rows without "not enough information"; empty if it never occurs."""
     levels = list(scores_by_level(analysis))
-    differs = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
+    has_nei = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
-        (classes, party, *((_NONE,) * 7 if informed is None else _figure_cells(informed)))
+        (classes, party, *((_EMPTY_CELL,) * 7 if metrics is None else _metric_cells(metrics)))
         for classes, party, scores in levels
-        for informed in [scores.rows.without_nei]
-        if differs
+        for metrics in [scores.rows.without_nei]
+        if has_nei
     ]
     return Table.of(
         "The same without 'not enough information' (%)",
-        ["classes", "participant", *_FIGURE_HEADINGS],
+        ["classes", "participant", *_METRIC_HEADINGS],
         rows,
         left=2,
         grouped=1,
@@ -116,7 +116,7 @@ def informed_score_table(analysis: RunAnalysis) -> Table:
     )
 
 
-_FIGURE_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% interval", "const.")
+_METRIC_HEADINGS = ("n", "right", "95% interval", "const.", "macro F1", "95% interval", "const.")
 
 
 def scores_by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictScores]]:
@@ -126,18 +126,18 @@ def scores_by_level(analysis: RunAnalysis) -> Iterator[tuple[str, str, VerdictSc
             yield f"{len(scores.classes)} classes", party_scores.party, scores
 
 
-def _share_cells(share: Estimate) -> tuple[str, str, str]:
+def _estimate_cells(share: Estimate) -> tuple[str, str, str]:
     """Format an estimate as three table cells: n, value and interval."""
     return str(share.n), percent(share.value), percent_interval(share.interval)
 
 
-def _figure_cells(figures: VerdictFigures) -> tuple[str, ...]:
+def _metric_cells(metrics: VerdictMetrics) -> tuple[str, ...]:
     return (
-        str(figures.n),
-        *_share_cells(figures.accuracy)[1:],
-        percent(figures.constant_accuracy.value),
-        *_share_cells(figures.f1)[1:],
-        percent(figures.constant_f1.value),
+        str(metrics.n),
+        *_estimate_cells(metrics.accuracy)[1:],
+        percent(metrics.constant_accuracy.value),
+        *_estimate_cells(metrics.f1)[1:],
+        percent(metrics.constant_f1.value),
     )
 
 
@@ -148,14 +148,14 @@ def round_score_table(analysis: RunAnalysis) -> Table:
             round_scores.party,
             str(round_scores.round),
             str(round_scores.still_open),
-            *_figure_cells(round_scores.scores.rows.figures),
+            *_metric_cells(round_scores.scores.rows.figures),
             str(round_scores.scores.rows.nei),
         )
         for round_scores in analysis.by_round
     ]
     return Table.of(
         f"After each round, {analysis.n_classes} classes (%)",
-        ["participant", "round", "open", *_FIGURE_HEADINGS, "NEI"],
+        ["participant", "round", "open", *_METRIC_HEADINGS, "NEI"],
         rows,
         grouped=1,
         left=1,
@@ -166,11 +166,12 @@ def round_score_table(analysis: RunAnalysis) -> Table:
 def distribution_table(analysis: RunAnalysis) -> Table:
     """Return the number of verdicts of each class, by participant."""
     names = [name for name, _ in analysis.distributions[0].counts]
-    occurring = [
+    occurring_classes = [
         name for name in names if any(dict(distribution.counts)[name] for distribution in analysis.distributions)
     ]
     rows = [
-        (name, *(str(dict(distribution.counts)[name]) for distribution in analysis.distributions)) for name in occurring
+        (name, *(str(dict(distribution.counts)[name]) for distribution in analysis.distributions))
+        for name in occurring_classes
     ]
     return Table.of(
         f"Verdicts given, {analysis.n_classes} classes",
@@ -182,7 +183,7 @@ def distribution_table(analysis: RunAnalysis) -> Table:
 
 def nei_table(analysis: RunAnalysis) -> Table:
     """Return the proportion of "not enough information" by participant."""
-    rows = [(rate.party, *_share_cells(rate.share)) for rate in analysis.nei]
+    rows = [(rate.party, *_estimate_cells(rate.share)) for rate in analysis.nei]
     return Table.of(
         "Not enough information (%)",
         ["participant", "debates", "share", "95% interval"],
@@ -207,12 +208,12 @@ def agreement_table(analysis: RunAnalysis) -> Table:
     for agreement in analysis.agreement:
         cells = [agreement.stage, str(agreement.claims)]
         for alpha in (agreement.ordinal, agreement.sides):
-            alpha_cells = (_NONE, _NONE)
+            alpha_cells = (_EMPTY_CELL, _EMPTY_CELL)
             if alpha is not None:
                 ends = alpha.interval
                 alpha_cells = (
                     f"{alpha.value:.2f}",
-                    _NONE if ends is None else " to ".join(f"{end:.2f}" for end in ends),
+                    _EMPTY_CELL if ends is None else " to ".join(f"{end:.2f}" for end in ends),
                 )
             cells += alpha_cells
         rows.append(cells)
@@ -227,28 +228,28 @@ def agreement_table(analysis: RunAnalysis) -> Table:
 def left_out_table(analysis: RunAnalysis) -> Table:
     """Return a table of the effects of leaving each advocate out."""
     rows: list[tuple[str, ...]] = []
-    for left_out in analysis.left_out:
-        for level in left_out.levels:
-            gain_cells: tuple[str, ...] = (_NONE,) * 4
+    for effect in analysis.left_out:
+        for level in effect.levels:
+            gain_cells: tuple[str, ...] = (_EMPTY_CELL,) * 4
             if level.gain is not None:
                 gain = level.gain.difference
                 interval = " to ".join(f"{100 * end:+.1f}" for end in gain.interval)
                 gain_cells = (str(gain.n), f"{100 * gain.value:+.1f}", interval, shown_p_value(level.gain.p_value))
-            changed = _share_cells(level.changed)[1:]
+            changed_cells = _estimate_cells(level.changed)[1:]
             rows.append(
                 (
-                    left_out.advocate,
-                    str(left_out.claims),
-                    str(left_out.failed),
+                    effect.advocate,
+                    str(effect.claims),
+                    str(effect.failed),
                     str(level.classes),
-                    *changed,
+                    *changed_cells,
                     *gain_cells,
                 )
             )
     rows += [
-        (left_out.advocate, "0", str(left_out.failed), *(_NONE,) * 7)
-        for left_out in analysis.left_out
-        if not left_out.levels
+        (effect.advocate, "0", str(effect.failed), *(_EMPTY_CELL,) * 7)
+        for effect in analysis.left_out
+        if not effect.levels
     ]
     return Table.of(
         "Without each advocate in turn (%)",
@@ -268,10 +269,12 @@ def citation_table(analysis: RunAnalysis) -> Table:
         analysis.citations if any(counts.sentences or counts.removed for counts in analysis.citations) else ()
     ):
         shares = (counts.cited, counts.attributed, counts.in_house, counts.with_foreign_numbers)
-        entailed = (
-            (_NONE, _NONE) if counts.entailed is None else (percent(counts.entailed.value), str(counts.entailed.n))
+        entailed_cells = (
+            (_EMPTY_CELL, _EMPTY_CELL)
+            if counts.entailed is None
+            else (percent(counts.entailed.value), str(counts.entailed.n))
         )
-        percentages = [percent(count / counts.sentences) if counts.sentences else _NONE for count in shares]
+        percentages = [percent(count / counts.sentences) if counts.sentences else _EMPTY_CELL for count in shares]
         rows.append(
             (
                 counts.party,
@@ -279,7 +282,7 @@ def citation_table(analysis: RunAnalysis) -> Table:
                 str(counts.sentences),
                 *percentages,
                 str(counts.removed),
-                *entailed,
+                *entailed_cells,
             )
         )
     return Table.of(
@@ -290,14 +293,14 @@ def citation_table(analysis: RunAnalysis) -> Table:
         note="cited: by the model; attributed: by comparison with the passages; in-house: by nothing; foreign numbers: "
         "a number that the cited passages do not have; removed: citations of passages that were not retrieved "
         "(a count); entailed: % of so many citations whose passage seems to entail the sentence."
-        + (f" {MARKS_RIGHT}" if any(counts.entailed is not None for counts in analysis.citations) else ""),
+        + (f" {ENTAILMENT_PRECISION}" if any(counts.entailed is not None for counts in analysis.citations) else ""),
     )  # fmt: skip
 
 
 def contradiction_table(analysis: RunAnalysis) -> Table:
     """Return the proportion of explanations that contradict their verdict, by participant."""
     rows = [
-        (item.party, *((_NONE,) * 3 if item.share is None else _share_cells(item.share)), str(item.unknown))
+        (item.party, *((_EMPTY_CELL,) * 3 if item.share is None else _estimate_cells(item.share)), str(item.unknown))
         for item in analysis.contradictions
         if item.share is not None or item.unknown
     ]
@@ -315,8 +318,8 @@ def risk_table(analysis: RunAnalysis) -> Table:
     if risk is None:
         return Table.of("Accuracy of the surest verdicts", [], [])
     rows = [
-        (name, percent(point.coverage), *_share_cells(point.accuracy))
-        for name, share in (("surest quarter", 0.25), ("surest half", 0.5), ("all verdicts", 1.0))
+        (subset, percent(point.coverage), *_estimate_cells(point.accuracy))
+        for subset, share in (("surest quarter", 0.25), ("surest half", 0.5), ("all verdicts", 1.0))
         for point in [
             min(risk.points, key=lambda candidate: abs(candidate.coverage - share * risk.points[-1].coverage))
         ]

@@ -24,10 +24,10 @@ from climassay.factcheck.results.page import (
     ENDING,
     OUTCOME,
     SIDE,
+    describe_levels,
     factcheck_page,
     fallacy_note,
-    level_lines,
-    notices,
+    list_notices,
     quoted_passages,
 )
 
@@ -145,9 +145,9 @@ def verdict_lines(transcript: Transcript, scale: Scale) -> Iterator[Any]:
             yield Padding(Text(f"\u201c{quotation.text}\u201d [{source.number}]"), (0, 0, 0, 2))
     if verdict.levels is not None:
         yield Text("\nHow certain it is", style="bold")
-        for name, value, meaning in level_lines(verdict.levels):
+        for name, value, meaning in describe_levels(verdict.levels):
             yield Text.assemble(f"{name}: ", (value, "bold"), (f" ({meaning})", "dim"))
-    remarks = notices(transcript)
+    remarks = list_notices(transcript)
     if remarks:
         yield Text("\nBefore you rely on this", style="bold")
     for note in remarks:

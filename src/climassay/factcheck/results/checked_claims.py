@@ -119,9 +119,12 @@ class CheckedClaims(Result):
             write_file(folder / f"{transcript.claim.id}.html", factcheck_page(transcript, self.analysis.scale))
         if report is None:
             return self
-        start = os.path.relpath(folder, report.parent)
+        relative_folder = os.path.relpath(folder, report.parent)
         return replace(
-            self, pages={transcript.claim.id: f"{start}/{transcript.claim.id}.html" for transcript in self.transcripts}
+            self,
+            pages={
+                transcript.claim.id: f"{relative_folder}/{transcript.claim.id}.html" for transcript in self.transcripts
+            },
         )
 
 

@@ -120,7 +120,7 @@ def day_in_words(iso_date: str) -> str:
 def source_dates(transcript: Transcript) -> str:
     """Return a sentence with the years of the cited sources, or of all sources if none is cited.
 
-    Empty if there is none.
+    The result is empty if there are no sources.
     """
     sources = transcript.cited or transcript.sources
     documents = {(source.collection, source.passage.document_id): source.passage.date for source in sources}

@@ -113,7 +113,7 @@ MEDIATOR: Mapping[str, str] = {
 }
 
 
-def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
+def describe_levels(levels: Levels) -> tuple[tuple[str, str, str], ...]:
     """Return name, value and meaning of each level, after the IPCC's guidance note on uncertainty."""
     lines: list[tuple[str, str, str]] = [
         ("Evidence", levels.evidence, EVIDENCE[levels.evidence]),
@@ -126,13 +126,13 @@ def level_lines(levels: Levels) -> tuple[tuple[str, str, str], ...]:
     return tuple(lines)
 
 
-def role(profile: AdvocateProfile) -> str:
+def describe_role(profile: AdvocateProfile) -> str:
     """Describe an advocate's kind and collections."""
     collections = ", ".join(profile.collections)
     return f"{KIND[profile.kind]} {collections}".strip() if collections else KIND[profile.kind]
 
 
-MARKS_RIGHT = (
+ENTAILMENT_PRECISION = (
     "How often that is right: on 1000 passages of Climate-FEVER 74% of 784 marks by the bundled language model (95% "
     "interval 69 to 79), which is no more than if every passage were marked (74%). Other models are measured by "
     "climassay metrics entailment evaluate prompted:MODEL."
@@ -149,28 +149,28 @@ def fallacy_note(fallacy: Fallacy) -> str:
     )
 
 
-def cost(transcript: Transcript) -> str:
+def describe_cost(transcript: Transcript) -> str:
     """Describe the cost of a debate: in US dollars, unknown, or free."""
     if transcript.usage.cost is not None:
         return f"{transcript.usage.cost:.4f} US dollars"
-    return describe_unknown_cost(local=all(model.startswith("local:") for model, _, _ in models(transcript)))
+    return describe_unknown_cost(local=all(model.startswith("local:") for model, _, _ in list_models(transcript)))
 
 
-def models(transcript: Transcript) -> list[tuple[str, str, str]]:
+def list_models(transcript: Transcript) -> list[tuple[str, str, str]]:
     """Return name, fingerprint and number format of the advocates' models, without duplicates."""
     return list(dict.fromkeys((profile.model, profile.fingerprint, profile.dtype) for profile in transcript.advocates))
 
 
-def mediator(transcript: Transcript) -> str:
+def describe_mediator(transcript: Transcript) -> str:
     """Describe the mediator's style and model."""
     style, _, model = transcript.mediator.partition(", ")
     return f"{MEDIATOR[style]}; model {model}" if style in MEDIATOR else transcript.mediator
 
 
 _TEMPLATE_GLOBALS = {
-    "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE, "cost": cost,
-    "counted": counted, "fallacy_note": fallacy_note, "level_lines": level_lines, "mediator": mediator,
-    "models": models, "role": role, "source_dates": source_dates,
+    "ENDING": ENDING, "OUTCOME": OUTCOME, "PLACEMENT": PLACEMENT, "REASON": REASON, "SIDE": SIDE, "cost": describe_cost,
+    "counted": counted, "fallacy_note": fallacy_note, "level_lines": describe_levels, "mediator": describe_mediator,
+    "models": list_models, "role": describe_role, "source_dates": source_dates,
     "day_in_words": day_in_words,
 }  # fmt: skip
 """Texts and functions that the templates use."""
@@ -254,7 +254,7 @@ def page_values(transcript: Transcript, scale: Scale, publication: Publication |
         "step": None if label is None else locate_on(scale, label),
         "probability": scale.probability(transcript.verdict.label, transcript.verdict.probabilities),
         "pieces": claim_pieces(transcript.claim.text, transcript.subclaims),
-        "notices": notices(transcript),
+        "notices": list_notices(transcript),
         "views": [_advocate_view(transcript, profile) for profile in transcript.advocates],
         "quoted": quoted_passages(transcript),
         "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations.get(source.number, ())),
@@ -296,10 +296,10 @@ def safe_link(url: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(url)
-        fits = parts.scheme.lower() in ("http", "https") and parts.hostname and "@" not in parts.netloc
+        is_safe = parts.scheme.lower() in ("http", "https") and parts.hostname and "@" not in parts.netloc
     except ValueError:
         return None
-    return url if fits else None
+    return url if is_safe else None
 
 
 def source_details(source: PassageCitation) -> tuple[tuple[str, str], ...]:
@@ -360,23 +360,23 @@ def claim_pieces(text: str, subclaims: Sequence[Subclaim]) -> tuple[ClaimPiece, 
     borders = sorted({0, len(text), *(index for subclaim in subclaims for index in (subclaim.start, subclaim.end))})
     return tuple(
         ClaimPiece(
-            text[low:high],
-            tuple(subclaim.number for subclaim in subclaims if subclaim.start <= low and high <= subclaim.end),
-            tuple(subclaim.number for subclaim in subclaims if subclaim.end == high and subclaim.start < high),
+            text[start:end],
+            tuple(subclaim.number for subclaim in subclaims if subclaim.start <= start and end <= subclaim.end),
+            tuple(subclaim.number for subclaim in subclaims if subclaim.end == end and subclaim.start < end),
         )
-        for low, high in pairwise(borders)
+        for start, end in pairwise(borders)
     )
 
 
-def notices(transcript: Transcript) -> tuple[str, ...]:
+def list_notices(transcript: Transcript) -> tuple[str, ...]:
     """Return warnings for the reader of a verdict, most important first."""
     verdict = transcript.verdict
     results = [DEMONSTRATION] if transcript.demonstration else []
     results += [*verdict.caveats, *transcript.warnings]
     if verdict.contradicts:
         results.append("The explanation seems to argue for the other side than the verdict: read both with care.")
-    results += _sentence_notes(verdict.explanation)
-    results += _removed_notes(verdict)
+    results += _list_sentence_problems(verdict.explanation)
+    results += _list_removals(verdict)
     if transcript.stability is not None and transcript.stability.share < 1:
         share, samples = transcript.stability.share, transcript.stability.samples
         results.append(f"The verdict is not stable: {100 * share:.0f}% of {samples} runs agreed on one.")
@@ -387,39 +387,39 @@ def notices(transcript: Transcript) -> tuple[str, ...]:
     return tuple(dict.fromkeys(results))
 
 
-def _sentence_notes(sentences: Sequence[AnswerSentence]) -> list[str]:
+def _list_sentence_problems(sentences: Sequence[AnswerSentence]) -> list[str]:
     from climassay.metrics.entailment import ENTAILED
 
     notes = []
-    foreign = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
-    if foreign:
-        notes.append(f"Numbers in the explanation that the cited passages do not have: {', '.join(foreign)}.")
+    foreign_numbers = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
+    if foreign_numbers:
+        notes.append(f"Numbers in the explanation that the cited passages do not have: {', '.join(foreign_numbers)}.")
     if unchecked := note_unchecked_references(
         reference for sentence in sentences for reference in sentence.unchecked_references
     ):
         notes.append(unchecked)
-    n_own = sum(sentence.in_house for sentence in sentences)
-    if n_own:
-        phrase = "rests on no passage and is" if n_own == 1 else "rest on no passage and are"
-        notes.append(f"{n_own} of {counted(len(sentences), 'sentence')} {phrase} marked.")
+    n_in_house = sum(sentence.in_house for sentence in sentences)
+    if n_in_house:
+        phrase = "rests on no passage and is" if n_in_house == 1 else "rest on no passage and are"
+        notes.append(f"{n_in_house} of {counted(len(sentences), 'sentence')} {phrase} marked.")
     # If entailment was measured, at least one of the cited passages should entail the sentence.
-    measured = [[value for value in sentence.entailment if value is not None] for sentence in sentences]
-    weak = sum(bool(values) and max(values) < ENTAILED for values in measured)
-    if weak:
-        cite = "sentences cite passages that" if weak > 1 else "sentence cites a passage that"
-        notes.append(f"{weak} {cite} may not say so. {MARKS_RIGHT}")
+    entailments = [[value for value in sentence.entailment if value is not None] for sentence in sentences]
+    n_weak = sum(bool(values) and max(values) < ENTAILED for values in entailments)
+    if n_weak:
+        cite = "sentences cite passages that" if n_weak > 1 else "sentence cites a passage that"
+        notes.append(f"{n_weak} {cite} may not say so. {ENTAILMENT_PRECISION}")
     return notes
 
 
-def _removed_notes(result: Verdict | AdvocateOpinion) -> list[str]:
+def _list_removals(result: Verdict | AdvocateOpinion) -> list[str]:
     """Return notes on removed citations and quotations."""
     notes = []
     if count := result.removed_citations:
-        was = "was" if count == 1 else "were"
-        notes.append(f"{counted(count, 'citation')} of passages that were not retrieved {was} removed.")
+        phrase = "was" if count == 1 else "were"
+        notes.append(f"{counted(count, 'citation')} of passages that were not retrieved {phrase} removed.")
     if count := result.removed_quotations:
-        was = "is not in its passage and was" if count == 1 else "are not in their passages and were"
-        notes.append(f"{counted(count, 'quotation')} {was} removed.")
+        phrase = "is not in its passage and was" if count == 1 else "are not in their passages and were"
+        notes.append(f"{counted(count, 'quotation')} {phrase} removed.")
     return notes
 
 
@@ -439,14 +439,14 @@ def _advocate_view(transcript: Transcript, profile: AdvocateProfile) -> Advocate
         notes += [] if opinion.error is None else [f"A model call failed: {opinion.error}"]
         if opinion.contradicts:
             notes.append("The explanation seems to argue for the other side than the verdict.")
-        notes += [*_sentence_notes(opinion.explanation), *_removed_notes(opinion)]
+        notes += [*_list_sentence_problems(opinion.explanation), *_list_removals(opinion)]
         if opinion.withheld:
             notes.append(
                 f"It would say \u201c{opinion.withheld}\u201d, but nothing that it quotes or cites supports that."
             )
     return AdvocateView(
         name,
-        role(profile),
+        describe_role(profile),
         profile.collections,
         opinions[0] if opinions else None,
         tuple(parts.values()),

@@ -102,7 +102,7 @@ def factcheck_report(
         "How sure the verdicts are": (_risk_plot(analysis.risk), risk_table(analysis)) if analysis.risk else (),
         "Disagreements": _disagreement_blocks(analysis, pages or {}),
     }
-    filled = {
+    blocks_by_heading = {
         heading: tuple(block for block in blocks if not isinstance(block, Table) or block.rows)
         for heading, blocks in sections.items()
     }
@@ -111,7 +111,7 @@ def factcheck_report(
         lead=f"{counted(analysis.claims, 'claim')}, {published}{participants}; "
         "verdicts by language models, not reviewed by a person."
         + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
-        sections=tuple(Section(heading, blocks) for heading, blocks in filled.items() if blocks),
+        sections=tuple(Section(heading, blocks) for heading, blocks in blocks_by_heading.items() if blocks),
         facts=(("Scale", analysis.scale.name), *facts),
     )
 
@@ -123,33 +123,33 @@ def _score_blocks(analysis: RunAnalysis) -> Sequence[Block]:
     mediator = analysis.scores[0].levels
     lines = []
     for scores in mediator:
-        figures = scores.rows.figures
-        constant = figures.constant_accuracy.value
-        low, high = figures.accuracy.interval
-        n_others = round(figures.n * (1 - constant))
-        versus = "more than" if low > constant else "less than" if high < constant else "not clearly other than"
+        metrics = scores.rows.figures
+        constant = metrics.constant_accuracy.value
+        low, high = metrics.accuracy.interval
+        n_others = round(metrics.n * (1 - constant))
+        comparison = "more than" if low > constant else "less than" if high < constant else "not clearly other than"
         if n_others < MIN_OTHERS:
-            versus = f"too few other claims ({n_others}) to compare with"
-        words = (
-            f"{percent(figures.accuracy.value)}% right ({percent(low)} to {percent(high)}), {versus} the "
-            f"{percent(constant)}% of always answering '{figures.constant}'"
+            comparison = f"too few other claims ({n_others}) to compare with"
+        text = (
+            f"{percent(metrics.accuracy.value)}% right ({percent(low)} to {percent(high)}), {comparison} the "
+            f"{percent(constant)}% of always answering '{metrics.constant}'"
         )
-        lines.append((f"Mediator, {len(scores.classes)} classes", words))
-    dots = [
+        lines.append((f"Mediator, {len(scores.classes)} classes", text))
+    accuracy_dots = [
         Dot(
             f"{party}, {classes}",
             party,
-            figures.accuracy.value,
-            *figures.accuracy.interval,
-            figures.constant_accuracy.value,
+            metrics.accuracy.value,
+            *metrics.accuracy.interval,
+            metrics.constant_accuracy.value,
         )
         for classes, party, scores in scores_by_level(analysis)
-        for figures in [scores.rows.figures]
+        for metrics in [scores.rows.figures]
     ]
     note = "Dots: accuracy. Bars: 95% interval. Dashed tick: the best constant answer."
     return (
         Facts(tuple(lines)),
-        DotPlot("Accuracy of the mediator and the advocates", tuple(dots), note=note),
+        DotPlot("Accuracy of the mediator and the advocates", tuple(accuracy_dots), note=note),
         score_table(analysis),
         informed_score_table(analysis),
         *([published_table()] if analysis.scale.name == "climate-feedback" else []),
@@ -185,8 +185,8 @@ def _risk_plot(risk: RiskCoverage) -> LinePlot:
             for point in thinned(risk.points)
         ),
     )
-    level = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
-    constant = Series(f"always '{risk.constant}'", level, reference=True)
+    constant_points = (Point(0.0, risk.constant_accuracy), Point(1.0, risk.constant_accuracy))
+    constant = Series(f"always '{risk.constant}'", constant_points, reference=True)
     note = (
         f"Verdicts from the surest on, by {risk.ordered_by}. Bars: 95% interval (Wilson). 'Not enough information' and "
         f"failed checks cover nothing. Dashed: always '{risk.constant}' ({percent(risk.constant_accuracy)}%)."

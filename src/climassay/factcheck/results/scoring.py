@@ -39,7 +39,7 @@ class Confusion:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictFigures:
+class VerdictMetrics:
     """Accuracy and macro averages on a set of rows, and those of the majority-class baseline on the same rows.
 
     Values range from 0 to 1. Intervals are percentile bootstraps over claims. If no claim or every claim is right, they
@@ -70,9 +70,9 @@ class VerdictFigures:
 class RowScores:
     """Scores of a set of rows, with "not enough information" (NEI) and without it."""
 
-    figures: VerdictFigures
+    figures: VerdictMetrics
     """Scores on all rows: NEI is a class if it occurs, so a prediction of NEI is wrong unless the truth is NEI."""
-    without_nei: VerdictFigures | None
+    without_nei: VerdictMetrics | None
     """Scores on rows in which neither prediction nor truth is NEI; None if there are none."""
     claims: int
     """Number of distinct claims; number of rows if the claims are unknown."""
@@ -105,7 +105,7 @@ class VerdictScores:
 
 
 @dataclass(frozen=True, slots=True)
-class _Coded:
+class _EncodedVerdicts:
     """Verdicts as class indices.
 
     The index after the classes means NEI and, for predictions, the next one no verdict.
@@ -117,9 +117,9 @@ class _Coded:
     """Index of each row's claim, numbered from 0 without gaps."""
     missing: NDArray[np.bool_]
 
-    def take(self, selected: NDArray[np.bool_]) -> "_Coded":
-        claims = np.unique(self.claims[selected], return_inverse=True)[1].reshape(-1)
-        return _Coded(self.truth[selected], self.predicted[selected], claims, self.missing[selected])
+    def take(self, mask: NDArray[np.bool_]) -> "_EncodedVerdicts":
+        claims = np.unique(self.claims[mask], return_inverse=True)[1].reshape(-1)
+        return _EncodedVerdicts(self.truth[mask], self.predicted[mask], claims, self.missing[mask])
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,93 +182,103 @@ def score_verdicts(
         raise InputError(f"Intervals need at least one bootstrap sample, not {resamples}.")
     names = (*scale.classes(classes), scale.nei)
     truth_codes, predicted_codes = (_encode(verdicts, scale, classes, names) for verdicts in (truth, predicted))
-    _refuse_unknown(truth, truth_codes, scale, "has the true verdict", "")
+    _raise_for_unknown_verdict(truth, truth_codes, scale, "has the true verdict", "")
     if unknown == "error":
-        _refuse_unknown(
+        _raise_for_unknown_verdict(
             predicted, predicted_codes, scale, "predicts", " --unknown wrong counts such predictions as wrong."
         )
-    is_labelled = truth_codes != _NOTHING
+    is_labelled = truth_codes != _MISSING_CODE
     if not is_labelled.any():
         raise InputError("No row has a true verdict: there is nothing to score.")
     predicted_classes = np.where(predicted_codes >= 0, predicted_codes, len(names))
-    numbers: dict[object, int] = {}
+    index_by_claim: dict[object, int] = {}
     texts = ["" if claim is None else str(claim) for claim in ([None] * len(truth) if claims is None else claims)]
-    numbered = [numbers.setdefault(claim_key(text) or row, len(numbers)) for row, text in enumerate(texts)]
-    coded = _Coded(
-        truth_codes, predicted_classes, np.array(numbered, dtype=np.int64), predicted_codes == _NOTHING
+    claim_indices = [
+        index_by_claim.setdefault(claim_key(text) or row, len(index_by_claim)) for row, text in enumerate(texts)
+    ]
+    encoded = _EncodedVerdicts(
+        truth_codes, predicted_classes, np.array(claim_indices, dtype=np.int64), predicted_codes == _MISSING_CODE
     ).take(is_labelled)
-    is_first = np.zeros(len(coded.claims), dtype=bool)
-    is_first[np.unique(coded.claims, return_index=True)[1]] = True
+    is_first = np.zeros(len(encoded.claims), dtype=bool)
+    is_first[np.unique(encoded.claims, return_index=True)[1]] = True
     resampling = _Resampling(level, resamples, seed)
-    row_scores = _score_rows(coded, names, resampling)
-    unique = row_scores if is_first.all() else _score_rows(coded.take(is_first), names, resampling)
+    row_scores = _score_rows(encoded, names, resampling)
+    scores_without_duplicates = row_scores if is_first.all() else _score_rows(encoded.take(is_first), names, resampling)
     return VerdictScores(
         scale=scale.name,
         classes=names[:-1],
         rows=row_scores,
-        without_duplicates=None if claims is None else unique,
+        without_duplicates=None if claims is None else scores_without_duplicates,
         duplicates=None if claims is None else int((~is_first).sum()),
         unlabelled=int((~is_labelled).sum()),
     )
 
 
-_NOTHING, _OTHER = -1, -2
+_MISSING_CODE, _UNKNOWN_CODE = -1, -2
 """Codes of a missing verdict, and of a verdict that is not of the scale."""
 
 
 def _encode(verdicts: Sequence[object], scale: Scale, count: int | None, names: Sequence[str]) -> NDArray[np.int64]:
-    """Return the index of each verdict in ``names``, shape [n]; ``_NOTHING`` if missing, ``_OTHER`` if unknown."""
+    """Return the index of each verdict in ``names``, or the code of a missing or unknown verdict, shape [n]."""
     codes: dict[str, int] = {}
     texts = ["" if verdict is None else str(verdict) for verdict in verdicts]
     for text in dict.fromkeys(texts):
         name = scale.match(text, count)
-        missing = text.strip().casefold() in _MISSING
-        codes[text] = names.index(name) if name is not None else _NOTHING if missing else _OTHER
+        is_missing = text.strip().casefold() in _MISSING
+        codes[text] = names.index(name) if name is not None else _MISSING_CODE if is_missing else _UNKNOWN_CODE
     return np.array([codes[text] for text in texts], dtype=np.int64)
 
 
-def _refuse_unknown(verdicts: Sequence[object], codes: NDArray[np.int64], scale: Scale, says: str, hint: str) -> None:
-    for row in np.flatnonzero(codes == _OTHER)[:1]:
+def _raise_for_unknown_verdict(
+    verdicts: Sequence[object], codes: NDArray[np.int64], scale: Scale, description: str, hint: str
+) -> None:
+    for row in np.flatnonzero(codes == _UNKNOWN_CODE)[:1]:
         text = " ".join(str(verdicts[row]).split())
         raise InputError(
-            f"Row {row + 1} {says} {text if len(text) <= 60 else text[:60] + ' …'!r}, which is not of the scale "
+            f"Row {row + 1} {description} {text if len(text) <= 60 else text[:60] + ' …'!r}, which is not of the scale "
             f"{scale.name}: it has {', '.join((*scale.labels, scale.nei))}.{hint}"
         )
 
 
-def _score_rows(coded: _Coded, names: Sequence[str], resampling: _Resampling) -> RowScores:
-    nei, nothing = len(names) - 1, len(names)
+def _score_rows(encoded: _EncodedVerdicts, names: Sequence[str], resampling: _Resampling) -> RowScores:
+    nei, no_verdict = len(names) - 1, len(names)
     counts = np.zeros((len(names), len(names) + 1), dtype=np.int64)
-    np.add.at(counts, (coded.truth, coded.predicted), 1)
+    np.add.at(counts, (encoded.truth, encoded.predicted), 1)
     true_nei = int(counts[nei].sum())
     n_rows = len(names) if true_nei else nei
-    informed = (coded.truth != nei) & (coded.predicted != nei)
-    figures = _figures(coded, names, resampling)
+    is_informed = (encoded.truth != nei) & (encoded.predicted != nei)
+    metrics = _compute_metrics(encoded, names, resampling)
     without_nei = (
-        figures if informed.all() else _figures(coded.take(informed), names, resampling) if informed.any() else None
+        metrics
+        if is_informed.all()
+        else _compute_metrics(encoded.take(is_informed), names, resampling)
+        if is_informed.any()
+        else None
     )
     return RowScores(
-        figures=figures,
+        figures=metrics,
         without_nei=without_nei,
-        claims=int(coded.claims.max()) + 1,
+        claims=int(encoded.claims.max()) + 1,
         nei=int(counts[:, nei].sum()),
         true_nei=true_nei,
-        missing=int(coded.missing.sum()),
-        unknown=int(counts[:, nothing].sum() - coded.missing.sum()),
+        missing=int(encoded.missing.sum()),
+        unknown=int(counts[:, no_verdict].sum() - encoded.missing.sum()),
         confusion=Confusion(tuple(names[:n_rows]), (*names, NO_VERDICT), tuple(map(tuple, counts[:n_rows].tolist()))),
     )
 
 
-def _figures(coded: _Coded, names: Sequence[str], resampling: _Resampling) -> VerdictFigures:
+def _compute_metrics(encoded: _EncodedVerdicts, names: Sequence[str], resampling: _Resampling) -> VerdictMetrics:
     k = len(names)
-    cells = coded.truth * (k + 1) + coded.predicted
+    cells = encoded.truth * (k + 1) + encoded.predicted
     counts = np.bincount(cells, minlength=k * (k + 1)).reshape(k, k + 1)
-    resampled = _resample(cells, coded.claims, counts.size, resampling).reshape(-1, k, k + 1)
-    constant = int(counts.sum(1).argmax())
-    claims = int(coded.claims.max()) + 1
+    resampled = _resample_counts(cells, encoded.claims, counts.size, resampling).reshape(-1, k, k + 1)
+    constant_index = int(counts.sum(1).argmax())
+    claims = int(encoded.claims.max()) + 1
 
     def estimates(sample: NDArray[np.int64], samples: NDArray[np.int64]) -> list[Estimate]:
-        spread = np.quantile(_averages(samples), [(1 - resampling.level) / 2, (1 + resampling.level) / 2], axis=1)
+        bounds = np.quantile(
+            _compute_averages(samples), [(1 - resampling.level) / 2, (1 + resampling.level) / 2], axis=1
+        )
         return [
             Estimate(
                 value,
@@ -276,19 +286,21 @@ def _figures(coded: _Coded, names: Sequence[str], resampling: _Resampling) -> Ve
                 claims,
                 resampling.level,
             )
-            for value, ends in zip(_averages(sample[None])[:, 0].tolist(), spread.T.tolist(), strict=True)
+            for value, ends in zip(_compute_averages(sample[None])[:, 0].tolist(), bounds.T.tolist(), strict=True)
         ]
 
     accuracy, precision, recall, f1 = estimates(counts, resampled)
-    constant_estimates = estimates(_constant_answer(counts, constant), _constant_answer(resampled, constant))
+    constant_estimates = estimates(
+        _predict_constant(counts, constant_index), _predict_constant(resampled, constant_index)
+    )
     truth, predicted = counts.sum(1), counts[:, :k].sum(0)
-    return VerdictFigures(
+    return VerdictMetrics(
         n=len(cells),
         accuracy=accuracy,
         precision=precision,
         recall=recall,
         f1=f1,
-        constant=names[constant],
+        constant=names[constant_index],
         constant_accuracy=constant_estimates[0],
         constant_precision=constant_estimates[1],
         constant_recall=constant_estimates[2],
@@ -298,32 +310,32 @@ def _figures(coded: _Coded, names: Sequence[str], resampling: _Resampling) -> Ve
     )
 
 
-def _constant_answer(counts: NDArray[np.int64], constant: int) -> NDArray[np.int64]:
-    """Return the confusion matrices [..., k, k + 1] of always predicting the class ``constant`` for the same rows."""
+def _predict_constant(counts: NDArray[np.int64], constant_index: int) -> NDArray[np.int64]:
+    """Return the confusion matrices [..., k, k + 1] of always predicting one class for the same rows."""
     result = np.zeros_like(counts)
-    result[..., constant] = counts.sum(-1)
+    result[..., constant_index] = counts.sum(-1)
     return result
 
 
-def _averages(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _compute_averages(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return accuracy and macro precision, recall and F1, shape [4, m], of confusion matrices of shape [m, k, k + 1].
 
     Rows are true classes; columns are predicted classes and, last, no verdict.
     """
     k = counts.shape[1]
-    hits = np.diagonal(counts, axis1=1, axis2=2)
-    truth, predicted = counts.sum(2), counts[:, :, :k].sum(1)
-    occurring = np.maximum((truth + predicted > 0).sum(1), 1)
-    accuracy = hits.sum(1) / np.maximum(truth.sum(1), 1)
+    n_right = np.diagonal(counts, axis1=1, axis2=2)
+    n_true, n_predicted = counts.sum(2), counts[:, :, :k].sum(1)
+    n_occurring = np.maximum((n_true + n_predicted > 0).sum(1), 1)
+    accuracy = n_right.sum(1) / np.maximum(n_true.sum(1), 1)
     by_class = (
-        hits / np.maximum(predicted, 1),
-        hits / np.maximum(truth, 1),
-        2 * hits / np.maximum(truth + predicted, 1),
+        n_right / np.maximum(n_predicted, 1),
+        n_right / np.maximum(n_true, 1),
+        2 * n_right / np.maximum(n_true + n_predicted, 1),
     )
-    return np.stack([accuracy, *(values.sum(1) / occurring for values in by_class)])
+    return np.stack([accuracy, *(values.sum(1) / n_occurring for values in by_class)])
 
 
-def _resample(
+def _resample_counts(
     cells: NDArray[np.int64], claims: NDArray[np.int64], size: int, resampling: _Resampling
 ) -> NDArray[np.int64]:
     """Return the cell counts, shape [resamples, size], of bootstrap samples of claims with all their rows.
@@ -337,14 +349,14 @@ def _resample(
         size: Number of cells.
         resampling: Number of samples and seed.
     """
-    occupied, columns = np.unique(cells, return_inverse=True)
-    rows = np.zeros((int(claims.max()) + 1, len(occupied)), dtype=np.int64)
+    occupied_cells, columns = np.unique(cells, return_inverse=True)
+    rows = np.zeros((int(claims.max()) + 1, len(occupied_cells)), dtype=np.int64)
     np.add.at(rows, (claims, columns.reshape(-1)), 1)
     kinds, frequency = np.unique(rows, axis=0, return_counts=True)
     generator = np.random.default_rng(resampling.seed)
     draws = generator.multinomial(len(rows), frequency / len(rows), size=resampling.resamples)
     samples = np.zeros((resampling.resamples, size), dtype=np.int64)
-    samples[:, occupied] = draws @ kinds
+    samples[:, occupied_cells] = draws @ kinds
     return samples
 
 
@@ -417,7 +429,7 @@ def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[T
     return [figure_table, named_table if fits else _confusion_table(scores, numbered=True)]
 
 
-def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictFigures]]:
+def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictMetrics]]:
     """Yield pairs of name and scores for each distinct set of rows; the set of all rows comes first."""
     for rows, label, informed_label in (
         (scores.rows, "all rows", "without NEI"),
@@ -429,7 +441,7 @@ def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictFigures]]:
                 yield informed_label, rows.without_nei
 
 
-def _metric_rows(figures: VerdictFigures) -> tuple[tuple[str, Estimate, Estimate], ...]:
+def _metric_rows(figures: VerdictMetrics) -> tuple[tuple[str, Estimate, Estimate], ...]:
     return (
         ("accuracy", figures.accuracy, figures.constant_accuracy),
         ("macro precision", figures.precision, figures.constant_precision),

@@ -23,7 +23,7 @@ from .labels import (
     is_rubric as is_rubric,
     label_fields as label_fields,
     label_from_fields as label_from_fields,
-    outcome_of as outcome_of,
+    decide_outcome as decide_outcome,
 )
 from .retraining import retrain as retrain
 from .store import AnnotationStore as AnnotationStore

@@ -70,7 +70,7 @@ class AnnotatorStatistics:
     adjudications: int
 
 
-def agreement_of(labels: Sequence[Label]) -> AnnotatorAgreement:
+def measure_agreement(labels: Sequence[Label]) -> AnnotatorAgreement:
     """Return the annotators' agreement by their current labels.
 
     Adjudications are excluded, because adjudicators see the other labels.
@@ -141,7 +141,7 @@ def _correct_for_chance(observed: float, chance: float) -> float:
     return 1.0 if chance >= 1 - 1e-12 else (observed - chance) / (1 - chance)
 
 
-def statistics_of(labels: Sequence[Label], skipped_by: Sequence[str]) -> list[AnnotatorStatistics]:
+def summarise_annotators(labels: Sequence[Label], skipped_by: Sequence[str]) -> list[AnnotatorStatistics]:
     """Return the statistics of each annotator, the one with the most labels first.
 
     Args:

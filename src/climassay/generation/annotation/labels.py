@@ -425,7 +425,7 @@ class ItemOutcome:
     """Time of the latest label on which the outcome rests."""
 
 
-def outcome_of(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
+def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
     """Return an item's state and the experts' decision from its current labels.
 
     The latest adjudication decides. Without one the item is open until ``overlap`` annotators have labelled it. Then

@@ -17,7 +17,7 @@ from climassay.generation.annotation.labels import (
     check_comment,
     check_label,
     check_name,
-    outcome_of,
+    decide_outcome,
     stored_settings,
 )
 from climassay.generation.annotation.tables import (
@@ -398,7 +398,7 @@ class LockedQueue:
             labels_of_draft = labels.get(draft, [])
             outcome = ItemOutcome("open")
             if labels_of_draft:
-                outcome = outcome_of(labels_of_draft, self.settings.overlap, drafts_by_id[draft].wording)
+                outcome = decide_outcome(labels_of_draft, self.settings.overlap, drafts_by_id[draft].wording)
             is_changed = self._store_outcome(draft, outcome)
             connection.execute(
                 items.update()

@@ -79,7 +79,7 @@ def _rating_item(answer: BlindAnswer, texts: tuple[str, ...], options: tuple[str
     return StoredDraft(draft, answer.question.id, 0)
 
 
-def ratings_of(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list[PreferredAnswer]]:
+def collect_ratings(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer], list[PreferredAnswer]]:
     """Return the rated answers with their ratings, and the compared pairs with the annotators' preferences.
 
     An adjudication replaces all other labels of an item. Items without ratings are omitted.
@@ -177,7 +177,7 @@ def rubric_drafts(questions: Iterable[Question]) -> list[StoredDraft]:
     return results
 
 
-def rubric_of(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
+def get_rubric(label: Label, item: AnnotationItem) -> tuple[Criterion, ...]:
     """Return the rubric that a label accepts: the edited one, else the initial one; empty if the label rejects."""
     return read_rubric((label.wording or item.draft.wording).answer) if label.accepted else ()
 
@@ -192,7 +192,7 @@ def finished_rubrics(items: Iterable[AnnotationItem]) -> list[Question]:
         if not is_rubric(item.draft.wording) or item.state != "settled":
             continue
         adjudications = [label for label in item.labels if label.adjudicates]
-        rubric = rubric_of((adjudications or [*item.labels])[-1], item)
+        rubric = get_rubric((adjudications or [*item.labels])[-1], item)
         answer, *texts = item.draft.passages
         question = Question(
             answer.document_id,
@@ -236,7 +236,7 @@ def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> Rubri
     """Return the agreement of annotators' rubrics; None if no question has two rubrics."""
     rubrics_by_draft: dict[str, list[tuple[Criterion, ...]]] = {}
     for item in items:
-        rubrics = [rubric_of(label, item) for label in item.labels if not label.adjudicates]
+        rubrics = [get_rubric(label, item) for label in item.labels if not label.adjudicates]
         rubrics = [rubric for rubric in rubrics if rubric]
         if is_rubric(item.draft.wording) and len(rubrics) > 1:
             rubrics_by_draft[item.draft.id] = rubrics

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from climassay.evaluation import Experiment
-from climassay.generation.annotation.labels import AnnotationItem, is_rating, is_rubric, outcome_of
+from climassay.generation.annotation.labels import AnnotationItem, decide_outcome, is_rating, is_rubric
 from climassay.generation.dataset_store import StoredDraft
 from climassay.generation.draft import Draft, SourcePassage, draft_id, question_draft
 from climassay.questions import Question
@@ -36,7 +36,9 @@ def answer_drafts(experiment: Experiment) -> list[StoredDraft]:
     results = []
     for outcome in experiment.outcomes:
         question = questions.get((outcome.cell.benchmark, outcome.question))
-        if question is None or question.kind != "freeform" or outcome.error is not None or not outcome.answer.strip():
+        if question is None or not question.type.is_prose or question.type.is_judged:
+            continue
+        if outcome.error is not None or not outcome.answer.strip():
             continue
         name = " | ".join((outcome.cell.benchmark, question.id, outcome.cell.model, outcome.cell.setting))
         answered_question = replace(question, answer=outcome.answer)
@@ -68,7 +70,7 @@ def accepted_questions(items: Iterable[AnnotationItem], overlap: int) -> list[Qu
         draft = item.draft
         if item.state != "settled" or is_rating(draft.wording) or is_rubric(draft.wording):
             continue
-        outcome = outcome_of(item.labels, overlap, draft.wording)
+        outcome = decide_outcome(item.labels, overlap, draft.wording)
         if outcome.decision is None or not outcome.decision.accepted:
             continue
         question = replace(draft, wording=outcome.wording or draft.wording).as_question()

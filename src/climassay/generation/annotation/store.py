@@ -15,8 +15,8 @@ import sqlalchemy as sa
 from climassay.generation.annotation.agreement import (
     AnnotatorAgreement,
     AnnotatorStatistics,
-    agreement_of,
-    statistics_of,
+    measure_agreement,
+    summarise_annotators,
 )
 from climassay.generation.annotation.labels import (
     AnnotationItem,
@@ -263,7 +263,7 @@ class AnnotationStore:
         rows = self._database.rows(query.order_by(comments.c.made_at, comments.c.key))
         return [build_record(Comment, row) for row in rows]
 
-    def skipped(self, dataset: str) -> list[Skip]:
+    def skips(self, dataset: str) -> list[Skip]:
         """Return the skips of all annotators in the order in which they were made."""
         query = sa.select(skips).where(skips.c.dataset == dataset).order_by(skips.c.number)
         return [build_record(Skip, row) for row in self._database.rows(query)]
@@ -363,11 +363,11 @@ class AnnotationStore:
 
     def agreement(self, dataset: str) -> AnnotatorAgreement:
         """Return the annotators' agreement on whether drafts are valid, before any adjudication."""
-        return agreement_of(self.labels(dataset))
+        return measure_agreement(self.labels(dataset))
 
     def annotators(self, dataset: str) -> list[AnnotatorStatistics]:
         """Return statistics of each annotator, the one with the most labels first."""
-        return statistics_of(self.labels(dataset), [skip.annotator for skip in self.skipped(dataset)])
+        return summarise_annotators(self.labels(dataset), [skip.annotator for skip in self.skips(dataset)])
 
     def validator(self, dataset: str) -> str | None:
         """Return the name of the file of the last validator trained on the dataset's labels; None if there is none."""

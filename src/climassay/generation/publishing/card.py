@@ -212,7 +212,7 @@ def _rejections_section(drafts: Sequence[Draft]) -> str:
 
 
 def _agreement_section(drafts: Sequence[Draft]) -> str:
-    """Return a section on the annotators' agreement, and on that of each validator with the latest expert verdicts."""
+    """Return a section on the annotators' agreement and on how often each validator agrees with the experts."""
     verdicts_by_draft: list[dict[str, bool]] = []
     """For each draft: the last verdict by annotator, the latest one last."""
     for draft in drafts:

@@ -5,14 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from climassay.generation.draft import Draft
-from climassay.questions import TYPES, Kind, QuestionType
+from climassay.questions import Kind, kinds_where
 from climassay.registry import Registry
-
-
-def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]:
-    """Return the kinds whose question type meets a condition."""
-    return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
-
 
 QUESTION_KINDS = kinds_where(lambda question_type: not question_type.is_statement)
 """Kinds whose text is a question rather than a statement."""

@@ -11,17 +11,18 @@ from climassay.generation.screening.question_checks import check_language, other
 
 MIN_WORDS = 20
 REFERENCE_SHARE = 0.05
-"""Minimum number of bibliographic elements (names with initials, DOIs, page ranges) per word in ``references``."""
+"""Minimum number of bibliographic elements (names with initials, DOIs, page ranges) per word of a list of references.
+"""
 FUNCTION_SHARE = 0.14
-"""Minimum proportion of function words in a passage with sentences; English prose has 0.3 to 0.5."""
+"""Minimum proportion of function words in a passage that consists of sentences; English prose has 0.3 to 0.5."""
 NUMBER_SHARE = 0.3
-"""Minimum proportion of numbers among the words and numbers of a passage of ``numbers``."""
+"""Minimum proportion of numbers among the words and numbers of a passage with the fault ``numbers``."""
 PROSE_SHARE = 0.2
-"""Proportion of function words from which a passage is prose, so that it is not rejected for its numbers."""
+"""Minimum proportion of function words at which a passage is prose, which is not rejected for its numbers."""
 CAPITAL_SHARE = 0.5
-"""Minimum proportion of capitals among the letters of a passage in ``capitals``."""
+"""Minimum proportion of capitals among the letters of a passage with the fault ``capitals``."""
 FORMULA_SHARE = 0.6
-"""Minimum proportion of characters in formulae, or of symbols among the words, in a passage of ``equations``."""
+"""Minimum proportion of characters in formulae, or of symbols among the words, for the fault ``equations``."""
 
 _INITIALS = r"(?:(?:[A-Z]|Th|Ch|Yu|Sh)\.[-‐–\s]?){1,4}"
 _NAME = r"(?:(?:van|von|de|del|der|den|di|da|le|la|el|al)\s)?[A-ZÀ-ÖØ-ÞŠŽČ][\w’'‐–-]+"
@@ -77,7 +78,7 @@ _CAPTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION_SHARE = 0.025
-"""Minimum proportion of words about lines, colours and panels in a ``figure legend``."""
+"""Minimum proportion of words about lines, colours and panels for the fault ``figure legend``."""
 _MAX_CAPTION_WORDS = 150
 """Maximum number of words of a passage beginning with *Figure 3:* that is assumed to contain only the legend."""
 _ROLES = re.compile(

@@ -7,8 +7,8 @@ from climassay.corpus.languages import FUNCTION_WORDS, OTHER_SCRIPT, count_funct
 from climassay.corpus.sentences import split_sentences
 from climassay.errors import InputError
 from climassay.generation.draft import Draft
-from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, check, content_words, kinds_where, words
-from climassay.questions import KINDS
+from climassay.generation.screening.check import CHECKS, QUESTION_KINDS, Check, check, content_words, words
+from climassay.questions import KINDS, kinds_where
 
 MIN_COPIED_WORDS = 8
 """Minimum number of consecutive words that a copied question shares with a passage."""

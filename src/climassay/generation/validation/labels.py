@@ -14,7 +14,7 @@ from climassay.errors import InputError
 from climassay.generation.draft import Draft, SourcePassage, draft_from_row, question_draft
 from climassay.generation.screening.catalogue import format_proportion
 from climassay.io import Row, parse_rows, read_bytes
-from climassay.learning import Calibration, HeldOutScores, Threshold, calibration, evaluate, threshold_for
+from climassay.learning import Calibration, HeldOutScores, Threshold, calibration, evaluate, find_threshold
 from climassay.questions.formats import row_converter
 from climassay.reporting import Category, StackedBar, StackedBars, Table
 from climassay.statistics import Estimate, proportion
@@ -331,7 +331,7 @@ def choose_threshold(
     if precision is None:
         return None, None
     try:
-        return threshold_for(precision, valid, probabilities), None
+        return find_threshold(precision, valid, probabilities), None
     except InputError as error:
         if not 0 < precision <= 1:
             raise

@@ -133,7 +133,7 @@ class TextReader:
     @property
     def provenance(self) -> Provenance:
         """See :class:`FeatureReader`."""
-        return Provenance(settings={"kind": "features"}).reading(self.encoder)
+        return Provenance(settings={"kind": "features"}).with_feature_models(self.encoder)
 
     def check(self, trained: Provenance) -> None:
         """See :class:`FeatureReader`."""
@@ -220,7 +220,7 @@ class StateReader:
             template=self.prompt.name,
             template_sha256=self.prompt.sha256,
             settings={"kind": "probe", "subject": asdict(self.subject)},
-        ).reading(model=self.model)
+        ).with_feature_models(model=self.model)
 
     def check(self, trained: Provenance) -> None:
         """See :class:`FeatureReader`."""

@@ -47,8 +47,8 @@ from climassay.learning import (
     fit_path,
     group_folds,
 )
-from climassay.learning.calibration import cross_fitted
-from climassay.learning.splits import FOLDS, held_out, split_groups, splits_of
+from climassay.learning.calibration import cross_fit
+from climassay.learning.splits import FOLDS, cross_predict, iterate_splits, split_groups
 from climassay.models.contract import OptionScorer
 from climassay.models.openai.client import chat_messages
 from climassay.models.openai.finetuning import FineTuningState, fine_tune, write_state
@@ -189,7 +189,9 @@ def fit_calibrated(
             return np.full((len(test), len(path)), np.log((n_valid + 1) / (len(train_labels) - n_valid + 1)))
         return np.stack([model.log_odds([block[test] for block in blocks]) for model in models], axis=1)
 
-    log_odds = held_out(splits_of(group_folds(groups, folds, seed=seed, labels=valid)), fit, predict, len(valid))
+    log_odds = cross_predict(
+        iterate_splits(group_folds(groups, folds, seed=seed, labels=valid)), fit, predict, len(valid)
+    )
     losses = np.logaddexp(0, np.where(valid[:, None] == 1, -log_odds, log_odds)).mean(axis=0)
     ranking = np.argsort(losses, kind="stable")
     model = fit_path(blocks, valid, 2, [path[ranking[0]]])[0]
@@ -226,7 +228,7 @@ def cross_validate(
         train_blocks = [block[train] for block in blocks]
         return fit_calibrated(train_blocks, valid[train], groups[train], folds=folds, seed=seed + 1)
 
-    return held_out(splits_of(item_folds), fit, predict, len(valid)), item_folds
+    return cross_predict(iterate_splits(item_folds), fit, predict, len(valid)), item_folds
 
 
 def chat_examples(labelled: Sequence[LabelledDraft], prompt: Prompt, subject: Subject) -> tuple[ChatExample, ...]:
@@ -408,7 +410,7 @@ def calibrate_prompted(
         raise InputError("The held-out questions that could be judged are all valid or all invalid: hold out more.")
     scores = np.array([score for _, score in scored_examples], dtype=np.float64)
     groups = source_groups([example.draft for example, _ in scored_examples])
-    probabilities = cross_fitted(scores, valid, group_folds(groups, seed=seed, labels=valid))
+    probabilities = cross_fit(scores, valid, group_folds(groups, seed=seed, labels=valid))
     validator_scores = score_validator(valid, probabilities, groups, seed=seed)
     # One model scored all drafts, so its scores are comparable across folds.
     auroc = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)

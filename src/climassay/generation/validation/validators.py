@@ -33,7 +33,7 @@ from climassay.learning import (
     Provenance,
     SavedModel,
     Threshold,
-    checked_array,
+    check_array,
 )
 from climassay.models.contract import (
     PLACEHOLDERS,
@@ -222,7 +222,7 @@ class TrainedValidator(SavedModel, Validator):
     def build(cls, facts: dict[str, Any], arrays: dict[str, FloatArray]) -> Self:
         """Restore a validator from saved metadata and arrays, without its reader; see :meth:`SavedModel.build`."""
         shapes = {"weights": (None, 2), "bias": (2,)}
-        weights_and_bias = (checked_array(name, arrays[name], shape) for name, shape in shapes.items())
+        weights_and_bias = (check_array(name, arrays[name], shape) for name, shape in shapes.items())
         return cls(LinearModel("nominal", *weights_and_bias), TrainingRecord.parse(facts))
 
     @classmethod

@@ -25,7 +25,7 @@ def option_letter(index: int) -> str:
 
 
 class Content(NamedTuple):
-    """Wording of a question with its correct answer."""
+    """Text of a question with its options and its correct answer."""
 
     question: str
     answer: str
@@ -40,15 +40,15 @@ class TypeCheck(NamedTuple):
     description: str
     """Description of the fault in one sentence."""
     examine: Callable[[Content], str | None]
-    """Function that returns one sentence on the fault of a question, or None."""
+    """Function that describes the fault of a question in one sentence, or returns None if it has no fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Maximum numbers of characters in the texts that a model generates.
+    """Maximum numbers of characters in the texts of a generated question.
 
-    Small models often generate up to the limit. Large models follow the lengths in the prompt; their limits are
-    larger and only stop endless texts.
+    Small models often write up to the limit. Large models follow the lengths in the prompt; their limits are higher and
+    only stop endless texts.
     """
 
     question: int
@@ -70,62 +70,62 @@ class QuestionType:
     """
 
     name: str
-    """Value of ``kind`` in question files."""
+    """Name of the type, which is the value of ``kind`` in question files."""
     rank: int = 100
-    """Position in lists of types, in ascending order."""
+    """Sort key: types are listed in ascending order of it."""
     title: str
     """Display name, for example ``Multiple choice``."""
     plural: str
-    """Name of several questions within a sentence, for example ``multiple-choice questions``."""
+    """Plural name within a sentence, for example ``multiple-choice questions``."""
     has_options: bool = False
     """Whether the answer is one of several options."""
     fixed_options: tuple[str, ...] = ()
-    """Options that all questions of the type share, which have no letters and are never reordered."""
+    """Options that are the same for all questions of the type; they have no letters and are never reordered."""
     has_gap: bool = False
     """Whether the question is a statement with a masked term."""
     is_statement: bool = False
     """Whether the question is a statement, with or without a masked term."""
     is_prose: bool = True
-    """Whether answers are sentences, rather than an option or a term."""
+    """Whether answers are sentences rather than an option or a term."""
     max_sentences: int | None = None
     """Maximum number of sentences in an answer; None for no limit."""
     has_reference: bool = True
     """Whether every question must have a reference answer."""
     is_judged: bool = False
-    """Whether a judge scores answers by rubric and dimensions."""
+    """Whether a judge scores the answers by a rubric and by dimensions of quality."""
     has_levels: bool = True
-    """Whether there are levels of difficulty, so that generation evolves easy questions into harder ones."""
+    """Whether questions have levels of difficulty, so that they can be evolved into harder ones."""
     max_tokens: int = 160
     """Maximum number of tokens in an answer."""
     draft_tokens: int = 90
-    """Usual number of tokens of a generated question with its answer, as JSON."""
+    """Typical number of tokens of a generated question with its answer, as JSON."""
     category: str = "question-answering"
     """Task category on the Hugging Face hub."""
     in_climaqa: bool = False
     """Whether ClimaQA has questions of this type; only these have tasks for other frameworks."""
     metrics: tuple[str, ...] = ()
-    """Names of climassay's metrics; a metric of another package names its types itself."""
+    """Names of climassay's metrics for this type; metrics of other packages name their types themselves."""
     checks: tuple[TypeCheck, ...] = ()
     """Checks for faults that only drafts of this type can have."""
 
     # Reading and asking
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """Return the content of a question from a file.
+        """Validate a question from a file and return its content.
 
         Args:
             question: Question or statement.
-            answer: Answer, or the name of the correct option.
+            answer: Answer, or the letter or text of the correct option.
             options: Options without their letters.
-            correct: Index of the correct option, if the file has it.
+            correct: Index of the correct option; None if the file does not contain it.
 
         Raises:
-            InputError: The texts are no question of this type.
+            InputError: The texts do not form a question of this type.
         """
         return Content(question, answer)
 
     def row_fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return additional fields of :class:`Question` from the row of a file.
+        """Return fields of :class:`Question` that only this type has, from a row of a file.
 
         Raises:
             InputError: A field is invalid.
@@ -133,11 +133,11 @@ class QuestionType:
         return {}
 
     def prompt_values(self, question: "Question") -> dict[str, Any]:
-        """Return variables of the prompt in addition to question, passages and examples."""
+        """Return the variables of the prompt template other than question, passages and examples."""
         return {}
 
     def labels(self, options: Sequence[str]) -> tuple[str, ...]:
-        """Return the labels by which a model chooses options."""
+        """Return the labels with which a model names options: letters, or the fixed options themselves."""
         return self.fixed_options or tuple(LETTERS[: len(options)])
 
     def expected_answer(self, question: "Question") -> str:
@@ -145,24 +145,24 @@ class QuestionType:
         return question.answer if question.correct is None else self.labels(question.options)[question.correct]
 
     def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
-        """Return the index of the option that an answer names, or None if it names none.
+        """Return the index of the option that an answer chooses; None if it chooses none.
 
         Args:
-            text: A model's answer.
+            text: Answer of a model.
             options: Number of options.
-            texts: Texts of the options in the order of the prompt, if known.
+            texts: Texts of the options in the order of the prompt; empty if unknown.
         """
         raise NotImplementedError
 
     def parse_answer(self, text: str) -> str:
-        """Extract the answer from a model's text."""
+        """Extract the answer from the text that a model wrote."""
         return text.strip()
 
     def violations(self, text: str, sentences: int) -> tuple[str, ...]:
-        """Return the constraints that an answer violates.
+        """Return a description of each constraint that an answer violates.
 
         Args:
-            text: Parsed answer.
+            text: Answer, as returned by :meth:`parse_answer`.
             sentences: Number of sentences in the answer.
         """
         return () if text else ("empty",)
@@ -170,27 +170,30 @@ class QuestionType:
     # Writing
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the names of the texts that a writer generates, with their maximum numbers of characters."""
+        """Return the texts that a model writes for a question, by name: the maximum number of characters of each."""
         return {"question": bounds.question, "answer": bounds.answer}
 
     def writer_lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """Return the names of the lists that a writer generates, with number and maximum length of their texts."""
+        """Return the lists of texts that a model writes for a question, by name.
+
+        The values are the number of texts in the list and their maximum number of characters.
+        """
         return {}
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
-        """Return the texts and lists from which :meth:`assemble` makes this question, for use as an example.
+        """Return the texts and lists from which :meth:`assemble` would create this question.
 
         Raises:
-            InputError: The question cannot be an example.
+            InputError: The question cannot be an example in a prompt.
         """
         return {"question": question.question, "answer": question.answer}
 
     def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
-        """Return the question made of a writer's texts and lists.
+        """Create a question from the texts and lists that a model wrote.
 
         Args:
-            fields: Texts and lists by the names of :meth:`writer_texts` and :meth:`writer_lists`.
-            position: Index of the correct option.
+            fields: Texts and lists by the names in :meth:`writer_texts` and :meth:`writer_lists`.
+            position: Index at which to place the correct option.
             generator: Random generator, for example for the order of distractors.
         """
         return Content(fields["question"], fields["answer"])
@@ -198,22 +201,22 @@ class QuestionType:
     # Screening and annotation
 
     def supporting_text(self, content: Content) -> str:
-        """Return the text to search for in the passages."""
+        """Return the part of a question that its passages should contain."""
         return content.answer
 
     def claim(self, content: Content) -> str:
-        """Return the statement that the passages must support; empty if there is none."""
+        """Return the statement that the passages must support; empty if they need not support any."""
         return content.question if self.is_statement else f"{content.question} {self.supporting_text(content)}"
 
     def visible_texts(self, content: Content) -> tuple[str, ...]:
-        """Return all texts of the question that readers see."""
+        """Return all texts of a question that annotators see."""
         return (content.question, content.answer)
 
     def validate_edit(self, content: Content) -> Content:
         """Validate an expert's edit and return it in canonical form.
 
         Raises:
-            InputError: The edit is no question of this type; the message says what to change.
+            InputError: The edit is not a valid question of this type; the message says what to change.
         """
         if not content.question or not content.answer:
             raise InputError("An edited question needs both a question and an answer.")
@@ -225,12 +228,12 @@ CriterionLevel = Literal["must", "should"]
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """Criterion that a good answer meets."""
+    """Criterion of a rubric, which a good answer meets."""
 
     text: str
-    """Requirement as a grader reads it, for example ``Says that the stratosphere cools``."""
+    """Requirement, for example ``Says that the stratosphere cools``."""
     weight: float = 1.0
-    """Weight in the rubric's score, above 0."""
+    """Weight in the score by the rubric, above 0."""
     level: CriterionLevel = "must"
     """``must`` if an answer that fails the criterion is inadequate, else ``should``."""
     source: str = ""
@@ -244,9 +247,9 @@ def _load_types() -> Mapping[str, QuestionType]:
 
 
 TYPES: Mapping[str, QuestionType] = _load_types()
-"""Question types by name, in the order of tables."""
+"""Question types by name, in the order in which tables list them."""
 KINDS: tuple[str, ...] = tuple(TYPES)
-"""Names of the types of questions, in the order of tables."""
+"""Names of all question types, in the order in which tables list them."""
 if TYPE_CHECKING:
     Kind = str
 else:
@@ -257,28 +260,33 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 """Levels of difficulty, the easiest first."""
 
 
+def kinds_where(is_included: Callable[[QuestionType], bool]) -> tuple[Kind, ...]:
+    """Return the kinds whose question type meets a condition, in the order of :data:`KINDS`."""
+    return tuple(kind for kind, question_type in TYPES.items() if is_included(question_type))
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question with its reference answer and source."""
+    """Benchmark question with its reference answer and source."""
 
     id: str
     kind: Kind
     question: str
-    """Question, or cloze statement with one ``<MASK>``."""
+    """Question or statement; a cloze statement contains one ``<MASK>``."""
     answer: str
-    """Reference answer: the text of the correct option (mcq), one or two sentences (freeform), a term (cloze), or
-    paragraphs or nothing (longform)."""
+    """Reference answer: the text of the correct option (mcq), one or two sentences (freeform), the masked term (cloze),
+    or paragraphs, which may be missing (longform)."""
     level: Level | None = None
     options: tuple[str, ...] = ()
     """Options without their letters, in the order of the file (mcq only)."""
     correct: int | None = None
     """Index of the correct option (mcq only)."""
     context: str | None = None
-    """Text that the question was made from, if the file has it."""
+    """Text from which the question was written; None if unknown."""
     document: str | None = None
     section: str | None = None
     audience: str = ""
-    """Readers for whom the answer is written (longform); may be empty."""
+    """Readers for whom the answer should be written (longform); empty if unspecified."""
     rubric: tuple[Criterion, ...] = ()
     """Criteria of a good answer (longform)."""
 
@@ -288,5 +296,5 @@ class Question:
         return TYPES[self.kind]
 
     def arranged(self, order: tuple[int, ...]) -> tuple[str, ...]:
-        """Return the options in another order: position p has option ``order[p]``."""
+        """Return the options in another order, in which ``options[order[i]]`` is at index i."""
         return tuple(self.options[index] for index in order)

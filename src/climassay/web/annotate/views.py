@@ -27,7 +27,7 @@ from climassay.generation.annotation import (
     is_rating,
     is_rubric,
 )
-from climassay.generation.annotation.long_answers import rubric_of
+from climassay.generation.annotation.long_answers import get_rubric
 from climassay.generation.draft import find_term
 from climassay.generation.terms import words
 from climassay.metrics.long_answers import DIMENSIONS, GROUP_OF
@@ -98,7 +98,7 @@ class LabelForm(BaseModel):
         """Return a copy of the form whose rows also contain the criteria that ``take`` selects from the labels."""
         rows = self.rows()
         for index, label in enumerate(item.labels):
-            for number, criterion in enumerate(rubric_of(label, item)):
+            for number, criterion in enumerate(get_rubric(label, item)):
                 if f"{index}-{number}" in self.take and criterion.text not in {row.text for row in rows}:
                     rows.append(CriterionRow.of(criterion))
         parts = {"criterion": "text", "weight": "weight", "must": "level", "source": "source"}
@@ -418,7 +418,7 @@ def _rubric_values(item: AnnotationItem, label: Label | None, form: LabelForm | 
     """Return the template values for editing a rubric: the answer, its source texts, and the rubric's rows."""
     draft = item.draft
     answer, *texts = draft.passages
-    criteria = read_rubric(draft.wording.answer) if label is None else rubric_of(label, item)
+    criteria = read_rubric(draft.wording.answer) if label is None else get_rubric(label, item)
     rows, focus = [CriterionRow.of(criterion) for criterion in criteria], None
     if form is not None:
         rows, focus = form.apply_action()
@@ -481,7 +481,7 @@ def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, An
     ratings = [
         (part.removeprefix(CRITERION), _CHOICE_LABELS.get(choice, choice)) for part, choice in ratings_by_option.items()
     ]
-    rubric = rubric_of(label, item) if is_rubric(original) else ()
+    rubric = get_rubric(label, item) if is_rubric(original) else ()
     return {
         "label": label,
         "by": by,

@@ -11,7 +11,7 @@ from climassay.factcheck.check_records import (
 )
 from climassay.factcheck.configuration import settings_tables
 from climassay.factcheck.transcript import as_data
-from climassay.web.access import Asker, Reader
+from climassay.web.access import Asker, CheckModerator, Reader
 from climassay.web.accounts import User
 from climassay.web.api.base import (
     After,
@@ -29,6 +29,7 @@ from climassay.web.api.base import (
 )
 from climassay.web.app_state import App
 from climassay.web.ask import QuestionForm, require_question_job, submit_question_job
+from climassay.web.checks.moderation import change_visibility, remove_check
 from climassay.web.checks.pages import CheckFilters, check_text
 from climassay.web.checks.store import (
     ClaimForm,
@@ -221,6 +222,27 @@ def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
         settings=settings_tables(stored.settings),
         transcript=as_data(CitationLinks(collection_cache(app)).transcript(stored.transcript)),
     )
+
+
+class CheckReaders(Data):
+    """Readers of a check."""
+
+    visibility: Visibility
+    """Everybody with an account (`unpublished`), also visitors without one (`published`), or adjudicators only
+    (`hidden`)."""
+
+
+@router.patch("/checks/{check}", response_model=CheckData)
+def moderate_check(app: App, user: CheckModerator, check: CheckId, readers: CheckReaders) -> Any:
+    """Change who may read a check that has ended: publish it, unpublish it, or hide it."""
+    change_visibility(app, user, check, readers.visibility)
+    return CheckData.of(get_check_store(app).get(check).about, user)
+
+
+@router.delete("/checks/{check}", status_code=204)
+def delete_check(app: App, user: CheckModerator, check: CheckId) -> None:
+    """Delete a check that has ended, with its debate and its reviews."""
+    remove_check(app, user, check)
 
 
 class TextToCheck(Data):

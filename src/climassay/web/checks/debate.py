@@ -11,8 +11,8 @@ from climassay.errors import ClimassayError
 from climassay.factcheck import Claim, Transcript, open_checker
 from climassay.factcheck.check_records import StoredCheck
 from climassay.factcheck.configuration import DebateSettings
-from climassay.factcheck.debate.steps import Ask, AskEntailment, AskOptions, AskPassages, AskText
-from climassay.factcheck.fallacies import contrarian_claim
+from climassay.factcheck.debate.steps import EntailmentRequest, Request, ScoringRequest, SearchRequest, TextRequest
+from climassay.factcheck.fallacies import find_contrarian_claim
 from climassay.factcheck.scales import load_scale
 from climassay.factcheck.transcript import (
     EVENT_KINDS,
@@ -38,11 +38,11 @@ Region = Literal["statements", "debate", "passages", "verdict"]
 _REGIONS: dict[EventKind, Region] = {"subclaims": "statements", "passages": "passages", "verdict": "verdict"}
 MIN_PAST_DEBATES = 3
 """Minimum number of past debates from which the duration of a debate is estimated."""
-_ACTIVITY_LABELS: Mapping[type[Ask], str] = {
-    AskPassages: "searching the documents",
-    AskOptions: "weighing answers",
-    AskText: "writing",
-    AskEntailment: "comparing sentences with passages",
+_ACTIVITY_LABELS: Mapping[type[Request], str] = {
+    SearchRequest: "searching the documents",
+    ScoringRequest: "weighing answers",
+    TextRequest: "writing",
+    EntailmentRequest: "comparing sentences with passages",
 }
 
 
@@ -78,7 +78,7 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
             check_id,
             transcript,
             run=run,
-            topic=contrarian_claim(transcript, scale, app.encoder(BUNDLED_ENCODER)),
+            topic=find_contrarian_claim(transcript, scale, app.encoder(BUNDLED_ENCODER)),
             seconds=measure_duration(app.jobs, report.job, time.time()),
         )
     about = checks.get(check_id).about
@@ -89,7 +89,7 @@ def _debate(app: AppState, stored: StoredCheck, report: JobReport) -> tuple[Tran
     """Debate the claim of a stored check and return the transcript and the id of the run."""
     progress = DebateProgress(stored.settings)
 
-    def on_requests(requests: Sequence[Ask]) -> None:
+    def on_requests(requests: Sequence[Request]) -> None:
         counts = Counter(type(request) for request in requests)
         activity = ", ".join(_ACTIVITY_LABELS[kind] for kind, _ in counts.most_common())
         with stop_as_interruption():

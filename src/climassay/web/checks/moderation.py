@@ -7,11 +7,11 @@ from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
 from climassay.errors import InputError
-from climassay.factcheck.check_records import VISIBILITIES
+from climassay.factcheck.check_records import VISIBILITIES, Visibility
 from climassay.factcheck.check_store import checks
 from climassay.web.access import CheckModerator, Visitor, may_read
 from climassay.web.accounts import User
-from climassay.web.app_state import App
+from climassay.web.app_state import App, AppState
 from climassay.web.checks.store import find_check, get_check_store, readable_visibilities
 from climassay.web.failures import Missing
 from climassay.web.pages import redirect_to
@@ -36,28 +36,50 @@ def require_visible_run(request: Request, app: App, user: Visitor) -> None:
         raise Missing(f"There is no run {run[:40]}.")
 
 
+def change_visibility(app: AppState, user: User, check: str, readers: Visibility) -> None:
+    """Change who may read a check that has ended: publish it, unpublish it, or hide it.
+
+    Raises:
+        Missing: There is no such check.
+        InputError: Its debate has not ended.
+    """
+    if find_check(app, check, user)[0].about.state == "waiting":
+        raise InputError("A check can be published or hidden once its debate has ended.")
+    get_check_store(app).set_visibility(check, readers)
+
+
+def remove_check(app: AppState, user: User, check: str) -> None:
+    """Delete a check that has ended, with its debate, its reviews, and the answers that no other run uses.
+
+    Raises:
+        Missing: There is no such check.
+        InputError: Its debate, or the job that stores it, has not ended.
+    """
+    stored, job = find_check(app, check, user)
+    if stored.about.state == "waiting":
+        raise InputError("Stop the check first: a debate that goes on cannot be deleted.")
+    if job is not None and not job.ended:
+        raise InputError("The debate has ended and is being stored: delete it in a moment.")
+    get_check_store(app).delete(check)
+    app.jobs.remove_for("check", check)
+    if stored.about.run is not None:
+        app.records.forget(stored.about.run)
+        app.forget("results:")
+
+
 @router.post("/checks/{check}/visibility")
 def set_visibility(app: App, user: CheckModerator, check: str, visibility: Annotated[str, Form()] = "") -> Response:
     """Change who may read a check that has ended: publish it, unpublish it, or hide it."""
-    about = find_check(app, check, user)[0].about
+    find_check(app, check, user)
     readers = next((value for value in VISIBILITIES if value == visibility), None)
     if readers is None:
         raise InputError(f"A check is {', '.join(VISIBILITIES)}, not {visibility[:40]!r}.")
-    if about.state == "waiting":
-        raise InputError("A check can be published or hidden once its debate has ended.")
-    get_check_store(app).set_visibility(check, readers)
+    change_visibility(app, user, check, readers)
     return redirect_to(f"/checks/{check}#moderation")
 
 
 @router.post("/checks/{check}/delete")
 def delete_check(app: App, user: CheckModerator, check: str) -> Response:
     """Delete a check that has ended, with its debate, its reviews, and the answers that no other run uses."""
-    about = find_check(app, check, user)[0].about
-    if about.state == "waiting":
-        raise InputError("Stop the check first: a debate that goes on cannot be deleted.")
-    get_check_store(app).delete(check)
-    app.jobs.remove_for("check", check)
-    if about.run is not None:
-        app.records.forget(about.run)
-        app.forget("results:")
+    remove_check(app, user, check)
     return redirect_to("/checks")

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Depends, Form, Request
 from markupsafe import Markup
 from starlette.responses import Response
 
-from climassay.confidence.overstatement import overstatement
+from climassay.confidence.overstatement import describe_overstatement
 from climassay.errors import ClimassayError, InputError
 from climassay.factcheck import factcheck_page
 from climassay.factcheck.check_records import (
@@ -453,7 +453,7 @@ def check_text(app: AppState, text: str, names: Sequence[str]) -> TextCheck:
         raise InputError("Choose at least one collection to compare the text with.")
     for name in names:
         collection_cache(app).browse(name)
-    sentences = check_sentences(text, app.collections(names), overstated=overstatement)
+    sentences = check_sentences(text, app.collections(names), overstated=describe_overstatement)
     return TextCheck("the text", names, sentences)
 
 

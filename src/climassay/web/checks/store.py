@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from climassay.errors import InputError
-from climassay.factcheck import Claim, PastCheck, claim_review, find_past, make_claim
+from climassay.factcheck import Claim, PastCheck, claim_review, find_past_checks, make_claim
 from climassay.factcheck.check_records import (
     CheckReview,
     CheckSummary,
@@ -266,7 +266,7 @@ def similar_checks(app: AppState, claim: str) -> list[PastCheck]:
     encoder = app.encoder(BUNDLED_ENCODER)
     # The vectors of claims are cached in one file, which two threads must not write at the same time.
     with app.shared("past checks", threading.Lock):
-        return find_past(app.records, claim, encoder, limit=MAX_SHOWN_CHECKS)
+        return find_past_checks(app.records, claim, encoder, limit=MAX_SHOWN_CHECKS)
 
 
 def make_publication(

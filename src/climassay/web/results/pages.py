@@ -18,7 +18,7 @@ from climassay.evaluation.run_comparison import (
     comparison_test_table,
 )
 from climassay.evaluation.tables import score_rows
-from climassay.factcheck import Transcript, factcheck_page, load_scale, stored_truths
+from climassay.factcheck import Transcript, factcheck_page, load_scale, read_truths
 from climassay.factcheck.results.page import OUTCOME
 from climassay.factcheck.scales import Scale
 from climassay.generation.dataset_results import MAX_REPORTED_DRAFTS, dataset_report, dataset_stats
@@ -532,7 +532,7 @@ def _find_factcheck(app: AppState, run: str, number: int) -> tuple[StoredRun, Tr
 
 def _claim_rows(stored: StoredRun) -> list[dict[str, Any]]:
     """Return a table row for each claim of a run; if a check has no verdict, its outcome takes the verdict's place."""
-    published = stored_truths(stored.details.results.get("published", ()))
+    published = read_truths(stored.details.results.get("published", ()))
     return [
         {
             "number": number,

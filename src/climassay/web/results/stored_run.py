@@ -245,11 +245,11 @@ def paper_scores(published: str) -> Sequence[PublishedScore]:
 
 
 def _factcheck_report(run: StoredRun, _published: str) -> Report:
-    from climassay.factcheck import analyse, factcheck_report, load_scale, stored_truths
+    from climassay.factcheck import analyse, factcheck_report, load_scale, read_truths
 
     details = run.details
     transcripts = run.transcripts
-    truths = stored_truths(details.results.get("published", ()))
+    truths = read_truths(details.results.get("published", ()))
     pages: dict[str, str] = {}
     for number, transcript in enumerate(transcripts, start=1):
         pages.setdefault(transcript.claim.id, f"/results/{details.summary.id}/claims/{number}")

@@ -26,7 +26,7 @@ _INTRODUCTION = re.compile(
 
 
 class Cloze(QuestionType):
-    """Statement with one gap and the masked term."""
+    """Question type of statements with one gap, whose answer is the masked term."""
 
     name = "cloze"
     rank = 2
@@ -47,7 +47,7 @@ class Cloze(QuestionType):
         """Return the statement with its gap written as ``<MASK>``.
 
         Raises:
-            InputError: The statement has no gap, or several.
+            InputError: The statement does not have exactly one gap.
         """
         gaps = GAPS.findall(question)
         if len(gaps) != 1:
@@ -55,10 +55,10 @@ class Cloze(QuestionType):
         return Content(GAPS.sub(GAP, question), answer)
 
     def parse_answer(self, text: str) -> str:
-        r"""Return the first line of a model's text without introduction and markup.
+        r"""Return the first line of a model's text, without introduction and markup.
 
-        Removed are code fences, ``\boxed``, list marks, introductions ("Missing word:", "The missing word is"),
-        quotation marks, emphasis and a final full stop.
+        Code fences, ``\boxed``, list marks, introductions ("Missing word:", "The missing word is"), quotation marks,
+        emphasis and a final full stop are removed.
         """
         boxed = _BOXED.search(text)
         content = (boxed[1] if boxed else _FENCE.sub("", text)).strip()
@@ -66,13 +66,13 @@ class Cloze(QuestionType):
         return line.partition("\n")[0].strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
 
     def violations(self, text: str, sentences: int) -> tuple[str, ...]:
-        """Return a violation if the answer is empty or has several words separated by spaces."""
+        """Return a violation if the answer is empty or consists of several words."""
         if not text:
             return ("empty",)
         return ("more than one word",) if len(re.findall(r"\S+", text)) > 1 else ()
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the limits of the complete statement and, if the writer chooses it, of the term to mask."""
+        """Return the length limits of the complete statement and, if the model chooses it, of the term to mask."""
         return {"statement": bounds.statement} | ({"term": bounds.term} if bounds.term else {})
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
@@ -80,7 +80,7 @@ class Cloze(QuestionType):
         return {"statement": question.question.replace(GAP, question.answer), "term": question.answer}
 
     def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
-        """Return the statement, not masked yet, with the term to mask."""
+        """Create a question from a statement that is not masked yet and the term to mask, which may be empty."""
         return Content(fields["statement"], fields.get("term", ""))
 
     def supporting_text(self, content: Content) -> str:
@@ -92,7 +92,7 @@ class Cloze(QuestionType):
         return (content.question,)
 
     def validate_edit(self, content: Content) -> Content:
-        """Validate that statement and term are not empty.
+        """Check that the statement and the term are not empty.
 
         Raises:
             InputError: The statement or the term is empty.

@@ -9,11 +9,11 @@ _HEADING = re.compile(
     r"(?:\s+in\s+[\w\s-]{1,30}?)?[*_]*:?[*_]*)[^\S\n]*\n\s*(?=\S)",
     re.IGNORECASE,
 )
-"""Heading or introductory line before an answer."""
+"""Pattern of a heading or introductory line before an answer."""
 
 
 class Freeform(QuestionType):
-    """Question with a reference answer of one or two sentences."""
+    """Question type answered in one or two sentences."""
 
     name = "freeform"
     rank = 1
@@ -27,7 +27,7 @@ class Freeform(QuestionType):
     )  # fmt: skip
 
     def parse_answer(self, text: str) -> str:
-        """Return the first paragraph of a model's text without a heading, with single spaces."""
+        """Return the first paragraph of a model's text, without a heading, as one line."""
         return " ".join(_HEADING.sub("", text.strip()).partition("\n\n")[0].split())
 
     def violations(self, text: str, sentences: int) -> tuple[str, ...]:

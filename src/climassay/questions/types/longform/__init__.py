@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CriterionVerdict = Literal["met", "partly met", "not met", "contradicted"]
 RUBRIC = "Rubric"
-"""Only option of an item whose answer is a rubric, serialised by :func:`format_rubric`."""
+"""The only option of an annotation item whose answer is a rubric; see :func:`format_rubric`."""
 MAX_CRITERIA = 50
 _BULLET = re.compile(r"^\s*(?:[-*\u2022]|\d+[.)])\s+")
 _LEVEL = re.compile(r"^(?:\[(must|should)\]|\((must|should)\)|(must|should):)\s*", re.IGNORECASE)
@@ -29,11 +29,15 @@ def read_rubric(value: object) -> tuple[Criterion, ...]:
     """Parse the criteria of a rubric.
 
     Args:
-        value: A list of texts or of tables (``text`` or ``criterion``, ``weight``, ``level``, ``source``), also as
-            JSON; or a text with one criterion per line, ``- [must] Names the gas (weight 2)``; or None.
+        value: One of
+
+            - a list, or its JSON, of texts or of mappings with the keys ``text`` (or ``criterion``), ``weight``,
+              ``level`` and ``source``;
+            - a text with one criterion per line, for example ``- [must] Names the gas (weight 2)``;
+            - None, for no criteria.
 
     Raises:
-        InputError: A criterion has no text, no known level, or no positive weight.
+        InputError: A criterion has no text, an unknown level, or a weight that is not positive.
 
     Example:
         >>> read_rubric("1. must: Names CO2 (2 points)")
@@ -60,7 +64,7 @@ def read_rubric(value: object) -> tuple[Criterion, ...]:
 
 
 def format_rubric(criteria: Iterable[Criterion]) -> str:
-    """Serialise criteria to JSON for :func:`read_rubric`; an empty string for no criteria."""
+    """Serialise criteria to JSON that :func:`read_rubric` parses; without criteria the result is empty."""
     rows = [asdict(criterion) for criterion in criteria]
     return json.dumps(rows, ensure_ascii=False) if rows else ""
 
@@ -94,32 +98,32 @@ def _parse_criterion(value: Any, number: int) -> Criterion:
 
 
 CRITERION = "Criterion: "
-"""Prefix of an option that is a criterion; the criterion's text follows."""
+"""Prefix of an annotation item's option that is a criterion to rate; the text of the criterion follows."""
 BETTER = "Better answer"
-"""Option for comparing two answers."""
+"""Option of an annotation item that compares two answers."""
 RATINGS = ("1", "2", "3", "4", "5")
 PREFERENCES = ("first", "tie", "second")
 _MAX_DIFFERENCE = 1
-"""Maximum difference of two ratings from 1 to 5 that count as agreement."""
+"""Maximum difference between two ratings on the scale from 1 to 5 that counts as agreement."""
 
 
 def possible_ratings(option: str) -> tuple[str, ...]:
-    """Return the possible ratings of an option: 1 to 5, verdicts on a criterion, or preferences."""
+    """Return the ratings that an option can get: 1 to 5, verdicts on a criterion, or preferences."""
     if option == BETTER:
         return PREFERENCES
     return get_args(CriterionVerdict) if option.startswith(CRITERION) else RATINGS
 
 
 def format_ratings(ratings: Mapping[str, str]) -> str:
-    """Serialise ratings by option to text."""
+    """Serialise ratings, which are given by option, to a text with one rating per line."""
     return "\n".join(f"{choice} | {option}" for option, choice in ratings.items())
 
 
 def parse_ratings(text: str, options: Sequence[str]) -> dict[str, str]:
-    """Parse ratings by option, in the order of the options, from text of :func:`format_ratings`.
+    """Parse the text of :func:`format_ratings`, and return the ratings by option, in the order of ``options``.
 
     Raises:
-        InputError: A line is no rating of an option, or there is no rating.
+        InputError: A line is not a rating of one of the options, or there is no rating.
     """
     ratings: dict[str, str] = {}
     for line in filter(str.strip, text.splitlines()):
@@ -134,9 +138,13 @@ def parse_ratings(text: str, options: Sequence[str]) -> dict[str, str]:
 
 
 def ratings_agree(texts: Sequence[str], options: Sequence[str]) -> bool:
-    """Return whether all raters agree: ratings differ by at most one point; verdicts and preferences are equal.
+    """Return whether raters agree on all options.
 
-    Missing ratings are ignored.
+    Ratings from 1 to 5 may differ by one point; verdicts and preferences must be equal. Missing ratings are ignored.
+
+    Args:
+        texts: Ratings of each rater, as texts of :func:`format_ratings`.
+        options: Rated options.
     """
     ratings_by_rater = [parse_ratings(text, options) for text in texts]
     for option in options:
@@ -148,7 +156,7 @@ def ratings_agree(texts: Sequence[str], options: Sequence[str]) -> bool:
 
 
 class LongForm(QuestionType):
-    """Question answered in paragraphs, with optional rubric, audience and reference answer."""
+    """Question type answered in paragraphs, with optional rubric, audience and reference answer."""
 
     name = "longform"
     title = "Long answer"
@@ -163,7 +171,7 @@ class LongForm(QuestionType):
     )  # fmt: skip
 
     def row_fields(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Return audience and rubric (``rubric`` or ``criteria``) of a row.
+        """Return the audience and the rubric of a row, whose column is ``rubric`` or ``criteria``.
 
         Raises:
             InputError: A criterion is invalid.
@@ -172,14 +180,14 @@ class LongForm(QuestionType):
         return {"audience": audience, "rubric": read_rubric(row.get("rubric") or row.get("criteria"))}
 
     def prompt_values(self, question: "Question") -> dict[str, Any]:
-        """Return the audience of the answer."""
+        """Return the audience for whom the answer should be written."""
         return {"audience": question.audience}
 
     def validate_edit(self, content: Content) -> Content:
-        """Validate an expert's question and answer, ratings of options, or rubric.
+        """Validate what an expert entered: question and answer, ratings of the options, or a rubric.
 
         Raises:
-            InputError: Question or answer is missing, or ratings or rubric are invalid.
+            InputError: Question or answer is missing, or the ratings or the rubric are invalid.
         """
         if not content.options:
             return super().validate_edit(content)
@@ -195,7 +203,7 @@ class LongForm(QuestionType):
         return Content(content.question, format_ratings(ratings), content.options)
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the limits of question and reference answer, which may be a paragraph."""
+        """Return the length limits of the question and of the reference answer, which may be a paragraph."""
         return {"question": bounds.question, "answer": 3 * bounds.answer}
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from climassay.errors import InputError
 from climassay.questions.types import LETTERS, Content, Lengths, QuestionType
-from climassay.questions.types.multiple_choice.answers import chosen_option
-from climassay.questions.types.multiple_choice.keys import LabelledOptions, find_option, without_labels
+from climassay.questions.types.multiple_choice.answers import find_chosen_option
+from climassay.questions.types.multiple_choice.keys import LabelledOptions, find_option, strip_labels
 
 if TYPE_CHECKING:
     from climassay.questions.types import Question
@@ -18,7 +18,7 @@ N_OPTIONS = N_DISTRACTORS + 1
 
 
 class MultipleChoice(QuestionType):
-    """Question with at least two options, one of which is correct."""
+    """Question type with two or more options, one of which is correct."""
 
     name = "mcq"
     rank = 0
@@ -29,15 +29,16 @@ class MultipleChoice(QuestionType):
     has_options = True
     is_prose = False
     max_tokens = 8
-    """Enough for ``The answer is (c)``."""
+    """Maximum number of tokens in an answer, enough for ``The answer is (c)``."""
     draft_tokens = 130
     metrics = ("accuracy",)
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """Return the question with its options and the correct option, given by ``correct`` or else by the answer.
+        """Return the question with its options; the correct one is ``correct``, or else the one that ``answer`` names.
 
         Raises:
-            InputError: There are too few or too many options, two are equal, or the answer names none or several.
+            InputError: There are too few or too many options, an option is empty, two are equal, or the answer does not
+                name exactly one option.
         """
         texts = tuple(options)
         if len(texts) < 2:
@@ -54,15 +55,15 @@ class MultipleChoice(QuestionType):
         return Content(question, texts[correct], texts, correct)
 
     def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
-        """Return the index of the option that an answer states last; see :func:`.answers.chosen_option`."""
-        return chosen_option(text, options, texts)
+        """Return the index of the option that an answer chooses; see :func:`.answers.find_chosen_option`."""
+        return find_chosen_option(text, options, texts)
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the limits of question and correct option; the writer never names a letter."""
+        """Return the length limits of the question and of the correct option; models never write a letter."""
         return {"question": bounds.question, "answer": bounds.option}
 
     def writer_lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """Return number and limit of the distractors."""
+        """Return the number of distractors and their length limit."""
         return {"distractors": (N_DISTRACTORS, bounds.option)}
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
@@ -80,8 +81,8 @@ class MultipleChoice(QuestionType):
         return {"question": question.question, "answer": answer, "distractors": distractors}
 
     def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
-        """Return the question with the correct option at ``position`` and the distractors in random order."""
-        answer, *distractors = without_labels([fields["answer"], *fields["distractors"]], ordered=False).texts
+        """Create a question with the correct option at index ``position`` and the distractors in random order."""
+        answer, *distractors = strip_labels([fields["answer"], *fields["distractors"]], ordered=False).texts
         generator.shuffle(distractors)
         return Content(fields["question"], answer, (*distractors[:position], answer, *distractors[position:]), position)
 
@@ -95,7 +96,7 @@ class MultipleChoice(QuestionType):
         return (content.question, *content.options)
 
     def validate_edit(self, content: Content) -> Content:
-        """Validate that the options are distinct and one of them is correct.
+        """Check that the options are distinct and that one of them is marked as correct.
 
         Raises:
             InputError: A text is empty, two options are equal, or no option is marked as correct.

@@ -11,11 +11,11 @@ from typing import Any
 from climassay.questions.thoughts import separate_thoughts
 
 MAX_OBJECTS = 20
-"""Maximum number of opening braces of an answer at which a JSON object is parsed."""
+"""Maximum number of opening braces in an answer at which parsing of a JSON object is tried."""
 MAX_DICTIONARY = 2000
-"""Maximum length, in characters, of a Python dictionary in an answer."""
+"""Maximum number of characters of a Python dictionary in an answer."""
 MAX_BOX = 300
-"""Maximum length, in characters, of the content of a box that names an option."""
+"""Maximum number of characters in a LaTeX box that names an option."""
 _SQUARED = {code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)}
 _SPECIAL = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<0x[0-9A-Fa-f]{2}>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]",
@@ -61,7 +61,7 @@ _CORRECT = re.compile("[✓✔✅☑]|correct|right|true", re.IGNORECASE)
 
 
 def normalise_answer(text: str) -> str:
-    """Return an answer's text without thoughts, special tokens, invisible characters and markup."""
+    """Remove thoughts, special tokens, invisible characters and markup from an answer."""
     text = unicodedata.normalize("NFKC", separate_thoughts(text).answer).translate(_SQUARED)
     text = "".join(
         character
@@ -82,12 +82,16 @@ def normalise_answer(text: str) -> str:
         text = text[: following.start()]
     text = _SECOND_THOUGHT.sub(" wait, ", _ABBREVIATED.sub("ans:", text))
     text = _TAGS.sub(lambda tag: "\n" if tag[0][1] == "/" else "\nanswer: ", text)
-    text = _LATEX.sub(" ", _MATHS.sub(_formula, text))
+    text = _LATEX.sub(" ", _MATHS.sub(_replace_formula, text))
     return _EMPHASISED.sub(r" (\2) ", text).replace("**", "")
 
 
-def _formula(maths: re.Match[str]) -> str:
-    """Return the letter that a formula consists of, the formula if it has a box or is none, and a word otherwise."""
+def _replace_formula(maths: re.Match[str]) -> str:
+    """Return the replacement of a LaTeX formula.
+
+    It is a letter if the formula consists only of it. A formula that contains a box, or no mathematical sign, is kept.
+    All others are replaced by the word "formula".
+    """
     content = next(filter(None, maths.groups()), "")
     if letter := _MATHS_LETTER.fullmatch(content):
         return f" {letter[1]} "
@@ -95,31 +99,31 @@ def _formula(maths: re.Match[str]) -> str:
 
 
 def replace_json(text: str) -> str:
-    """Replace each JSON object that has an answer field by a line ``answer: VALUE``; keep other objects."""
+    """Replace each JSON object that has a field for the answer by a line ``answer: VALUE``."""
     parts = []
     position = start = 0
     for _ in range(MAX_OBJECTS):
         position = text.find("{", position)
         if position < 0:
             break
-        data, end = _object_at(text, position)
+        data, end = _parse_object(text, position)
         answers = [data[key] for key in data if isinstance(key, str) and _ANSWER_KEYS.fullmatch(key.strip())]
         if answers:
-            parts += [text[start:position], "\nanswer: ", _stated(answers[-1]), "\n"]
+            parts += [text[start:position], "\nanswer: ", _get_answer_text(answers[-1]), "\n"]
             start = end
         position = max(end, position + 1)
     return "".join([*parts, text[start:]])
 
 
-def _stated(answer: Any) -> str:
-    """Return the text of an answer field or of its only entry; ``none`` if it is not a text."""
+def _get_answer_text(answer: Any) -> str:
+    """Return an answer that is a text, or the only entry of a list or object; ``none`` for anything else."""
     if isinstance(answer, list | dict) and len(answer) == 1:
-        return _stated(next(iter(answer.values() if isinstance(answer, dict) else answer)))
+        return _get_answer_text(next(iter(answer.values() if isinstance(answer, dict) else answer)))
     return answer if isinstance(answer, str) else "none"
 
 
-def _object_at(text: str, position: int) -> tuple[dict[Any, Any], int]:
-    """Return the JSON object (or Python dictionary) at a position, and its end; an empty one if there is none."""
+def _parse_object(text: str, position: int) -> tuple[dict[Any, Any], int]:
+    """Parse the JSON object or Python dictionary at a position, and return it and its end; {} if there is none."""
     with suppress(ValueError, RecursionError):
         data, end = json.JSONDecoder(strict=False).raw_decode(text, position)
         return (data, end) if isinstance(data, dict) else ({}, end)
@@ -132,11 +136,11 @@ def _object_at(text: str, position: int) -> tuple[dict[Any, Any], int]:
 
 
 def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
-    r"""Replace each ``\boxed{...}`` by a line ``answer: LETTER``, or by ``formula`` if it names no option.
+    r"""Replace each ``\boxed{...}`` by a line ``answer: LETTER``, or by a line ``formula`` if it names no option.
 
     Args:
-        text: An answer.
-        read: Function from the content of a box to the index of the option that it names, or None.
+        text: Answer of a model.
+        read: Function that returns the index of the option that the content of a box names, or None.
     """
     parts = []
     position = 0
@@ -152,46 +156,49 @@ def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
         names_several_letters = (
             letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
         )
-        stated = "formula" if letter is None else f"answer: {chr(97 + letter)}"
-        parts += [text[position : box.start()], "\n", "answer: a or b" if names_several_letters else stated, "\n"]
+        replacement = "formula" if letter is None else f"answer: {chr(97 + letter)}"
+        parts += [text[position : box.start()], "\n", "answer: a or b" if names_several_letters else replacement, "\n"]
         position = end
     return "".join([*parts, text[position:]])
 
 
-def repeated_option(text: str, texts: Sequence[str]) -> int | None:
-    """Return the index of the only option whose text is the whole answer."""
-    bare = bare_text(
+def find_repeated_option(text: str, texts: Sequence[str]) -> int | None:
+    """Return the index of the option whose text is the whole answer; None if no option or several match."""
+    answer = strip_markup(
         re.sub(r"\A(?:\W*the)?(?:\W*(?:correct|final|best))?\W*answer\s*(?:is|:)\W*", "", text, flags=re.I)
     )
-    matching = [index for index, option in enumerate(texts) if bare_text(unicodedata.normalize("NFKC", option)) == bare]
-    if len(matching) != 1:
-        matching = [index for index in matching if bare_text(texts[index], fold=False) == bare_text(text, fold=False)]
-    return matching[0] if len(matching) == 1 else None
+    indices = [
+        index for index, option in enumerate(texts) if strip_markup(unicodedata.normalize("NFKC", option)) == answer
+    ]
+    if len(indices) != 1:
+        exact_answer = strip_markup(text, fold=False)
+        indices = [index for index in indices if strip_markup(texts[index], fold=False) == exact_answer]
+    return indices[0] if len(indices) == 1 else None
 
 
 def label_options(text: str, texts: Sequence[str]) -> str:
-    """Replace the texts of options in an answer by their labels ("I would go with methane" by "I would go with (b)").
+    """Replace texts of options in an answer by labels, for example "I choose methane" by "I choose (b)".
 
-    Longer texts are replaced first. The answer is returned unchanged if two options differ only in case.
+    Longer texts are replaced first. If two options differ only in case, the answer is returned unchanged.
     """
-    labels = {bare_text(unicodedata.normalize("NFKC", option)): f"({chr(97 + i)})" for i, option in enumerate(texts)}
+    labels = {strip_markup(unicodedata.normalize("NFKC", option)): f"({chr(97 + i)})" for i, option in enumerate(texts)}
     wordings = sorted(filter(None, labels), key=len, reverse=True)
     if len(wordings) < len(texts):
         return text
     pattern = "|".join(re.escape(wording).replace(r"\ ", r"\s+") for wording in wordings)
     return re.sub(
         rf"(?<![\w-])(?:{pattern})(?![\w-])",
-        lambda m: labels[" ".join(m[0].split()).casefold()],
+        lambda match: labels[" ".join(match[0].split()).casefold()],
         text,
         flags=re.IGNORECASE,
     )
 
 
-def option_marked_correct(text: str, options: int) -> tuple[int | None, str]:
-    """Return the only option that a list marks as correct ("B) ... ✓"), and the text without the list.
+def find_marked_option(text: str, options: int) -> tuple[int | None, str]:
+    """Return the only option that a list marks as correct, as in "B) ... ✓", and the text without the list.
 
-    The option is None if the text has no list of two or more options that are all marked, or if not exactly one of them
-    is marked as correct.
+    If the text has no list of two or more options, each with a mark, or if not exactly one of them is marked as
+    correct, the option is None and the text is unchanged.
     """
     rest, marks = [], {}
     for line in text.split("\n"):
@@ -202,20 +209,20 @@ def option_marked_correct(text: str, options: int) -> tuple[int | None, str]:
             rest.append(line)
         else:
             marks[index] = bool(_CORRECT.fullmatch(mark[1]))
-    correct = [index for index, is_correct in marks.items() if is_correct]
-    if len(marks) < 2 or len(correct) != 1:
+    correct_options = [index for index, is_correct in marks.items() if is_correct]
+    if len(marks) < 2 or len(correct_options) != 1:
         return None, text
-    return correct[0], "\n".join(rest)
+    return correct_options[0], "\n".join(rest)
 
 
-def bare_text(text: str, fold: bool = True) -> str:
-    """Return a text without markup, quotes and marks around it, and without case unless ``fold`` is False."""
+def strip_markup(text: str, fold: bool = True) -> str:
+    """Remove markup, and quotation marks, brackets and punctuation around a text; fold its case if ``fold`` is True."""
     words = " ".join(re.sub(r"[*_`]", "", text).split()).strip(" \t.\"'“”‘’«»()[]")
     return words.casefold() if fold else words
 
 
 def is_variable(text: str, start: int, end: int) -> bool:
-    """Return whether a letter belongs to a formula ("C = 3.7", "h * A")."""
+    """Return whether the letter ``text[start:end]`` is a variable in a formula, as in "C = 3.7" or "h * A"."""
     if _OPERATOR_AFTER.match(text, end):
         after = text[end:].lstrip()
         return not (after[0] in "+*<" and re.match(r"(?:\*+|\+\s*[A-Za-z]\b|<[/|a-z])", after))
@@ -227,5 +234,5 @@ def is_variable(text: str, start: int, end: int) -> bool:
             _NAMES_ANSWER.search(before["equals"]) or (len(before["equals"]) > 1 and not before["equals"].isascii())
         )
     # "**B" is markup; "A/B" and "A + C" are several letters.
-    written = before[0].strip()
-    return not (re.search(r"[*~]\Z", written) or re.match(r"[A-Za-z]?\s*[/+]\Z", written))
+    operator = before[0].strip()
+    return not (re.search(r"[*~]\Z", operator) or re.match(r"[A-Za-z]?\s*[/+]\Z", operator))

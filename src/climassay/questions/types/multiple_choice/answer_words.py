@@ -8,65 +8,65 @@ from functools import cache
 from pathlib import Path
 
 WORDS = Path(__file__).with_name("answer_words.toml")
-"""File of words, by the names of :class:`WordClass`."""
+"""File that lists the words of each :class:`WordClass`."""
 _UNSPACED = "\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 WORD_CHARACTER = rf"(?:(?![{_UNSPACED}\u0964\u0965])[\w\u0900-\u0dff\u064b-\u065f\u0591-\u05c7])"
 
 
 class WordClass(Flag):
-    """Function of a word around the letter of an option."""
+    """Class of words that occur around the letter of an option."""
 
     NOUN = auto()
-    """An answer or solution."""
+    """Nouns for the answer, such as "answer" and "solution"."""
     OPTION = auto()
-    """An option, choice or letter."""
+    """Nouns for an option, such as "option", "choice" and "letter"."""
     GOOD = auto()
-    """Correct, right, best."""
+    """Adjectives such as "correct", "right" and "best"."""
     BAD = auto()
-    """Wrong, excluded."""
+    """Adjectives and participles such as "wrong" and "excluded"."""
     LINK = auto()
-    """A form of "to be", or a colon or word in its role."""
+    """Forms of "to be", and words and marks that replace it, such as a colon."""
     IT = auto()
-    """A pronoun for the answer."""
+    """Pronouns that stand for the answer."""
     CHOOSE = auto()
-    """Verb that chooses an option, in the first person."""
+    """Verbs in the first person that choose an option."""
     MATCH = auto()
-    """A verb that says that an option fits or remains."""
+    """Verbs that say that an option fits or remains."""
     SO = auto()
-    """A word that introduces a conclusion."""
+    """Words that introduce a conclusion."""
     FILL = auto()
-    """A word that may occur in a statement without changing its meaning."""
+    """Words that do not change the meaning of a statement."""
     LEAD = auto()
-    """A word that may open an answer before its letter."""
+    """Words with which an answer may begin before its letter."""
     NOT = auto()
     EXCLUDE = auto()
-    """Verb that rejects an option."""
+    """Verbs that reject an option."""
     AND = auto()
-    """A word that joins several letters."""
+    """Words that join several letters."""
     BUT = auto()
-    """A word that begins a clause that corrects the previous clause."""
+    """Words that begin a clause that corrects the previous clause."""
     IF = auto()
-    """A word that makes its clause hypothetical."""
+    """Words that make their clause hypothetical."""
     DOUBT = auto()
-    """A word that marks its sentence as another person's opinion, a possibility or the past."""
+    """Words that mark their sentence as another person's opinion, as a possibility, or as past."""
     BECAUSE = auto()
-    """A word that may follow a stated letter."""
+    """Words that may follow the letter of the answer, such as "because"."""
     RETRACT = auto()
-    """A word that retracts an earlier statement."""
+    """Words that retract an earlier statement."""
     CLOSE = auto()
-    """A word that ends a sentence after its letter, for example Japanese "C です"."""
+    """Words that end a sentence after its letter, for example in Japanese "C です"."""
     LABELLED = auto()
-    """A noun whose items have letters, such as "panel (c)"."""
+    """Nouns for things that are labelled by letters, as in "panel (c)"."""
     OBJECT = auto()
-    """A verb that says what is wrong with the option before it."""
+    """Verbs that say what is wrong with the option before them."""
 
 
 @cache
 def lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
-    """Return the classes of each word, and a pattern that splits a text into words and marks."""
+    """Return the classes of each word by its folded form, and a pattern of the words and marks in a text."""
     classes: dict[str, WordClass] = {}
     for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
-        for word in map(folded_word, words.split()):
+        for word in map(fold_word, words.split()):
             classes[word] = classes.get(word, WordClass(0)) | WordClass[name]
     unspaced = sorted((word for word in classes if re.match(f"[{_UNSPACED}]", word)), key=len)
     phrases = "|".join(map(re.escape, reversed(unspaced)))
@@ -75,8 +75,8 @@ def lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
 
 
 @cache
-def folded_word(word: str) -> str:
-    """Return a word without case and accents, as the lexicon has it."""
+def fold_word(word: str) -> str:
+    """Return a word in the form in which the lexicon lists it: in lower case and without accents."""
     word = unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
     if len(word) == 1 or re.match(f"[{_UNSPACED}]", word):
         return word

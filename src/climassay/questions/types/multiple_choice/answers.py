@@ -1,9 +1,9 @@
 """Recognition of the option that a free answer chooses.
 
-An answer is normalised (``answer_text``), split into words of some classes (``answer_words.toml``, in about thirty
-languages), and each letter of an option gets a role from the words around it: stated as the answer, rejected, or only
-mentioned. The last statement counts. An answer that leaves several letters open, takes its statement back or
-contradicts itself chooses nothing: an unread answer can be asked about, a wrong letter is never noticed.
+An answer is normalised (``answer_text``) and split into words, which have classes (``answer_words.toml``, in about
+thirty languages). The words around the letter of an option decide whether the letter is stated as the answer, rejected,
+or only mentioned. The last statement counts. An answer that leaves several letters open, retracts its statement or
+contradicts itself chooses nothing, because a missing choice is noticed and a wrong one is not.
 """
 
 import re
@@ -13,167 +13,170 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from climassay.questions.types.multiple_choice.answer_text import (
-    bare_text,
+    find_marked_option,
+    find_repeated_option,
     is_variable,
     label_options,
     normalise_answer,
-    option_marked_correct,
-    repeated_option,
     replace_boxes,
     replace_json,
+    strip_markup,
 )
-from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTER, WordClass, folded_word, lexicon
+from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTER, WordClass, fold_word, lexicon
 
-MAX_RUN = 16
+MAX_STATEMENT_WORDS = 16
 """Maximum number of words between a letter and the word that makes it the answer."""
 MAX_WORDS_AROUND_LABEL = 40
-"""Maximum number of words of an answer whose only label, "(c)", is taken for its choice."""
-MIN_LINE = 3
-"""Minimum number of words and marks from one label of a list to the next."""
+"""Maximum number of words in an answer for its only label, such as "(c)", to be its choice."""
+MIN_LABEL_DISTANCE = 3
+"""Minimum number of words and marks between two labels of a list."""
 MAX_NESTING = 3
-"""Maximum depth of answers within answers (a box in a tag in a JSON text)."""
+"""Maximum depth of boxes within boxes."""
 
 
 W = WordClass
 _OPENING = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
 _QUOTES = frozenset("\"'”’»)]}>›」』〉》】*_`$“‘")
-_MARKS = frozenset(".,:;!…。،।；")
+_PUNCTUATION = frozenset(".,:;!…。،।；")
 _SENTENCE_ENDS = frozenset(".!?。！？।;\n")
-_LATIN = {
+_LOOKALIKES = {
     **dict(zip("АВСЕНІЈКМОРЅТХУасеіјорѕхуԁһ", "ABCEHIJKMOPSTXYaceijopsxydh", strict=True)),
     **dict(zip("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX", strict=True)),
     **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊ", "abcdefghij", strict=True)),
 }
-"""Cyrillic, Greek and small capital letters that look like a Latin one."""
-_PLURALS = frozenset((noun, verb) for noun in ("options", "answers", "choices") for verb in ("are", "were", "being"))
-"""Words after which a letter is one of several."""
+"""Cyrillic, Greek and small capital letters, with the Latin letters that they look like."""
+_PLURAL_PHRASES = frozenset(
+    (noun, verb) for noun in ("options", "answers", "choices") for verb in ("are", "were", "being")
+)
+"""Pairs of words after which a letter is only one of several answers."""
 _VOWELS = frozenset("aeiouy")
-"""Letters that are also words in some language ("a", Italian "e" and "i", Portuguese "o", Spanish "y")."""
+"""Letters that may be words ("a", Italian "e" and "i", Portuguese "o", Spanish "y") rather than name an option."""
 
 
 class Token(NamedTuple):
-    """A word, a mark or a line break, with its classes; letters of options have their index."""
+    """A word, a mark or a line break of an answer."""
 
     text: str
     classes: WordClass
     letter: int | None
+    """Index of the option if the token is the letter of one; else None."""
     start: int
     end: int
 
 
 class Mention(NamedTuple):
-    """Adjacent letters of options, with the positions of their first and last token."""
+    """One letter of an option, or several letters that are joined, as in "A or B"."""
 
     first: int
+    """Index of the first token."""
     last: int
+    """Index of the last token."""
     letters: tuple[int, ...]
+    """Indices of the options."""
 
 
 class StatedLetter(NamedTuple):
-    """Letter stated as the answer; None if several are stated at once."""
+    """Statement that a letter is the answer."""
 
     letter: int | None
+    """Index of the option; None if several letters are stated at once."""
     explicit: bool
-    """False if an option is only called correct ("C is correct") or is the last line, which overrules no letter."""
+    """Whether the letter is stated as the answer, rather than called correct ("C is correct") or alone in the last
+    line. Only an explicit statement overrules an earlier explicit one."""
     position: int
+    """Index of the first token."""
     end: int
+    """Index of the last token."""
 
 
-def chosen_option(text: str, options: int, texts: Sequence[str] = ()) -> int | None:
-    """Return the index of the option that an answer chooses, or None if it chooses none or leaves several open.
+def find_chosen_option(text: str, options: int, texts: Sequence[str] = ()) -> int | None:
+    """Return the index of the option that an answer chooses; None if it chooses none or leaves several open.
 
     The last statement of an answer counts. An answer without a letter chooses the option whose text it repeats.
 
     Args:
-        text: A model's answer; thoughts before ``</think>`` are passed over.
+        text: Answer of a model; thoughts in it, as before ``</think>``, are ignored.
         options: Number of options, lettered from ``a``.
-        texts: Texts of the options in the order shown, if they are known. A letter before the text of another option
-            is a contradiction, and chooses nothing.
+        texts: Texts of the options in the order of the prompt; empty if unknown. If the text of another option follows
+            the chosen letter, the answer contradicts itself and chooses nothing.
 
     Example:
         ``"Answer: A. Wait, no. Answer: (B)"`` gives 1, ``"A or B"`` gives None.
     """
-    return _read(text, options, texts, MAX_NESTING)
+    return _choose(text, options, texts, MAX_NESTING)
 
 
-def _read(text: str, options: int, texts: Sequence[str], depth: int) -> int | None:
+def _choose(text: str, options: int, texts: Sequence[str], depth: int) -> int | None:
     text = normalise_answer(replace_json(text))
-    text = replace_boxes(text, lambda content: _read(content, options, (), depth - 1) if depth else None)
-    marked, text = option_marked_correct(text, options)
-    reader = _Reader(text, options, texts)
-    chosen = reader.choice()
-    if marked is not None:
-        return marked if chosen in (marked, None) else None
-    if chosen is None and texts and not reader.mentions:
-        repeated = repeated_option(text, texts)
-        if repeated is not None:
-            return repeated
-        return _Reader(label_options(text, texts), options).choice(accepts_only_label=False)
-    if chosen is None:
-        return None
-    return None if reader.contradicted(chosen, texts) else chosen
+    text = replace_boxes(text, lambda content: _choose(content, options, (), depth - 1) if depth else None)
+    marked_option, text = find_marked_option(text, options)
+    reader = _AnswerReader(text, options, texts)
+    choice = reader.find_choice()
+    if marked_option is not None:
+        return marked_option if choice in (marked_option, None) else None
+    if choice is None and texts and not reader.mentions:
+        repeated_option = find_repeated_option(text, texts)
+        if repeated_option is not None:
+            return repeated_option
+        return _AnswerReader(label_options(text, texts), options).find_choice(accepts_only_label=False)
+    return None if choice is None or reader.is_contradicted(choice, texts) else choice
 
 
-class _Reader:
-    """One normalised answer with its words, its letters, and what is stated of them."""
+class _AnswerReader:
+    """Finds the option that a normalised answer chooses."""
 
     def __init__(self, text: str, options: int, texts: Sequence[str] = ()) -> None:
         self.text = text
         self.texts = texts
         self.tokens = tuple(self._tokenise(text, options))
-        self.mentions = tuple(self._group())
+        self.mentions = tuple(self._group_letters())
         self.rejected: list[tuple[int, int]] = []
-        """Letters with the positions of their tokens."""
+        """Rejected letters, each with the index of its token."""
 
-    def choice(self, accepts_only_label: bool = True) -> int | None:
-        """Return the letter of the last statement, unless it is taken back or contradicted.
+    def find_choice(self, accepts_only_label: bool = True) -> int | None:
+        """Return the letter of the last statement; None if the answer retracts or contradicts it.
 
-        An answer without a statement chooses the only letter that it writes as a label, if this is accepted.
+        With ``accepts_only_label``, an answer without a statement chooses the only letter that it writes as a label.
         """
-        statements = [statement for mention in self.mentions if (statement := self._statement(mention))]
+        statements = [statement for mention in self.mentions if (statement := self._find_statement(mention))]
         if not statements:
-            return self._only_label() if accepts_only_label else None
+            return self._find_only_label() if accepts_only_label else None
         last = statements[-1]
-        explicit = [statement for statement in statements if statement.explicit]
-        if not last.explicit and explicit and explicit[-1].letter != last.letter:
-            stated, position = explicit[-1].end, last.position
-            between = (
-                *self.tokens[stated : min(stated + 8, position)],
-                *self.tokens[max(stated, position - 12) : position],
-            )
-            if self._alone_last():
-                between = tuple(token for token in self.tokens[stated:position] if token.classes & W.RETRACT)
-            if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in between):
+        explicit_statements = [statement for statement in statements if statement.explicit]
+        if not last.explicit and explicit_statements and explicit_statements[-1].letter != last.letter:
+            start, end = explicit_statements[-1].end, last.position
+            tokens_between = (*self.tokens[start : min(start + 8, end)], *self.tokens[max(start, end - 12) : end])
+            if self._ends_alone():
+                tokens_between = tuple(token for token in self.tokens[start:end] if token.classes & W.RETRACT)
+            if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in tokens_between):
                 return None
-        called_correct = {statement.letter for statement in statements if not statement.explicit}
-        if last.letter is None or (not explicit and len(called_correct) > 1):
+        implicit_letters = {statement.letter for statement in statements if not statement.explicit}
+        if last.letter is None or (not explicit_statements and len(implicit_letters) > 1):
             return None
         if any(letter == last.letter and position > last.position for letter, position in self.rejected):
             return None
         rest = self.tokens[last.end + 1 :]
-        retracted = any(token.classes & W.RETRACT for token in rest) or any(
+        is_retracted = any(token.classes & W.RETRACT for token in rest) or any(
             self._answers_no(position) for position in range(last.end + 1, len(self.tokens))
         )
-        return None if retracted or self._unsaid(rest) else last.letter
+        return None if is_retracted or self._is_denied(rest) else last.letter
 
-    def contradicted(self, letter: int, texts: Sequence[str]) -> bool | None:
-        """Return whether another option's text follows the letter's last mention; None if no option's text does."""
-        for mention in reversed(self.mentions):
-            if mention.letters == (letter,):
-                following = bare_text(
-                    self.text[self.tokens[mention.last].end :].lstrip(" \t)].:,-–—*\"'(").split("\n")[0]
-                )
-                wordings = [bare_text(unicodedata.normalize("NFKC", option)) for option in texts]
-                begun = [
-                    index
-                    for index, wording in enumerate(wordings)
-                    if wording and re.match(rf"{re.escape(wording)}(?!\w)", following)
-                ]
-                if begun:
-                    longest = max(begun, key=lambda index: len(wordings[index]))
-                    return wordings[longest] != wordings[letter]
-                return None
-        return None
+    def is_contradicted(self, letter: int, texts: Sequence[str]) -> bool | None:
+        """Return whether the text of another option follows the last mention of a letter.
+
+        None if the letter is not mentioned alone, or if the text of no option follows it.
+        """
+        mention = next((mention for mention in reversed(self.mentions) if mention.letters == (letter,)), None)
+        if mention is None:
+            return None
+        following_text = strip_markup(
+            self.text[self.tokens[mention.last].end :].lstrip(" \t)].:,-–—*\"'(").split("\n")[0]
+        )
+        wordings = [strip_markup(unicodedata.normalize("NFKC", option)) for option in texts]
+        following_wordings = [
+            wording for wording in wordings if wording and re.match(rf"{re.escape(wording)}(?!\w)", following_text)
+        ]
+        return max(following_wordings, key=len) != wordings[letter] if following_wordings else None
 
     # Words and letters
 
@@ -184,23 +187,19 @@ class _Reader:
             word = match[0]
             letter = None
             if len(word) == 1 and word.isalpha():
-                latin = _LATIN.get(word, word).casefold()
+                latin = _LOOKALIKES.get(word, word).casefold()
                 code = ord(latin) - 97
                 before = text[match.start() - 1] if match.start() else ""
                 if 0 <= code < options and before not in ("°", "º", "\\") and not is_variable(text, *match.span()):
                     letter = code
-            word_class = classes.get(folded_word(word), W(0))
+            word_class = classes.get(fold_word(word), W(0))
             if "'" in word or "’" in word:
-                word_class |= W.NOT if folded_word(word).endswith("n't") or folded_word(word).startswith("n'") else W(0)
-                if not word_class and re.fullmatch(
-                    r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", folded_word(word)
-                ):
+                word_class |= W.NOT if fold_word(word).endswith("n't") or fold_word(word).startswith("n'") else W(0)
+                if not word_class and re.fullmatch(r"(?:it|that|here|what|answer|option|c|qu|d)'\w+", fold_word(word)):
                     word_class = W.IT | W.LINK
-            if folded_word(word) == "wait" and not re.search(
-                r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]
-            ):
+            if fold_word(word) == "wait" and not re.search(r"(?:\A|[.!?,;:…—–\n(-])\s*\Z", text[: match.start()][-4:]):
                 word_class &= ~W.RETRACT
-            if folded_word(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in (
+            if fold_word(word) == "also" and text[: match.start()].rstrip(" ")[-1:] not in (
                 "",
                 ".",
                 "\n",
@@ -211,8 +210,8 @@ class _Reader:
                 word_class &= ~W.SO  # the English word, not the German one
             yield Token(word, word_class, letter, match.start(), match.end())
 
-    def _group(self) -> Iterator[Mention]:
-        """Yield the letters of options; letters joined by "and", "or", a comma or a slash are one mention."""
+    def _group_letters(self) -> Iterator[Mention]:
+        """Yield all mentions of options; letters joined by "and", "or", a comma or a slash form one mention."""
         position = 0
         while position < len(self.tokens):
             if self.tokens[position].letter is None or self._is_word(position):
@@ -220,84 +219,94 @@ class _Reader:
                 continue
             first = last = position
             letters = [self.tokens[position].letter or 0]
-            while (following := self._joined(last)) is not None:
+            while (following := self._find_joined(last)) is not None:
                 last = following
                 letters.append(self.tokens[last].letter or 0)
             yield Mention(first, last, tuple(dict.fromkeys(letters)) if last > first else (letters[0],))
             position = last + 1
 
-    def _joined(self, position: int) -> int | None:
-        """Return the position of the next letter of the same list, or None."""
-        following = self._skip(position + 1, _QUOTES)
-        commas = 0
-        joins = 0
-        while following < len(self.tokens) and following < position + 8:
-            token = self.tokens[following]
-            if token.letter is not None and joins and not self._is_word(following):
-                if commas == joins and self._class(self._skip(following + 1, _QUOTES)) & (W.LINK | W.MATCH):
-                    return None if self._text(self._skip(following + 1, _QUOTES)) not in (":", "=") else following
-                return following
+    def _find_joined(self, position: int) -> int | None:
+        """Return the index of the next token that is a letter joined to the one at ``position``, or None."""
+        index = self._skip(position + 1, _QUOTES)
+        n_commas = 0
+        n_joins = 0
+        while index < len(self.tokens) and index < position + 8:
+            token = self.tokens[index]
+            if token.letter is not None and n_joins and not self._is_word(index):
+                if n_commas == n_joins and self._class_at(self._skip(index + 1, _QUOTES)) & (W.LINK | W.MATCH):
+                    return None if self._text_at(self._skip(index + 1, _QUOTES)) not in (":", "=") else index
+                return index
             if token.classes & W.AND and token.text != ";":
-                joins += 1
-                commas += token.text in (",", "、", "،")
+                n_joins += 1
+                n_commas += token.text in (",", "、", "،")
             elif token.classes & W.NOT or not (
                 token.classes & (W.OPTION | W.DOUBT) or token.text in _OPENING | {"the"}
             ):
                 return None
-            following += 1
+            index += 1
         return None
 
     def _is_word(self, position: int) -> bool:
-        """Return whether a single letter is a word ("a decrease", "I think") or part of one ("a.m.", "vitamin C")."""
+        """Return whether a letter is a word ("a decrease", "I think") or part of one ("a.m.", "vitamin C")."""
         token = self.tokens[position]
         following = position + 1
-        letter = _LATIN.get(token.text, token.text)
+        letter = _LOOKALIKES.get(token.text, token.text)
         is_vowel = letter.casefold() in _VOWELS
-        after = self._text(following)
-        glued = following < len(self.tokens) and self.tokens[following].start == token.end
-        if after == "." and glued and following + 1 < len(self.tokens):
+        text_after = self._text_at(following)
+        is_adjacent = following < len(self.tokens) and self.tokens[following].start == token.end
+        if text_after == "." and is_adjacent and following + 1 < len(self.tokens):
             successor = self.tokens[following + 1]
             is_single = len(successor.text) == 1 and successor.text.isalpha()
-            if is_single and successor.text.isupper() == letter.isupper() and self._text(following + 2) == ".":
+            if is_single and successor.text.isupper() == letter.isupper() and self._text_at(following + 2) == ".":
                 return True  # "B.A.", "a. m."
             if successor.start == self.tokens[following].end and successor.text[:1].isalpha() and letter.islower():
                 return True
-        if after in ("'", "’") and glued and self._text(following + 2) != after and not self._opened(position):
+        if (
+            text_after in ("'", "’")
+            and is_adjacent
+            and self._text_at(following + 2) != text_after
+            and not self._follows_opening(position)
+        ):
             return True
-        if letter == "I" and (after == "," or re.search(r"\bII[.):]", self.text)):
+        if letter == "I" and (text_after == "," or re.search(r"\bII[.):]", self.text)):
             return True
-        before = self.tokens[position - 1] if position else None
-        if before is not None and before.text == "." and before.end == token.start and letter.islower():
+        token_before = self.tokens[position - 1] if position else None
+        if (
+            token_before is not None
+            and token_before.text == "."
+            and token_before.end == token.start
+            and letter.islower()
+        ):
             return True
         if not is_vowel:
             return False
-        if following >= len(self.tokens) or not re.match(rf"{WORD_CHARACTER}", after):
+        if following >= len(self.tokens) or not re.match(rf"{WORD_CHARACTER}", text_after):
             # "A (relatively) small share": what follows in brackets must be the end.
-            if after == "(":
+            if text_after == "(":
                 rest = self.text[self.tokens[following].start :]
                 return not re.fullmatch(r"\([^()]*\)\W*", rest.split("\n")[0])
-            return after in ("“", "„", "«") or (after == '"' and not self._opened(position))
-        if self.tokens[following].letter is not None and not self._class(following) & W.AND:
+            return text_after in ("“", "„", "«") or (text_after == '"' and not self._follows_opening(position))
+        if self.tokens[following].letter is not None and not self._class_at(following) & W.AND:
             return True
-        classes = self._class(following)
+        classes = self._class_at(following)
         return not (
             classes & (W.LINK | W.NOT | W.BECAUSE | W.AND | W.BUT)
             or (classes & W.MATCH and letter.isupper())
             or (
-                folded_word(after) in ("best", "most", "only", "therefore")
-                and self._class(following + 1) & (W.MATCH | W.LINK)
+                fold_word(text_after) in ("best", "most", "only", "therefore")
+                and self._class_at(following + 1) & (W.MATCH | W.LINK)
             )
             or classes & W.CLOSE
-            or (self._opened(position) and after in _QUOTES)
-        ) or (classes & W.BECAUSE == W.BECAUSE and folded_word(after) in ("given", "due", "which", "for"))
+            or (self._follows_opening(position) and text_after in _QUOTES)
+        ) or (classes & W.BECAUSE == W.BECAUSE and fold_word(text_after) in ("given", "due", "which", "for"))
 
-    def _opened(self, position: int) -> bool:
+    def _follows_opening(self, position: int) -> bool:
         return position > 0 and self.tokens[position - 1].text in _OPENING
 
-    def _class(self, position: int) -> WordClass:
+    def _class_at(self, position: int) -> WordClass:
         return self.tokens[position].classes if 0 <= position < len(self.tokens) else W(0)
 
-    def _text(self, position: int) -> str:
+    def _text_at(self, position: int) -> str:
         return self.tokens[position].text if 0 <= position < len(self.tokens) else ""
 
     def _skip(self, position: int, marks: frozenset[str]) -> int:
@@ -307,72 +316,76 @@ class _Reader:
 
     # Statements
 
-    def _statement(self, mention: Mention) -> StatedLetter | None:
-        """Return what is stated by a mention, or None; note a letter that is rejected."""
-        before, start = self._before(mention.first)
-        after, negated = self._after(mention.last)
-        closed = self._closed(mention)
-        clause = self._clause(start)
+    def _find_statement(self, mention: Mention) -> StatedLetter | None:
+        """Return the statement that a mention makes, or None; rejected letters are added to ``self.rejected``."""
+        classes_before, start = self._classes_before(mention.first)
+        classes_after, is_negated = self._classes_after(mention.last)
+        is_closed = self._is_closed(mention)
+        clause_classes = self._clause_classes(start)
         letter = mention.letters[0] if len(mention.letters) == 1 else None
-        run = [folded_word(token.text) for token in self.tokens[start : mention.first]]
-        if any(pair in _PLURALS for pair in pairwise(run)):
+        words_before = [fold_word(token.text) for token in self.tokens[start : mention.first]]
+        if any(pair in _PLURAL_PHRASES for pair in pairwise(words_before)):
             letter = None
         if self._heads_section(mention) or self._heads_part(mention):
             return None
-        excluded = bool(clause & W.EXCLUDE) or bool(before & W.EXCLUDE)
-        corrects = bool(before & W.BUT) and closed and any(position < mention.first for _, position in self.rejected)
-        if not corrects and ((clause | before) & (W.NOT | W.BAD) or excluded or negated):
+        is_excluded = bool(clause_classes & W.EXCLUDE) or bool(classes_before & W.EXCLUDE)
+        is_correction = (
+            bool(classes_before & W.BUT)
+            and is_closed
+            and any(position < mention.first for _, position in self.rejected)
+        )
+        if not is_correction and ((clause_classes | classes_before) & (W.NOT | W.BAD) or is_excluded or is_negated):
             for rejected in mention.letters:
                 self.rejected.append((rejected, mention.first))
             return None
-        if (clause | before) & (W.IF | W.DOUBT) or self._is_question(mention):
+        if (clause_classes | classes_before) & (W.IF | W.DOUBT) or self._is_question(mention):
             return None
-        explicit = closed and (
-            bool(before & W.NOUN)
-            or bool(before & W.CHOOSE)
-            or bool(before & W.GOOD and before & (W.LINK | W.OPTION))
-            or bool(before & W.OPTION and before & W.LINK)
-            or bool(before & (W.IT | W.MATCH) and before & (W.LINK | W.MATCH))
-            or bool(before & W.SO)
-            or corrects
-            or self._leads(mention)
+        is_explicit = is_closed and (
+            bool(classes_before & W.NOUN)
+            or bool(classes_before & W.CHOOSE)
+            or bool(classes_before & W.GOOD and classes_before & (W.LINK | W.OPTION))
+            or bool(classes_before & W.OPTION and classes_before & W.LINK)
+            or bool(classes_before & (W.IT | W.MATCH) and classes_before & (W.LINK | W.MATCH))
+            or bool(classes_before & W.SO)
+            or is_correction
+            or self._begins_answer(mention)
         )
-        called_correct = (
-            bool(after & (W.GOOD | W.NOUN) and after & W.LINK)
-            or bool(after & W.MATCH)
-            or self._alone(mention)
-            or self._praised(mention)
+        is_called_correct = (
+            bool(classes_after & (W.GOOD | W.NOUN) and classes_after & W.LINK)
+            or bool(classes_after & W.MATCH)
+            or self._is_alone(mention)
+            or self._is_praised(mention)
         )
-        if not (explicit or called_correct) or (self._labels(mention) and self._begins_list(mention)):
+        if not (is_explicit or is_called_correct) or (self._is_label(mention) and self._begins_list(mention)):
             return None
-        return StatedLetter(letter, explicit, mention.first, mention.last)
+        return StatedLetter(letter, is_explicit, mention.first, mention.last)
 
-    def _praised(self, mention: Mention) -> bool:
-        """Return whether a verb after a letter says that the option fits best ("C best describes")."""
+    def _is_praised(self, mention: Mention) -> bool:
+        """Return whether the words after a letter say that the option fits best, as in "C best describes"."""
         adverb = self._skip(mention.last + 1, _QUOTES)
-        if self._class(adverb) & W.LINK:
-            following = [folded_word(self._text(adverb + offset)) for offset in (1, 2)]
+        if self._class_at(adverb) & W.LINK:
+            following = [fold_word(self._text_at(adverb + offset)) for offset in (1, 2)]
             return following in (["the", "most"], ["the", "best"])
-        verb = self._text(adverb + 1)
+        verb = self._text_at(adverb + 1)
         return (
-            folded_word(self._text(adverb)) in ("best", "correctly", "accurately")
+            fold_word(self._text_at(adverb)) in ("best", "correctly", "accurately")
             and verb.endswith("s")
             and len(verb) > 3
         )
 
-    def _before(self, position: int) -> tuple[WordClass, int]:
-        """Return the classes of the words of a statement before a letter, and where these words begin."""
+    def _classes_before(self, position: int) -> tuple[WordClass, int]:
+        """Return the classes of the words of a statement before a letter, and the index of the first such word."""
         classes = W(0)
         run = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.IT | W.CHOOSE | W.MATCH | W.SO | W.FILL
         index = position - 1
-        while index >= 0 and index > position - MAX_RUN:
+        while index >= 0 and index > position - MAX_STATEMENT_WORDS:
             token = self.tokens[index]
             if token.text == "\n":
                 previous = index
-                while previous >= 0 and (self._text(previous) == "\n" or self._text(previous) in _QUOTES):
+                while previous >= 0 and (self._text_at(previous) == "\n" or self._text_at(previous) in _QUOTES):
                     previous -= 1
                 if classes & (W.NOUN | W.GOOD | W.CHOOSE) or not (
-                    self._text(previous) in (":", "=") or self._class(previous) & (W.LINK | W.NOUN | W.GOOD)
+                    self._text_at(previous) in (":", "=") or self._class_at(previous) & (W.LINK | W.NOUN | W.GOOD)
                 ):
                     break
                 # A heading, as "Answer" or "Final answer:" is; a sentence before the letter is none.
@@ -381,7 +394,7 @@ class _Reader:
             if token.letter is not None and not self._is_word(index):
                 break
             if token.text == ",":
-                if not self._class(index - 1) & (W.SO | W.LEAD):
+                if not self._class_at(index - 1) & (W.SO | W.LEAD):
                     break
             elif self._answers_no(index):
                 break
@@ -390,7 +403,7 @@ class _Reader:
                 break
             elif token.classes & run:
                 classes |= token.classes
-            elif folded_word(token.text) in ("each", "every", "any"):
+            elif fold_word(token.text) in ("each", "every", "any"):
                 return classes & ~W.OPTION, index + 1
             elif token.letter is not None:
                 pass  # an article
@@ -399,12 +412,12 @@ class _Reader:
             index -= 1
         return classes, index + 1
 
-    def _after(self, position: int) -> tuple[WordClass, bool]:
-        """Return the classes of the words of a statement after a letter, and whether they negate it."""
+    def _classes_after(self, position: int) -> tuple[WordClass, bool]:
+        """Return the classes of the words of a statement after a letter, and whether they negate the statement."""
         classes = W(0)
         run = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.FILL | W.MATCH
         index = self._skip(position + 1, _QUOTES)
-        limit = index + MAX_RUN // 2
+        limit = index + MAX_STATEMENT_WORDS // 2
         while index < min(limit, len(self.tokens)):
             token = self.tokens[index]
             if token.text in (":", "=", "=>", "->", "→", "\n") or token.letter is not None:
@@ -422,36 +435,36 @@ class _Reader:
         return classes, False
 
     def _ends_clause(self, position: int) -> bool:
-        """Return whether an adjective and its verb end a clause, as in German "dass D richtig ist"."""
-        is_verb = self._class(position) & W.GOOD and self._class(position + 1) & W.LINK
-        return bool(is_verb) and self._text(position + 2) in ("", "\n", *_MARKS)
+        """Return whether an adjective followed by its verb ends a clause, as in German "dass D richtig ist"."""
+        is_verb = self._class_at(position) & W.GOOD and self._class_at(position + 1) & W.LINK
+        return bool(is_verb) and self._text_at(position + 2) in ("", "\n", *_PUNCTUATION)
 
-    def _closed(self, mention: Mention) -> bool:
-        """Return whether a letter is followed by what may follow an answer, and by no other word."""
+    def _is_closed(self, mention: Mention) -> bool:
+        """Return whether the statement may end after a letter, because only suitable words or marks follow."""
         position = mention.last + 1
         following = self._skip(position, _QUOTES)
         if following >= len(self.tokens):
             return True
         token = self.tokens[following]
-        if following > position and token.text not in ("\n", *_MARKS) and not self._bracketed(mention):
+        if following > position and token.text not in ("\n", *_PUNCTUATION) and not self._precedes_bracket(mention):
             return bool(token.classes & (W.BECAUSE | W.AND | W.BUT)) or token.text in "(-–—" or following > position
-        if token.text in ("\n", "(", "?", "-", "–", "—", "%", *_MARKS) or self._is_symbol(token):
+        if token.text in ("\n", "(", "?", "-", "–", "—", "%", *_PUNCTUATION) or self._is_symbol(token):
             return not (token.text in "-–" and token.end < len(self.text) and self.text[token.end].isalnum())
-        if self._bracketed(mention):
+        if self._precedes_bracket(mention):
             is_verb = token.classes & W.LINK and not token.classes & W.CLOSE
-            return not is_verb or bool(self._after(mention.last)[0] & W.GOOD)
+            return not is_verb or bool(self._classes_after(mention.last)[0] & W.GOOD)
         if token.classes & (W.CLOSE | W.BECAUSE | W.AND | W.BUT | W.NOT):
             return True
-        after, _ = self._after(mention.last)
+        after, _ = self._classes_after(mention.last)
         return bool(after & (W.GOOD | W.NOUN) and after & (W.LINK | W.OPTION))
 
-    def _bracketed(self, mention: Mention) -> bool:
-        return self._text(mention.last + 1) in (")", "]", "}", "】", "」")
+    def _precedes_bracket(self, mention: Mention) -> bool:
+        return self._text_at(mention.last + 1) in (")", "]", "}", "】", "」")
 
-    def _clause(self, start: int) -> WordClass:
-        """Return the word classes before a statement in its sentence that change its meaning."""
+    def _clause_classes(self, start: int) -> WordClass:
+        """Return the classes of earlier words in the sentence of a statement that change its meaning."""
         classes = W(0)
-        same_clause = True
+        is_same_clause = True
         for index in range(start - 1, max(-1, start - 40), -1):
             token = self.tokens[index]
             if (
@@ -462,35 +475,35 @@ class _Reader:
             ):
                 break
             if token.text in (",", ":", "，") or token.letter is not None:
-                goes_on = token.letter is not None or folded_word(self._text(index + 1)) == "then"
-                same_clause = same_clause and goes_on
+                continues = token.letter is not None or fold_word(self._text_at(index + 1)) == "then"
+                is_same_clause = is_same_clause and continues
                 if token.text == ":":
-                    same_clause = not classes
-            classes |= token.classes & (W.DOUBT if not same_clause else W.DOUBT | W.IF | W.NOT | W.BAD | W.EXCLUDE)
+                    is_same_clause = not classes
+            classes |= token.classes & (W.DOUBT if not is_same_clause else W.DOUBT | W.IF | W.NOT | W.BAD | W.EXCLUDE)
         return classes
 
     def _answers_no(self, position: int) -> bool:
-        """Return whether a word is a "No" that answers a question and negates nothing after it."""
-        begins = position == 0 or self._text(position - 1) in _SENTENCE_ENDS
+        """Return whether a word is a "No" that answers a question without negating the text after it."""
+        begins = position == 0 or self._text_at(position - 1) in _SENTENCE_ENDS
         return (
             begins
-            and folded_word(self._text(position)) in ("no", "nein", "non")
-            and self._text(position + 1) in ",:-–—"
+            and fold_word(self._text_at(position)) in ("no", "nein", "non")
+            and self._text_at(position + 1) in ",:-–—"
         )
 
     def _is_question(self, mention: Mention) -> bool:
-        """Return whether a letter is asked about; the last word of an answer ("B?") states it all the same."""
+        """Return whether a letter is part of a question; a question at the end of an answer ("B?") does not count."""
         following = self._skip(mention.last + 1, _QUOTES)
         limit = min(following + 12, len(self.tokens))
         while following < limit and self.tokens[following].text not in _SENTENCE_ENDS:
             following += 1
-        if self._text(following) != "?":
+        if self._text_at(following) != "?":
             return False
-        first = mention.first
-        while first > 0 and self.tokens[first - 1].text not in _SENTENCE_ENDS:
-            first -= 1
-        asks = self._class(first) & W.LINK and self.tokens[first].letter is None
-        return bool(asks) or any(self._is_content(token) for token in self.tokens[following + 1 :])
+        start = mention.first
+        while start > 0 and self.tokens[start - 1].text not in _SENTENCE_ENDS:
+            start -= 1
+        begins_with_verb = self._class_at(start) & W.LINK and self.tokens[start].letter is None
+        return bool(begins_with_verb) or any(self._is_content(token) for token in self.tokens[following + 1 :])
 
     @staticmethod
     def _is_content(token: Token) -> bool:
@@ -500,118 +513,128 @@ class _Reader:
     def _is_symbol(token: Token) -> bool:
         return len(token.text) == 1 and unicodedata.category(token.text) in ("So", "Sk", "Sm")
 
-    def _alone(self, mention: Mention) -> bool:
-        """Return whether the letter is all of the last line."""
+    def _is_alone(self, mention: Mention) -> bool:
+        """Return whether a letter is the only content of the last line."""
         first, last = mention.first, mention.last
-        while first > 0 and not self._is_content(self.tokens[first - 1]) and self._text(first - 1) != "\n":
+        while first > 0 and not self._is_content(self.tokens[first - 1]) and self._text_at(first - 1) != "\n":
             first -= 1
         while last + 1 < len(self.tokens) and not self._is_content(self.tokens[last + 1]):
             last += 1
-        is_long = len(self.tokens) > MAX_WORDS_AROUND_LABEL and self._text(mention.first).islower()
-        is_last = last + 1 == len(self.tokens) and self._text(first - 1) in ("", "\n")
-        return is_last and (not is_long or self._bracketed(mention))
+        is_long = len(self.tokens) > MAX_WORDS_AROUND_LABEL and self._text_at(mention.first).islower()
+        is_last = last + 1 == len(self.tokens) and self._text_at(first - 1) in ("", "\n")
+        return is_last and (not is_long or self._precedes_bracket(mention))
 
-    def _alone_last(self) -> bool:
-        return bool(self.mentions) and self._alone(self.mentions[-1])
+    def _ends_alone(self) -> bool:
+        return bool(self.mentions) and self._is_alone(self.mentions[-1])
 
-    def _leads(self, mention: Mention) -> bool:
-        """Return whether an answer begins with a letter, and is no list of the options."""
+    def _begins_answer(self, mention: Mention) -> bool:
+        """Return whether an answer begins with a letter and is not a list of the options."""
         opening = self.tokens[: mention.first]
         if any(self._is_content(token) and not token.classes & (W.LEAD | W.OPTION | W.SO) for token in opening):
             return False
         if any(token.text == "?" for token in opening):
             return False
         line = self.text[self.tokens[mention.first].start :].split("\n")[0]
-        if self._text(mention.last + 1) in (")", ".") and len(line.split()) > MAX_WORDS_AROUND_LABEL:
+        if self._text_at(mention.last + 1) in (")", ".") and len(line.split()) > MAX_WORDS_AROUND_LABEL:
             # Rather part (a) of a solution, unless it is the option with its text.
-            return len(mention.letters) == 1 and self.contradicted(mention.letters[0], self.texts) is False
-        if self.texts and len(mention.letters) == 1 and self.contradicted(mention.letters[0], self.texts) is False:
+            return len(mention.letters) == 1 and self.is_contradicted(mention.letters[0], self.texts) is False
+        if self.texts and len(mention.letters) == 1 and self.is_contradicted(mention.letters[0], self.texts) is False:
             return True
-        return not self._begins_list(mention) and not self._repeats(mention)
+        return not self._begins_list(mention) and not self._is_repeated(mention)
 
     def _begins_list(self, mention: Mention) -> bool:
         """Return whether a letter is the first label of a list of options."""
-        line_end = self._text(self._skip(mention.last + 1, _QUOTES)) in ("\n", "")
+        ends_line = self._text_at(self._skip(mention.last + 1, _QUOTES)) in ("\n", "")
         for other in self.mentions:
-            if other.first <= mention.last or not self._labels(other):
+            if other.first <= mention.last or not self._is_label(other):
                 continue
             if len(mention.letters) > 1:
                 return False
             next_line = self.tokens[mention.last : other.first]
-            if sum(token.text == "\n" for token in next_line) == 1 and len(next_line) > MIN_LINE and not line_end:
+            if (
+                sum(token.text == "\n" for token in next_line) == 1
+                and len(next_line) > MIN_LABEL_DISTANCE
+                and not ends_line
+            ):
                 return True
             begins_list = mention.letters[0] == 0 or other.letters[0] == mention.letters[0] + 1
-            explained = any(
+            is_explained = any(
                 token.classes & (W.BAD | W.BECAUSE)
-                or folded_word(token.text) in ("explanation", "reason", "reasoning", "why")
+                or fold_word(token.text) in ("explanation", "reason", "reasoning", "why")
                 for token in self.tokens[mention.last : other.first]
             )
-            if begins_list and not (explained or line_end):
+            if begins_list and not (is_explained or ends_line):
                 return True
         return False
 
     def _heads_section(self, mention: Mention) -> bool:
-        """Return whether "Option A:" begins a line within a longer answer."""
+        """Return whether a letter is part of a heading such as "Option A:" within a longer answer."""
         option = mention.first - 1
-        while option >= 0 and self._text(option) in _OPENING:
+        while option >= 0 and self._text_at(option) in _OPENING:
             option -= 1
-        heading = self._class(option) & W.OPTION and self._text(self._skip(mention.last + 1, _QUOTES)) == ":"
-        return bool(heading) and option > 0 and self._text(option - 1) == "\n"
+        heading = self._class_at(option) & W.OPTION and self._text_at(self._skip(mention.last + 1, _QUOTES)) == ":"
+        return bool(heading) and option > 0 and self._text_at(option - 1) == "\n"
 
     def _heads_part(self, mention: Mention) -> bool:
-        """Return whether a small letter heads a part of a long solution ("a) Lap winding")."""
-        begins_line = self._text(mention.first - 1) == "\n" and self._text(mention.last + 1) == ")"
-        is_long = len(self.tokens) > MAX_WORDS_AROUND_LABEL and self._text(mention.first).islower()
-        return begins_line and is_long and self._text(mention.last + 2) not in ("", "\n")
+        """Return whether a lower-case letter labels a part of a long solution, as in "a) Lap winding"."""
+        begins_line = self._text_at(mention.first - 1) == "\n" and self._text_at(mention.last + 1) == ")"
+        is_long = len(self.tokens) > MAX_WORDS_AROUND_LABEL and self._text_at(mention.first).islower()
+        return begins_line and is_long and self._text_at(mention.last + 2) not in ("", "\n")
 
-    def _labels(self, mention: Mention) -> bool:
+    def _is_label(self, mention: Mention) -> bool:
         """Return whether a letter is a label at the beginning of a line or clause."""
         before = mention.first - 1
-        while before >= 0 and self._text(before) in _OPENING | {"-", "–"}:
+        while before >= 0 and self._text_at(before) in _OPENING | {"-", "–"}:
             before -= 1
-        after = self._text(mention.last + 1)
-        return (before < 0 or self._text(before) in {"\n", ".", ";", ",", "!"}) and after in (")", ".", ":", "]", "-")
+        after = self._text_at(mention.last + 1)
+        return (before < 0 or self._text_at(before) in {"\n", ".", ";", ",", "!"}) and after in (
+            ")",
+            ".",
+            ":",
+            "]",
+            "-",
+        )
 
-    def _repeats(self, mention: Mention) -> bool:
-        """Return whether a bare letter is repeated in its line, as degenerate answers do ("B B B")."""
+    def _is_repeated(self, mention: Mention) -> bool:
+        """Return whether another letter follows immediately, as in degenerate answers ("B B B")."""
         following = self._skip(mention.last + 1, _QUOTES)
         return following < len(self.tokens) and self.tokens[following].letter is not None
 
-    def _unsaid(self, rest: Sequence[Token]) -> bool:
-        """Return whether what follows a statement denies it, as "A? No." and "A, but this is not right" do."""
-        words = [token for token in rest if self._is_content(token)]
-        if len(words) == 1:
-            return bool(words[0].classes & W.NOT)
-        objected = False
+    def _is_denied(self, rest: Sequence[Token]) -> bool:
+        """Return whether the text after a statement denies it, as in "A? No." and "A, but this is not right"."""
+        content_tokens = [token for token in rest if self._is_content(token)]
+        if len(content_tokens) == 1:
+            return bool(content_tokens[0].classes & W.NOT)
+        has_objection = False
         for token in rest:
-            if token.text in _SENTENCE_ENDS or (objected and token.letter is not None):
+            if token.text in _SENTENCE_ENDS or (has_objection and token.letter is not None):
                 break
-            if objected and token.classes & (W.NOT | W.BAD):
+            if has_objection and token.classes & (W.NOT | W.BAD):
                 return True
-            objected = objected or bool(token.classes & W.BUT)
+            has_objection = has_objection or bool(token.classes & W.BUT)
         return False
 
-    def _brackets_label(self, mention: Mention) -> bool:
-        """Return whether a letter is written as a label, "(c)" or "c)", that names no panel, figure or the like."""
-        before = self._text(mention.first - 1)
-        if self._text(mention.last + 1) != ")" or before not in ("(", "", "\n", ",", ":", ";", "."):
+    def _is_bracketed_label(self, mention: Mention) -> bool:
+        """Return whether a letter is written as a label, "(c)" or "c)", and is not the label of a figure or panel."""
+        text_before = self._text_at(mention.first - 1)
+        if self._text_at(mention.last + 1) != ")" or text_before not in ("(", "", "\n", ",", ":", ";", "."):
             return False
-        if before == "(":
-            named = self._class(mention.first - 2) & W.LABELLED
-            return not named and self._text(mention.last + 2) in ("", "\n", *_MARKS)
+        if text_before == "(":
+            is_named = self._class_at(mention.first - 2) & W.LABELLED
+            return not is_named and self._text_at(mention.last + 2) in ("", "\n", *_PUNCTUATION)
         return True
 
-    def _only_label(self) -> int | None:
-        """Return the only letter written as a label, if nothing in the answer is rejected or doubted."""
-        unclear = W.NOT | W.BAD | W.EXCLUDE | W.DOUBT | W.IF | W.RETRACT
-        words = sum(self._is_content(token) for token in self.tokens)
-        if words > MAX_WORDS_AROUND_LABEL or any(token.classes & unclear for token in self.tokens):
+    def _find_only_label(self) -> int | None:
+        """Return the letter that is labelled in an answer; None if others are mentioned, or any is doubted."""
+        doubts = W.NOT | W.BAD | W.EXCLUDE | W.DOUBT | W.IF | W.RETRACT
+        n_words = sum(self._is_content(token) for token in self.tokens)
+        if n_words > MAX_WORDS_AROUND_LABEL or any(token.classes & doubts for token in self.tokens):
             return None
         letters: set[int] = set()
         for mention in self.mentions:
-            bracketed = self._brackets_label(mention)
-            named = self._class(mention.first - 1) & W.OPTION and self._closed(mention)
-            if bracketed or named:
+            is_bracketed = self._is_bracketed_label(mention)
+            is_named = self._class_at(mention.first - 1) & W.OPTION and self._is_closed(mention)
+            if is_bracketed or is_named:
                 letters.update(mention.letters)
         unlabelled_letters = {letter for mention in self.mentions for letter in mention.letters} - letters
         return letters.pop() if len(letters) == 1 and not unlabelled_letters else None

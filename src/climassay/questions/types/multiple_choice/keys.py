@@ -8,82 +8,88 @@ from climassay.errors import InputError
 from climassay.questions.types import LETTERS
 
 _LABEL = re.compile(r"\s*(?:\(\s*([A-Za-z]|\d{1,2})\s*\)|([A-Za-z]|\d{1,2})\s*(?:\)|[.:](?=\s)))\s*(?=\S)")
-_AROUND = "()[]{}.: \t"
+_BRACKETS_AND_MARKS = "()[]{}.: \t"
 
 
 class LabelledOptions(NamedTuple):
-    """Texts of options with the labels that a key may use."""
+    """Texts of options with the labels by which an answer key can name them."""
 
     texts: tuple[str, ...]
     labels: tuple[str, ...]
-    """Letters in the order of the options unless a file has its own, for example ``("1", "2", "3")``."""
+    """Labels in the order of the options: the letters from ``a``, or other labels from a file such as ``1``, ``2``."""
 
 
-def without_labels(options: Sequence[str], *, ordered: bool = True) -> LabelledOptions:
-    """Return options without the labels before them, if all have one and the labels are consecutive from A or 1.
+def strip_labels(options: Sequence[str], *, ordered: bool = True) -> LabelledOptions:
+    """Separate options from the labels before them.
+
+    Labels are recognised only if all options have one and the labels are consecutive from A or 1.
 
     Args:
         options: Texts, for example ``("A. oxygen", "B. nitrogen")``.
-        ordered: Require the labels in order. Otherwise they may be in any order, as of a writer who has shuffled.
+        ordered: Whether the labels must be in ascending order; otherwise the options may be shuffled.
     """
     matches = [_LABEL.match(option) for option in options]
     labels = [(match[1] or match[2]).lower() for match in matches if match is not None]
-    sequence = labels if ordered else sorted(labels, key=lambda label: (len(label), label))
-    consecutive = (list(LETTERS[: len(options)]), [str(number) for number in range(1, len(options) + 1)])
-    if not labels or sequence not in consecutive:
+    sorted_labels = labels if ordered else sorted(labels, key=lambda label: (len(label), label))
+    possible_labels = (list(LETTERS[: len(options)]), [str(number) for number in range(1, len(options) + 1)])
+    if not labels or sorted_labels not in possible_labels:
         return LabelledOptions(tuple(options), tuple(LETTERS[: len(options)]))
     texts = tuple(option[match.end() :] for option, match in zip(options, matches, strict=True) if match is not None)
     return LabelledOptions(texts, tuple(labels))
 
 
 def find_option(key: str, options: LabelledOptions) -> int:
-    """Return the index of the option that a key names: ``B``, ``(b)``, ``b) nitrogen`` or ``nitrogen``.
+    """Return the index of the option that an answer key names.
 
-    Case counts only if options differ in nothing else.
+    Args:
+        key: Label, text, or both: ``B``, ``(b)``, ``nitrogen`` or ``b) nitrogen``. Case matters only if options differ
+            in nothing else.
+        options: Options with their labels.
 
     Raises:
-        InputError: The key names no option, or its label and its text name different ones; the message goes on after
-            the row's number.
+        InputError: The key names no option or several. The message is phrased to follow the number of a row.
     """
-    readings = named_options(key, options)
-    if len(readings) == 1:
-        return readings.pop()
-    if readings:
-        by_label = options.labels[next(index for index in readings if options.labels[index] == _label(key))]
+    indices = find_named_options(key, options)
+    if len(indices) == 1:
+        return indices.pop()
+    if indices:
+        label = options.labels[next(index for index in indices if options.labels[index] == _strip_marks(key))]
         raise InputError(
-            f"the answer {key!r} could be the option labelled {by_label} or the one whose text it is: write the text "
+            f"the answer {key!r} could be the option labelled {label} or the one whose text it is: write the text "
             "in 'answer' and the letter in 'correct'"
         )
     hint = " (an index from 0 belongs into a column 'answer_index')" if key.strip().isdecimal() else ""
     raise InputError(f"the answer {key!r} does not name any of the {len(options.texts)} options{hint}")
 
 
-def named_options(key: str, options: LabelledOptions) -> set[int]:
-    """Return the indices of all options that a key could name.
+def find_named_options(key: str, options: LabelledOptions) -> set[int]:
+    """Return the indices of all options that an answer key could name.
 
     Raises:
-        InputError: The key has the label of one option and the text of another.
+        InputError: The key consists of the label of one option and another text.
     """
-    exact = {index for index, text in enumerate(options.texts) if text == key.strip()}
-    readings = exact or _by_text(key, options)
-    if (label := _label(key)) in options.labels:
-        readings.add(options.labels.index(label))
+    indices = {index for index, text in enumerate(options.texts) if text == key.strip()} or _match_texts(key, options)
+    if (label := _strip_marks(key)) in options.labels:
+        indices.add(options.labels.index(label))
     match = _LABEL.match(key)
-    if not readings and match is not None and (label := (match[1] or match[2]).lower()) in options.labels:
+    if not indices and match is not None and (label := (match[1] or match[2]).lower()) in options.labels:
         index = options.labels.index(label)
-        if index not in _by_text(key[match.end() :], options):
+        if index not in _match_texts(key[match.end() :], options):
             raise InputError(f"the answer {key!r} has the label of an option and not its text {options.texts[index]!r}")
-        readings = {index}
-    return readings
+        indices = {index}
+    return indices
 
 
-def _label(key: str) -> str:
-    return key.strip(_AROUND).lower()
+def _strip_marks(key: str) -> str:
+    return key.strip(_BRACKETS_AND_MARKS).lower()
 
 
-def _by_text(key: str, options: LabelledOptions) -> set[int]:
-    """Return the option whose text a key is; none if several differ in case only and none is written as the key."""
-    folded = [text.casefold() for text in options.texts]
-    matches = {index for index, text in enumerate(folded) if text == key.strip().casefold()}
-    exact = {index for index in matches if options.texts[index] == key.strip()}
-    return exact or (matches if len(matches) == 1 else set())
+def _match_texts(key: str, options: LabelledOptions) -> set[int]:
+    """Return the index of the option whose text equals a key, as a set, which is empty if there is none.
+
+    If several options match apart from case, only an exact match counts.
+    """
+    folded_key = key.strip().casefold()
+    matches = {index for index, text in enumerate(options.texts) if text.casefold() == folded_key}
+    exact_matches = {index for index in matches if options.texts[index] == key.strip()}
+    return exact_matches or (matches if len(matches) == 1 else set())

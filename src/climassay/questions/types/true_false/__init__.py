@@ -16,7 +16,7 @@ _SYNONYMS = {
     TRUE: {"true", "t", "yes", "1", "correct", "supports", "supported", "accurate", "right"},
     FALSE: {"false", "f", "no", "0", "incorrect", "refutes", "refuted", "inaccurate", "wrong"},
 }
-"""Values in files; ``SUPPORTS`` and ``REFUTES`` are those of Climate-FEVER."""
+"""Words that stand for True and False in files; ``SUPPORTS`` and ``REFUTES`` occur in Climate-FEVER."""
 _HEDGES = re.compile(r"\b(?:may|might|could|possibly|perhaps|sometimes|probably)\b", re.IGNORECASE)
 
 
@@ -25,7 +25,7 @@ _CLAUSE_END = re.compile(r"[.,;:!\n–—]|\s-\s")
 
 
 class TrueFalse(QuestionType):
-    """Statement that is true or false."""
+    """Question type of statements that are true or false."""
 
     name = "true_false"
     title = "True or false"
@@ -53,10 +53,10 @@ class TrueFalse(QuestionType):
     )
 
     def parse(self, question: str, answer: str, options: Sequence[str], correct: int | None = None) -> Content:
-        """Return the statement with the answer as True or False.
+        """Return the statement with the answer ``True`` or ``False``.
 
         Raises:
-            InputError: The answer is no synonym of true or false.
+            InputError: The answer is not a synonym of true or false.
         """
         word = answer.strip().casefold()
         for index, option in enumerate(self.fixed_options):
@@ -65,24 +65,26 @@ class TrueFalse(QuestionType):
         raise InputError(f"the answer {answer!r} is neither true nor false")
 
     def parse_choice(self, text: str, options: int, texts: Sequence[str] = ()) -> int | None:
-        """Return the index of the word that begins an answer or is the only one in it; None if neither occurs.
+        """Return 0 if an answer says "true", 1 if it says "false", and None if it says neither or both.
 
-        An answer with "not" chooses nothing, except after the first clause of an answer that begins with the word.
+        If the answer begins with one of the two words, this word counts. An answer with "not" chooses nothing; if it
+        begins with one of the words, only a "not" in its first clause matters.
         """
         answer = _REPEATED_QUESTION.sub("", text.casefold())
         words = re.findall(r"\w+", answer)
         labels = [option.casefold() for option in self.fixed_options]
         indices = [labels.index(word) for word in words if word in labels]
-        begins = bool(words) and words[0] in labels
-        clause = re.findall(r"\w+", _CLAUSE_END.split(answer.lstrip(), maxsplit=1)[0]) if begins else words
-        return indices[0] if indices and (begins or len(set(indices)) == 1) and "not" not in clause else None
+        begins_with_label = bool(words) and words[0] in labels
+        clause = _CLAUSE_END.split(answer.lstrip(), maxsplit=1)[0] if begins_with_label else answer
+        is_clear = begins_with_label or len(set(indices)) == 1
+        return indices[0] if indices and is_clear and "not" not in re.findall(r"\w+", clause) else None
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the limits of a true statement and of a version with one change that makes it false."""
+        """Return the length limits of a true statement and of a version that one change makes false."""
         return {"true_statement": bounds.statement, "false_statement": bounds.statement}
 
     def example_fields(self, question: "Question") -> dict[str, Any]:
-        """Raise an error, since a question holds only one of the two statements that a writer generates.
+        """Raise an error, because a question has only one of the two statements that a model writes.
 
         Raises:
             InputError: Always.
@@ -90,7 +92,7 @@ class TrueFalse(QuestionType):
         raise InputError(f"The question {question.id} cannot be an example: only one of its two statements is known.")
 
     def assemble(self, fields: dict[str, Any], position: int, generator: random.Random) -> Content:
-        """Return the true statement if the position is even, else the false one."""
+        """Create a question with the true statement if ``position`` is even, else with the false one."""
         correct = position % 2
         return Content(
             (fields["true_statement"], fields["false_statement"])[correct],
@@ -100,11 +102,11 @@ class TrueFalse(QuestionType):
         )
 
     def supporting_text(self, content: Content) -> str:
-        """Return the statement; a false one also has most of its words from the passages."""
+        """Return the statement; even a false one takes most of its words from the passages."""
         return content.question
 
     def claim(self, content: Content) -> str:
-        """Return the statement if it is true; the passages contradict a false one."""
+        """Return the statement if it is true, else an empty text, because the passages contradict it."""
         return content.question if content.correct == 0 else ""
 
     def visible_texts(self, content: Content) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ class TrueFalse(QuestionType):
         return (content.question,)
 
     def validate_edit(self, content: Content) -> Content:
-        """Validate that the statement is not empty and marked as true or false.
+        """Check that the statement is not empty and is marked as true or false.
 
         Raises:
             InputError: The statement is empty or not marked.
