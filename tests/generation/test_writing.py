@@ -382,3 +382,10 @@ def test_letters_before_all_options_are_taken_away():
 def test_letters_that_belong_to_the_options_stay():
     for own in (["a) Oceans", "Forests", "Deserts"], ["c) Oceans", "c) Forests", "d) Deserts"]):
         assert set(own) < set(read("mcq", MCQ | {"answer": "c) Clouds", "distractors": own}).options)
+
+
+def test_each_answer_of_a_batch_is_reported_with_the_size_of_the_batch():
+    reported = []
+    model = ScriptedModel(write=perfect)
+    write(model, *(assignment("cloze", number) for number in range(3)), on_answer=lambda *pair: reported.append(pair))
+    assert reported == [(1, 3), (2, 3), (3, 3)]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from climassay.generation.dataset_results import Dataset, GeneratedDataset, ScreenedDrafts
     from climassay.generation.pipeline import PipelineCounts, PipelineProgress
     from climassay.generation.publishing import PublishedDataset
+    from climassay.generation.writing import AnswerProgress
     from climassay.integrations import PublishedBenchmark
     from climassay.models.contract import Usage
     from climassay.questions import QuestionSet
@@ -85,6 +86,7 @@ def generate(
         config = {"recipe": asdict(limited_recipe), "prompts": options.prompts}
         run = stack.enter_context(session.run("generate run", config, {"recipe": limited_recipe.seed}))
         with (
+            ExitStack() as progress_stack,
             generation.open_pipeline(
                 limited_recipe,
                 session.workspace,
@@ -93,9 +95,9 @@ def generate(
                 prompts=options.prompts,
                 deadline=options.deadline,
                 use_cache=not options.no_cache,
+                on_answer=None if on_progress else _start_batch_bar(session, progress_stack),
                 **({} if session.pool is None else {"load": session.pool.load_model}),
             ) as resources,
-            ExitStack() as progress_stack,
         ):
             pipeline = generation.run_pipeline(
                 limited_recipe,
@@ -139,6 +141,17 @@ def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
         reasoning_effort=options.reasoning_effort,
     )
     return replace(recipe, writer=writer)
+
+
+def _start_batch_bar(session: Session, stack: ExitStack) -> "AnswerProgress":
+    """Start a progress bar for the drafts of a batch, and return a callback that updates it."""
+    task = stack.enter_context(session.progress.task("Writing drafts"))
+
+    def update_bar(n_answered: int, n_requests: int) -> None:
+        description = f"Writing drafts: {n_answered} of {n_requests} of this batch"
+        task.update(completed=n_answered, total=n_requests, description=description)
+
+    return update_bar
 
 
 def _start_progress_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":

@@ -26,7 +26,7 @@ from climassay.generation.screening import (
     screen,
 )
 from climassay.generation.terms import read_glossary
-from climassay.generation.writing import Evolver, Examples, Writer
+from climassay.generation.writing import AnswerProgress, Evolver, Examples, Writer
 from climassay.grounding import open_collections
 from climassay.metrics import Entailment
 from climassay.models import ModelOptions, load_model
@@ -53,7 +53,14 @@ class WriterSetup:
     evolver: Evolver
 
 
-def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, prompts: Path | None = None) -> WriterSetup:
+def open_writer(
+    recipe: Recipe,
+    workspace: Workspace,
+    model: Generator,
+    *,
+    prompts: Path | None = None,
+    on_answer: AnswerProgress | None = None,
+) -> WriterSetup:
     """Open the collections, prompts and examples of a recipe.
 
     Raises:
@@ -69,6 +76,7 @@ def open_writer(recipe: Recipe, workspace: Workspace, model: Generator, *, promp
         "temperature": spec.temperature,
         "max_tokens": spec.max_tokens or (400 if is_brief else 1000),
         "brief": is_brief,
+        "on_answer": on_answer,
     }
 
     def find_fault(passage: Passage) -> str | None:
@@ -123,6 +131,7 @@ def open_pipeline(
     deadline: float | None = None,
     use_cache: bool = True,
     load: LoadModel = load_model,
+    on_answer: AnswerProgress | None = None,
 ) -> Iterator[Pipeline]:
     """Yield the pipeline of a recipe, all of whose model calls are recorded, and close its resources afterwards.
 
@@ -135,6 +144,7 @@ def open_pipeline(
         deadline: Seconds after which a request to a server fails, including retries.
         use_cache: Reuse recorded answers.
         load: Function that loads the models that write questions or answer them again.
+        on_answer: Function that is called after each written draft of a batch.
 
     Raises:
         InputError: A collection, file, check or model of the recipe does not exist or is unsuitable.
@@ -181,7 +191,7 @@ def open_pipeline(
             entailment=entailment,
             without=(*spec.without, *(REPLACED_CHECKS if is_verification else ())),
         )
-        setup = open_writer(recipe, workspace, model, prompts=prompts)
+        setup = open_writer(recipe, workspace, model, prompts=prompts, on_answer=on_answer)
         duplicates = DuplicateFinder(encoder, jaccard=spec.jaccard, cosine=spec.cosine)
         steps = [
             *((answer_checker.check,) if answer_checker else ()),

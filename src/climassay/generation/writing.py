@@ -8,7 +8,7 @@ option, because models prefer some positions.
 import json
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from climassay.corpus.sentences import sentence_spans
 from climassay.errors import InputError
 from climassay.generation.draft import Decision, Draft, DraftStep, Origin, SourcePassage, Subject, Wording, is_blank
 from climassay.models.contract import (
+    Completion,
     GenerationRequest,
     Generator,
     Message,
@@ -188,6 +189,10 @@ class Assignment:
     """Seed of the sampling and of the order of the options."""
 
 
+AnswerProgress = Callable[[int, int], None]
+"""Function that receives the number of answered requests of a batch, and the number of its requests."""
+
+
 class _Author:
     """Base class of :class:`Writer` and :class:`Evolver`, which request questions from a model."""
 
@@ -207,6 +212,7 @@ class _Author:
         max_tokens: int = 400,
         brief: bool = False,
         own_terms: bool = True,
+        on_answer: AnswerProgress | None = None,
     ) -> None:
         """Load prompts and examples.
 
@@ -219,6 +225,7 @@ class _Author:
             max_tokens: Maximum number of tokens in an answer.
             brief: Use short prompts, for very small models; with them a model cannot decline a passage.
             own_terms: Whether the model names the term to mask in a cloze statement; ignored with ``brief``.
+            on_answer: Function that is called after each answer of a batch.
 
         Raises:
             InputError: A prompt does not exist or is invalid, an example lacks a field, or a number is out of range.
@@ -229,6 +236,7 @@ class _Author:
             raise InputError(f"max_tokens is {max_tokens}: at least one token must be allowed.")
         self._model, self._subject = model, subject or Subject()
         self._temperature, self._max_tokens = temperature, max_tokens
+        self._on_answer = on_answer
         suffix = "_brief" if brief else ""
         self._prompts = {kind: load_prompt(f"{self.prompt_prefix}_{kind}{suffix}", prompts) for kind in self.kinds}
         self.lengths = BRIEF if brief else FULL if own_terms else replace(FULL, term=0)
@@ -261,7 +269,15 @@ class _Author:
             for index, position in zip(indices, kind_positions, strict=True):
                 positions[index] = position
         results = []
-        answers = self._model.generate(requests)
+        n_answered = 0
+
+        def count_answer(_index: int, _answer: Completion) -> None:
+            nonlocal n_answered
+            n_answered += 1
+            if self._on_answer is not None:
+                self._on_answer(n_answered, len(requests))
+
+        answers = self._model.generate(requests, on_result=count_answer)
         for draft, passages, answer, position in zip(drafts, fitting_passages, answers, positions, strict=True):
             result = replace(draft, wording=Wording(""), passages=passages, error=answer.error)
             if answer.error is None:
