@@ -215,7 +215,7 @@ MAX_SCHEMA_ATTEMPTS = 3
 _LOOP_ERROR = "The answer repeats itself until the token limit cuts it off."
 DEFAULT_MAX_TOKENS = 4096
 """Token limit of an answer if the request sets none, as a safeguard against endless text."""
-MAX_TOKENS_AFTER_LOOP = 1024
+MAX_TOKENS_AFTER_LOOP = 2048
 """Initial token limit of an answer with a schema from a model that has repeated itself without end."""
 _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt": False}
 """Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
