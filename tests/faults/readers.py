@@ -104,6 +104,7 @@ def _corpus() -> list[Reader]:
         Reader("paragraphs json", "a.json", "json", lambda: json.dumps(PARAGRAPHS).encode(), _document),
         Reader("paragraphs jsonl", "a.jsonl.gz", "gzip", lambda: gzip.compress(jsonl, mtime=0), _document),
         Reader("paragraphs parquet", "a.parquet", "bytes", lambda: samples.parquet(PARAGRAPHS), _document),
+        Reader("paragraphs workbook", "a.xlsx", "zip", lambda: samples.workbook(PARAGRAPHS), _document),
         Reader("question passages", "q.jsonl", "jsonl", lambda: lines(QUESTIONS), _labelled),
     ]
 

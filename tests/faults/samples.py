@@ -109,6 +109,17 @@ def pdf() -> bytes:
     return build_pdf([column(words, 72, 720, 220), column(words, 72, 700, 400)], title="A report")
 
 
+def workbook(rows: Rows) -> bytes:
+    from openpyxl import Workbook
+
+    book, file = Workbook(), io.BytesIO()
+    names = list(rows[0])
+    for cells in (names, *([str(row[name]) for name in names] for row in rows)):
+        book.active.append(cells)
+    book.save(file)
+    return file.getvalue()
+
+
 def docx(*lines: str) -> bytes:
     word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
     written = lines or ("The sea warms.", "It rises (high confidence).")

@@ -1,6 +1,7 @@
 """Files of questions in every format, sets of the hub, and types of questions."""
 
 import gzip
+import io
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -565,9 +566,41 @@ def test_lines_of_text_are_decoded_as_people_save_them(tmp_path, encoding):
         read_questions(file)
 
 
-@pytest.mark.parametrize("start", [b"PK\x03\x04\x14\x00", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00"])
-def test_a_workbook_is_to_be_saved_as_csv(tmp_path, start):
+def make_workbook(rows, *others, formats=()):
+    from openpyxl import Workbook
+
+    book, file = Workbook(), io.BytesIO()
+    for sheet, content in ((book.active, rows), *((book.create_sheet(), other) for other in others)):
+        for row in content:
+            sheet.append(row)
+    for cell, number_format in formats:
+        book.active[cell].number_format = number_format
+    book.save(file)
+    return file.getvalue()
+
+
+def test_questions_are_read_from_a_workbook(tmp_path):
     file = tmp_path / "quiz.xlsx"
-    file.write_bytes(start + b"\x00\x06\x08" * 40)
-    with pytest.raises(InputError, match="CSV"):
+    table = [("question", "A", "B", "answer"), ("How much is left?", 0.5, 12.0, "a"), ("When?", 0.1 + 0.2, "now", "b")]
+    file.write_bytes(make_workbook(table, [("a note",)], formats=[("B2", "0%")]))
+    first, second = read_questions(file).questions
+    assert first.options == ("50%", "12")
+    assert second.options == ("0.3", "now")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04\x14\x00" + b"\x00\x06\x08" * 40, "CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\x00" * 40, "CSV"),
+        (make_workbook([("question",), ("=A1",)]), "A2 has a formula without a stored result"),
+        (make_workbook([("question",), ("Why?",)], [("question",), ("Why?",)]), "Sheet, Sheet1"),
+        (make_workbook([]), "none"),
+    ],
+    ids=["archive", "old workbook", "formula", "two tables", "empty"],
+)
+def test_what_is_no_table_of_a_workbook_is_refused(tmp_path, content, message):
+    file = tmp_path / "quiz.xlsx"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=message):
         read_questions(file)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from climassay.learning import HeldOutScores, Provenance
     from climassay.models import OpenWeights
 
-_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".gz")
+_TABLES = (".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".gz")
 
 
 def check_model_path(path: Path) -> None:

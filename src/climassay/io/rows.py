@@ -1,4 +1,4 @@
-"""Rows of tables: Parquet, JSON, JSON lines and delimited text, recognised by content; cells safe for spreadsheets."""
+"""Rows of tables (Parquet, workbooks, JSON, JSON lines, delimited text), recognised by content; safe cells."""
 
 import io
 import json
@@ -11,12 +11,13 @@ from climassay.errors import InputError
 from climassay.io.decoding import decode_text
 from climassay.io.delimited import read_delimited
 from climassay.io.reading import MAX_TABLE_BYTES, decompress, describe_error, parse_json, read_file
+from climassay.io.workbooks import is_workbook, workbook_text
 
 MAX_CELLS = 50_000_000
 """Maximum number of cells in a Parquet file."""
 _BATCH_ROWS = 16_384
-_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
-"""First bytes of workbooks (.xlsx, .ods, .xls) and of other archives and old Office documents."""
+_ARCHIVES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
+"""First bytes of archives, such as .ods, and of old Office documents, such as .xls."""
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n")
 _NUMERIC = re.compile(r"[+-](?:[\d\s.,;:%()\[\]–−±+-]|[eE](?=[+-]?\d)|(?<= )to(?= ))*")
 """Pattern of signed numbers, intervals and dashes, which are harmless although they begin like formulas."""
@@ -61,7 +62,7 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
 
     Args:
         file: Name of the file, for messages.
-        data: A Parquet file, a JSON array, JSON lines or delimited text.
+        data: A Parquet file, a workbook (.xlsx), a JSON array, JSON lines or delimited text.
 
     Raises:
         InputError: The content has no such format or is not text, or a row has more cells than there are columns.
@@ -72,17 +73,25 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         except ValueError as error:
             raise InputError(f"{file} is not a readable Parquet file: {error}.") from error
         return
-    if data.startswith(_WORKBOOKS):
-        raise InputError(f"{file} is a workbook of a spreadsheet program or an archive: save its sheet as CSV (UTF-8).")
-    try:
-        text = decode_text(data)
-    except ValueError as error:
-        raise InputError(f"{file} {error}: save it as UTF-8.") from error
+    if not is_workbook(data) and data.startswith(_ARCHIVES):
+        raise InputError(
+            f"{file} is an archive, or an old or damaged workbook: save its sheet as CSV (UTF-8) or .xlsx."
+        )
+    if is_workbook(data):
+        try:
+            text = workbook_text(data)
+        except ValueError as error:
+            raise InputError(f"{file} is not a readable workbook: {error}.") from error
+    else:
+        try:
+            text = decode_text(data)
+        except ValueError as error:
+            raise InputError(f"{file} {error}: save it as UTF-8.") from error
     if text.lstrip()[:1] in ("{", "["):
         yield from _iterate_json_rows(file, text)
         return
     try:
-        table = read_delimited(text)
+        table = read_delimited(text, "," if is_workbook(data) else None)
     except ValueError as error:
         raise InputError(f"{file} is not a readable table: {error}.") from error
     if table.overlong:

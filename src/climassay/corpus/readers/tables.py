@@ -1,4 +1,4 @@
-"""Read tables whose rows are paragraphs: CSV, TSV, JSON, JSON lines and Parquet."""
+"""Read tables whose rows are paragraphs: CSV, TSV, workbooks (.xlsx), JSON, JSON lines and Parquet."""
 
 import json
 import math
@@ -16,6 +16,7 @@ from climassay.corpus.readers.text import decode, split_paragraphs
 from climassay.errors import DocumentError
 from climassay.io import find_column, format_names, parse_json, read_parquet
 from climassay.io.delimited import read_delimited
+from climassay.io.workbooks import workbook_text
 
 # Usual names, best first; compared without case, spaces and punctuation.
 _USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -195,9 +196,21 @@ def _build_row_blocks(row: Row, columns: TableColumns) -> Iterator[Block]:
         )
 
 
-def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRows:
+def _read_workbook(data: bytes, source: str) -> TableRows:
     try:
-        table = read_delimited(decode(data, source), delimiter)
+        text = workbook_text(data)
+    except ValueError as error:
+        raise DocumentError(f"{source} is not a readable workbook: {error}.") from None
+    return _read_delimited(text, source, ",")
+
+
+def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRows:
+    return _read_delimited(decode(data, source), source, delimiter)
+
+
+def _read_delimited(text: str, source: str, delimiter: str | None) -> TableRows:
+    try:
+        table = read_delimited(text, delimiter)
     except ValueError as error:
         raise DocumentError(f"{source} is not a readable table ({error}).") from None
     problems = []
@@ -264,8 +277,9 @@ _READERS: dict[str, tuple[tuple[str, ...], Callable[[bytes, str], TableRows]]] =
     "json": ((".json",), _read_json),
     "jsonl": ((".jsonl", ".ndjson"), _read_jsonl),
     "parquet": ((".parquet", ".pq"), _read_parquet),
+    "xlsx": ((".xlsx", ".xlsm"), _read_workbook),
 }
 
 
 for _kind, (_endings, _) in _READERS.items():
-    reader(_kind, *_endings, packed=_kind == "parquet")(partial(read_table, kind=_kind))
+    reader(_kind, *_endings, packed=_kind in ("parquet", "xlsx"))(partial(read_table, kind=_kind))

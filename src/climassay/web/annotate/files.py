@@ -18,7 +18,7 @@ from climassay.api.annotation import ExportFormat, LabelFormat
 from climassay.errors import InputError
 from climassay.web.app_state import AppState
 
-SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
 """Allowed suffixes of uploaded files with labels or questions."""
 _FILE_NAMES = {
     "jsonl": "labels.jsonl", "csv": "labels.csv", "rubrics": "rubrics.jsonl", "questions": "questions.jsonl",

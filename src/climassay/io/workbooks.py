@@ -1,0 +1,100 @@
+"""Tables of spreadsheet workbooks (.xlsx), as the delimited text that a spreadsheet program would export."""
+
+import csv
+import io
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from typing import Any
+
+from climassay.io.reading import MAX_TABLE_BYTES
+
+MAX_CELLS = 5_000_000
+"""Maximum number of cells of a workbook."""
+_FIRST_BYTES = b"PK\x03\x04"
+_CONTENT = "xl/workbook.xml"
+"""Member of the archive that only workbooks have."""
+
+
+def is_workbook(data: bytes) -> bool:
+    """Return whether the content of a file is an .xlsx workbook."""
+    if not data.startswith(_FIRST_BYTES):
+        return False
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return _CONTENT in archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return False
+
+
+def workbook_text(data: bytes) -> str:
+    """Return the only table of a workbook as comma-separated text; hidden sheets are ignored.
+
+    Numbers have at most 15 significant digits, which is what spreadsheet programs show; cells in per cent keep their
+    sign, and dates become ISO 8601.
+
+    Raises:
+        ValueError: The workbook is damaged or too large, no sheet or more than one has several rows, or a formula has
+            no stored result; the message does not contain the file's name.
+    """
+    from openpyxl import load_workbook
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(member.file_size for member in archive.infolist()) > MAX_TABLE_BYTES:
+            raise ValueError(f"it unpacks to more than the limit of {MAX_TABLE_BYTES >> 20} MB")
+    try:
+        results, formulas = (
+            load_workbook(io.BytesIO(data), read_only=True, data_only=data_only) for data_only in (True, False)
+        )
+        names = [sheet.title for sheet in results.worksheets if sheet.sheet_state == "visible"]
+        tables = {name: list(_iterate_rows(results[name], formulas[name])) for name in names}
+    except ValueError:
+        raise
+    except Exception as error:  # openpyxl raises errors of many kinds
+        raise ValueError(f"it is damaged ({str(error) or type(error).__name__})") from None
+    filled_names = [name for name, rows in tables.items() if len(rows) > 1]
+    if len(filled_names) != 1:
+        listed = ", ".join(filled_names) or "none"
+        raise ValueError(f"exactly one visible sheet must have several rows (here: {listed}); save that sheet as CSV")
+    output = io.StringIO()
+    csv.writer(output, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(tables[filled_names[0]])
+    return output.getvalue()
+
+
+def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:
+    """Yield the rows of a sheet that are not empty.
+
+    Args:
+        results: Sheet with the stored results of formulas.
+        formulas: The same sheet with the formulas.
+    """
+    n_cells = 0
+    for result_cells, formula_cells in zip(results.iter_rows(), formulas.iter_rows(), strict=True):
+        n_cells += len(result_cells)
+        if n_cells > MAX_CELLS:
+            raise ValueError(f"it has more than {MAX_CELLS:,} cells")
+        for result, formula in zip(result_cells, formula_cells, strict=True):
+            if result.value is None and formula.value is not None:
+                raise ValueError(
+                    f"cell {formula.coordinate} has a formula without a stored result; open and save the workbook in a "
+                    "spreadsheet program"
+                )
+        texts = [_format_value(cell.value, cell.number_format) for cell in result_cells]
+        if any(texts):
+            yield texts
+
+
+def _format_value(value: Any, number_format: str | None) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).upper()
+        case int() | float():
+            return f"{100 * value:.15g}%" if "%" in (number_format or "") else f"{value:.15g}"
+        case datetime() if value.time() == time():
+            return value.date().isoformat()
+        case datetime() | date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)
