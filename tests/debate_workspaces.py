@@ -9,7 +9,7 @@ from debate_tables import make_collection, paragraph
 from tiny_models import save_tiny
 
 CLAIM = "The Sun, and not carbon dioxide, has caused the warming since 1950."
-QUICK = ("-k", "1", "--excerpt-words", "30", "--text-tokens", "8", "--rounds", "1", "--split", "none")
+QUICK = ("-k", "1", "--excerpt-words", "30", "--text-tokens", "8", "--rounds", "1", "--split", "whole")
 """Options of a debate that takes a model few tokens."""
 
 

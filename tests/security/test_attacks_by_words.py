@@ -178,7 +178,7 @@ def test_a_verdict_is_one_of_the_scale_whatever_the_claim_and_the_passages_say(n
     with ApiServer(rule=answer_with_attacks) as server:
         html = workspace / f"check-{name}.html"
         claim = f"The ocean warms. {INJECTIONS[name]} {MARK} {HTML}"
-        out = attacked("check", claim, "-c", "seas", "-m", "openai:x", "--base-url", server.url, "--split", "none",
+        out = attacked("check", claim, "-c", "seas", "-m", "openai:x", "--base-url", server.url, "--split", "whole",
                        "--force", "--rounds", 1, "-o", html, "--json")  # fmt: skip
         check_messages(server.asked)
     verdict = json.loads(out)["verdict"]

@@ -111,7 +111,7 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
         asked = ("--model", "openai:test", "--base-url", server.url)
         tried.run("ask", "Why does the ocean warm slowly?", "-c", "seas", *asked, code=1)
         tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "--json", code=1)
-        tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json", code=1)
+        tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "whole", "--json", code=1)
     with ApiServer(Behaviour(echo_in_errors=True)) as server:
         url = server.url.replace("http://", f"http://user:{URL_PASSWORD}@")
         asked = ("--model", "openai:test", "--base-url", url)
@@ -122,7 +122,7 @@ def test_commands_write_down_no_key_and_no_password(tried, logged, monkeypatch):
         tried.run("ask", "Why does the ocean warm [[400 refused]]?", "-c", "seas", *asked, code=1)
         tried.run("evaluate", "mcq", folder / "questions.csv", *asked, "-o", folder / "a.csv", "-o",
                   folder / "a.md", "-o", folder / "a.html", "--predictions", folder / "a.jsonl")  # fmt: skip
-        tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "none", "--json")
+        tried.run("check", "The ocean warms slowly.", "-c", "seas", *asked, "--split", "whole", "--json")
         (folder / "experiment.toml").write_text(EXPERIMENT.format(url=url))
         tried.run("evaluate", "run", folder / "experiment.toml", "-o", folder / "run.html", "--json")
         (folder / "experiment.toml").unlink()  # the user's own file
