@@ -100,7 +100,7 @@ def _option_type(field_type: Any) -> Any:
 
 
 def _make_converter(option_type: Any) -> Callable[[Any, Sequence[Token]], Any]:
-    """Return a converter to a type that refuses "none", which would count as an option not given."""
+    """Return a converter to a type; it refuses "none", because None means that the option was not given."""
     return lambda _, tokens: convert(option_type, tokens)
 
 

@@ -11,7 +11,7 @@ from climassay.reporting.tables import Column, Table, counted
 T = TypeVar("T")
 
 _N_DRAWING_PASSES = 8
-"""Number of passes in which clouds are drawn; each pass draws a part of the points of every cloud."""
+"""Number of passes in which point groups (clouds) are drawn; each pass draws some points of every group."""
 _CHARACTER_WIDTH, _LINE_HEIGHT = 5.8, 14.0
 """Average width of a character and height of a line of a label, in SVG units."""
 _MIN_PART_WIDTH = 0.4
@@ -265,7 +265,7 @@ class LinePlot:
 
     @property
     def styles(self) -> dict[str, int]:
-        """Index by series: of the colour, or of the dash pattern of a reference."""
+        """Index of each series' colour, or of its dash pattern if it is a reference."""
         groups = ([series.name for series in self.series if series.reference is flag] for flag in (False, True))
         return {name: index for names in groups for index, name in enumerate(names)}
 

@@ -101,7 +101,7 @@ def _split_at_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Pie
 
 
 def _find_spans(text: str, searched_stems: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans (start, end) of words whose stem is searched; adjacent matching words form one span."""
+    """Yield the spans (start, end) of words whose stem is searched for; adjacent matching words form one span."""
     start = end = 0
     for match in _WORD.finditer(text) if searched_stems else ():
         word = _fold(match.group())

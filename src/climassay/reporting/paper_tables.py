@@ -229,7 +229,7 @@ def choose_tables(tables: Mapping[str, PaperTable], numbers: Sequence[str]) -> d
     """Return the tables with these numbers, or all tables if no number is given.
 
     Raises:
-        InputError: There is no table with a number.
+        InputError: A number is not that of a table.
     """
     for number in numbers:
         if number not in tables:

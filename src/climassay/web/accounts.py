@@ -44,7 +44,7 @@ RIGHTS: dict[Action, Role] = {
     "stop others' work": "admin",
     "manage users": "admin",
 }
-"""Lowest role that may do each action; code checks for actions, never for roles."""
+"""Lowest role that may perform each action; permission checks name an action, never a role."""
 Purpose = Literal["enter", "invitation", "password"]
 
 MIN_PASSWORD_LENGTH = 10
@@ -345,8 +345,8 @@ class AccountStore:
         """Record an attempt as failed before its password is checked, so that simultaneous attempts count as well.
 
         Args:
-            subjects: Hashes of what failures are counted by (name, address or device), each with its maximum number of
-                failures; None for no maximum.
+            subjects: Maximum number of failures (None for no maximum) by hash of the name, address or device for which
+                failures are counted.
 
         Returns:
             Ids of the recorded rows, which the caller deletes if the attempt succeeds.
@@ -551,5 +551,5 @@ def password_hasher() -> Any:
 
 @cache
 def _placeholder_hash() -> str:
-    """Return a hash against which the passwords of unknown users are verified, so that this takes as long."""
+    """Return a hash against which passwords of unknown users are verified, so that the check takes the usual time."""
     return str(password_hasher().hash(random_secrets.token_urlsafe(16)))

@@ -88,11 +88,11 @@ job_events = sa.Table(
     comment="What a job told while it ran, numbered from 1.",
 )
 COLLECT_SECONDS = 0.25
-"""Time for which news about jobs is collected before it is sent to followers, in seconds."""
+"""Time for which changes of jobs are collected before they are sent to subscribers, in seconds."""
 KEEP_ALIVE_BEATS = 3
-"""Number of polls without news after which a comment is sent to keep the connection open: every 15 seconds."""
+"""Number of polls of the database after which a comment is sent to a silent connection to keep it open: 15 seconds."""
 MAX_KEPT_EVENTS = 200
-"""Maximum number of events of a followed job that are kept in memory."""
+"""Maximum number of recent events kept in memory for a job with subscribers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Stopped(Exception):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Exception by which the records mark the run of a stopped job as interrupted instead of failed."""
+    """Exception that makes the records mark the run of a stopped job as interrupted instead of failed."""
 
 
 @contextmanager
@@ -177,7 +177,7 @@ class JobReport:
 
     @property
     def stopped(self) -> bool:
-        """Whether the work has to end, because the job was stopped or lost or the server shuts down."""
+        """Whether the work has to end: the job was stopped, this server lost it, or the server shuts down."""
         if time.monotonic() - self._checked_at > MIN_REPORT_INTERVAL:
             self._read_state()
         return self._stopped or self._lost or self._jobs.closing
@@ -221,7 +221,7 @@ class JobReport:
         self._jobs.announce(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
-        """Store an event of the job and notify its followers.
+        """Store an event of the job and notify its subscribers.
 
         Raises:
             Stopped: The work has to end.
@@ -259,7 +259,7 @@ class Jobs:
         self._works[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Register a function to call with a job's id whenever the job has news; it may be called in any thread."""
+        """Register a function to call with a job's id whenever the job changes; it may be called in any thread."""
         self._listeners.append(listener)
 
     def start(self, context: Any) -> None:
@@ -282,10 +282,10 @@ class Jobs:
         self.database.execute(update.values(state="queued", owner=None))
 
     def _run_heartbeat(self) -> None:
-        """Until the server shuts down, update the ``seen_at`` of own jobs and queue abandoned jobs again.
+        """Until the server shuts down, update the ``seen_at`` of its jobs and queue abandoned jobs again.
 
-        Abandoned jobs are those of servers that no longer update ``seen_at``, and own jobs whose thread lost the
-        connection to the database.
+        Abandoned jobs are those of servers that no longer update ``seen_at``, and jobs of this server whose thread lost
+        the connection to the database.
         """
         while not self._stopping.is_set():
             try:
@@ -390,7 +390,7 @@ class Jobs:
         return [build_record(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
-        """Wait until any job has news, but at most the given number of seconds."""
+        """Wait until any job changes, but at most the given number of seconds."""
         with self._news:
             self._news.wait(seconds)
 
@@ -420,7 +420,7 @@ class Jobs:
         """Return the queued jobs of a lane in the order in which they will start.
 
         Users take turns: the next job is the oldest job of the user with the fewest running jobs. If several users have
-        equally few, it is the one whose last job started first.
+        equally few, the user whose last job started earliest comes first.
         """
         in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
         queued = self._read(
@@ -499,7 +499,7 @@ class Jobs:
         self.announce(job)
 
     def announce(self, job: str) -> None:
-        """Wake the threads that wait for news and call the listeners; ``job`` is empty if the server shuts down."""
+        """Wake the threads that wait for changes, and call the listeners; ``job`` is empty if the server shuts down."""
         with self._news:
             self._news.notify_all()
         for listener in self._listeners:
@@ -508,7 +508,7 @@ class Jobs:
 
 @dataclass(eq=False)
 class _FollowedJob:
-    """State, recent events and followers of a job whose event stream somebody is reading."""
+    """State, recent events and subscribers of a job."""
 
     job: Job
     last: int
@@ -524,7 +524,7 @@ class _FollowedJob:
 
 
 class JobStreams:
-    """Streams of server-sent events that follow a server's jobs; the database is read once for all followers."""
+    """Streams of server-sent events about jobs; the database is read once for all subscribers of a job."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -595,7 +595,7 @@ class JobStreams:
         return self._topics[job]
 
     def _on_news(self, job: str) -> None:
-        """Tell the event loop that a job has news (empty: the server shuts down); may be called in any thread."""
+        """Tell the event loop that a job has changed (empty: the server shuts down); may be called in any thread."""
         if self._loop is not None and (job in self._topics or not job):
             with contextlib.suppress(RuntimeError):  # The loop has ended.
                 self._loop.call_soon_threadsafe(self._mark_changed, job)
@@ -605,7 +605,7 @@ class JobStreams:
         self._news.set()
 
     async def _poll_news(self) -> None:
-        """Read news from the database and wake the followers, as long as any job is followed."""
+        """Poll the database for changes of jobs and notify the subscribers, while any job has subscribers."""
         loop = asyncio.get_running_loop()
         next_poll = loop.time() + POLL_INTERVAL
         while self._topics and not self._jobs.closing:

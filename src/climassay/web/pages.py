@@ -39,7 +39,7 @@ Search = Annotated[str, Query(max_length=200)]
 _ROOT_LINK = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
 _TONES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
-"""Tone (CSS class) of badges by the state of a job."""
+"""CSS class of the badge for each state of a job or run; ``info`` for other states."""
 _STYLES = {area: f"{area}.css" for area in ("annotate", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",

@@ -487,7 +487,7 @@ def restore_skipped(request: ByAnnotator) -> Response:
 
 @router.get("/{dataset}/{draft}")
 def show_item(request: ByAnnotator, draft: str, done: str = "") -> Response:
-    """Show an item to be labelled, or whose label the user wants to change."""
+    """Show the page on which the user labels an item or changes an earlier label."""
     return _item_page(request, request.own_item(draft), done=done)
 
 

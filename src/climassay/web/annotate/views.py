@@ -51,7 +51,7 @@ LEVEL_LABELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reas
 MAX_TEXT_LENGTH = 10_000
 """Maximum length of a text field in characters."""
 MAX_SECONDS = 86_400.0
-"""Maximum time in seconds that is recorded for an item; longer times are reduced to it, as the page was left open."""
+"""Maximum time in seconds that is recorded for an item; longer times are reduced to this maximum."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 JOB_KIND = "retrain"
@@ -84,7 +84,7 @@ class LabelForm(BaseModel):
     """Level of each row: ``must`` or ``should``."""
     source: list[str] = []
     take: list[str] = []
-    """Criteria that an adjudicator adopts, as LABEL-CRITERION by index: ``1-0`` is the first one of """
+    """Criteria that an adjudicator adopts, as pairs of indices LABEL-CRITERION, for example ``1-0``."""
     act: str = ""
     """Change to the rows, after which the form is shown again (see :meth:`apply_action`); empty to store the label."""
 
@@ -142,7 +142,7 @@ class CriterionRow(NamedTuple):
 
     @classmethod
     def of(cls, criterion: Criterion) -> "CriterionRow":
-        """Return a row with the text of a criterion's fields."""
+        """Return a row with a criterion's fields as text."""
         return cls(criterion.text, f"{criterion.weight:g}", criterion.level, criterion.source)
 
 
@@ -434,7 +434,7 @@ def _rubric_values(item: AnnotationItem, label: Label | None, form: LabelForm | 
 
 
 Participant = tuple[str, bool]
-"""User name of somebody who labelled an item or commented on it, and whether this was done as an adjudicator."""
+"""User who labelled an item or commented on it: user name, and whether the user acted as an adjudicator."""
 
 
 def participant_names(

@@ -56,7 +56,7 @@ class QuestionToAsk(Data):
     question: Text = Field(examples=["Why do pure droplets not freeze at -10 °C?"])
     """The question, of at most 1,000 characters."""
     collections: list[Name] = Field(default=[], max_length=100)
-    """Names of the collections from which it is answered; all collections if empty."""
+    """Names of the collections from which the question is answered; all collections if empty."""
 
 
 class QuestionData(Data):
@@ -66,7 +66,7 @@ class QuestionData(Data):
     question: str
     state: JobState
     error: str | None
-    """Reason why it was not answered, if the state is `failed`; else null."""
+    """Reason why the question was not answered, if the state is `failed`; else null."""
     answer: dict[str, JsonValue] | None
     """Answer in the format of `climassay ask --json` (text, sentences, sources); null until the state is `done`."""
     demonstration: bool
@@ -158,7 +158,7 @@ class CheckData(Data):
 
     @classmethod
     def of(cls, check: CheckSummary, user: User | None) -> "CheckData":
-        """Return the data of a check for a reader (None: without an account), who may not see who asked for it."""
+        """Return the data of a check; the asker's name is left out if ``user`` is None (without an account)."""
         claim = check.claim
         derived = {
             "claim": claim.text,

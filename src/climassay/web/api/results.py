@@ -110,7 +110,7 @@ def list_tables(
     user: Reader,
     run: RunId,
     published: Annotated[
-        Literal["", "gold", "silver"], Query(description="Published results to show beside an experiment's.")
+        Literal["", "gold", "silver"], Query(description="Published results to show beside those of an experiment.")
     ] = "",
 ) -> Any:
     """List the tables of a run's report, computed from its stored results."""

@@ -160,7 +160,7 @@ class DebateProgress:
         self.participants = {name: ParticipantProgress(name) for name in names}
 
     def _last_step(self, number: int) -> int:
-        """Return the number of the step after a round, which is the questions to the advocates or the verdict."""
+        """Return the number of the step that follows a round: questions to the advocates, or the verdict."""
         return 2 + number * (self._advocates + 2)
 
     def update(self, event: Event) -> None:
@@ -206,8 +206,8 @@ def estimate_remaining_seconds(past_durations: Sequence[float], elapsed: float) 
         elapsed: Time since the debate began in seconds.
 
     Returns:
-        Median of how much longer than ``elapsed`` the longer past debates took, in seconds; 0 if none took longer, None
-        if there are fewer than :data:`MIN_PAST_DEBATES`.
+        Median remaining time, in seconds, of those past debates that took longer than ``elapsed``; 0 if none did, None
+        if there are fewer than :data:`MIN_PAST_DEBATES` past debates.
     """
     if len(past_durations) < MIN_PAST_DEBATES:
         return None
@@ -245,7 +245,7 @@ class LiveDebate:
     """Start of the debate in seconds since 1970, see :func:`~climassay.web.checks.store.start_time`."""
 
     def after(self, number: int) -> tuple[LiveEntry, ...]:
-        """Return the entries of events with larger numbers."""
+        """Return the entries of events with numbers above ``number``."""
         return tuple(entry for entry in self.entries if entry.number > number)
 
 

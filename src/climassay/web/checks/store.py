@@ -40,7 +40,7 @@ CHECK_KIND = "check"
 ASK_KIND = "ask"
 """Kind of jobs that answer a question; they count towards the same limits as checks."""
 BEGIN_EVENT = "begin"
-"""Kind of the event that marks the start of an attempt; events before the last one belong to interrupted attempts."""
+"""Kind of the event that starts an attempt; events before the last such event belong to interrupted attempts."""
 _MAX_TITLE_LENGTH = 80
 MAX_SHOWN_CHECKS = 5
 """Maximum number of past checks of similar claims that are shown before a claim is checked."""
@@ -170,7 +170,7 @@ def load_all_events(jobs: Jobs, job: str) -> list[JobEvent]:
 def start_time(events: Sequence[JobEvent]) -> float | None:
     """Return the start of a debate in seconds since 1970, or None if it has not begun.
 
-    It is moved forward by the time between attempts, so that the time since the start is the duration of all attempts.
+    The start is moved forward by the pauses between attempts, so that the time since then is that of all attempts.
     """
     start: float | None = None
     previous: float | None = None
@@ -293,7 +293,7 @@ def make_publication(
 
 
 def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | None:
-    """Return the schema.org ClaimReview of a check, or None if it has none.
+    """Return the schema.org ClaimReview of a check, or None if the check has none.
 
     A check has a ClaimReview only if it has a verdict and is not hidden, the server has a publisher, at least one
     active adjudicator agrees with the verdict, and nobody disagrees.
@@ -333,7 +333,7 @@ def require_claim_review(app: AppState, check: str, user: User | None) -> dict[s
 
 
 class TooManyWaiting(Failure):
-    """Error of a new check or question if too many of all users are waiting."""
+    """Error of a new check or question if too many of all users together are waiting."""
 
     status = 503
 
@@ -408,7 +408,7 @@ def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *
 
 
 def restart_check(app: AppState, user: User, check: str) -> None:
-    """Queue a check that failed or was stopped again; do nothing if it is waiting or has a result.
+    """Queue a failed or stopped check again; do nothing if it is waiting or has a result.
 
     Raises:
         Refused: The check was stopped, and the user may not resume it.
@@ -423,7 +423,7 @@ def restart_check(app: AppState, user: User, check: str) -> None:
 
 
 def require_capacity(app: AppState, user: User) -> None:
-    """Raise an error if too many checks and questions are waiting for another one to be accepted.
+    """Raise an error if so many checks and questions are waiting that no further one is accepted.
 
     Raises:
         TooManyWaiting: All users together have reached :data:`MAX_WAITING`.

@@ -63,7 +63,7 @@ class CitationLinks:
         self._originals = library.originals
 
     def evidence(self, collection: str, passage: Passage, quotations: Iterable[str] = ()) -> Evidence | None:
-        """Return the addresses of a passage, at which the quotations are marked; None if its document was removed."""
+        """Return the addresses of a passage, shown with marked quotations; None if its document was removed."""
         if passage.document_id not in self._titles.of_collection(collection):
             return None
         parameters = [("quote", quotation[:MAX_QUOTATION_LENGTH]) for quotation in quotations][:MAX_QUOTATIONS]
@@ -108,7 +108,7 @@ def check_values(
 
 
 def nearest_sentence(text: str, sentence: str) -> str:
-    """Return the sentence of a text that shares most words with a given sentence, the shortest if several do.
+    """Return the sentence of a text that shares the most words with another sentence; of several, the shortest.
 
     Return an empty string if none shares at least :data:`MIN_SHARED_WORDS` words.
     """

@@ -126,7 +126,7 @@ class SearchResults:
     more: bool
     """Whether there may be further hits."""
     errors: tuple[str, ...] = ()
-    """Reasons why collections could not be searched, a sentence each."""
+    """Reasons why collections could not be searched, one sentence each."""
 
 
 def search_library(library: CollectionCache, query: SearchRequest, collection_name: str = "") -> SearchResults:

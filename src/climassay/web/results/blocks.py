@@ -49,7 +49,7 @@ class BlockView(NamedTuple):
     kind: Literal["table", "figure", ""] = ""
     title: str = ""
     files: Sequence[tuple[str, str]] = ()
-    """Suffix and address of each file as which the block can be downloaded."""
+    """Suffix and address of each downloadable file with the content of the block."""
     rows: int = 0
 
 
