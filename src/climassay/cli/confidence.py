@@ -79,13 +79,13 @@ def extract(
     from climassay.corpus.documents import ReadOptions, TableColumns
 
     extract_options = ExtractOptions(**given_values(extraction, ExtractOptions))
-    reading = ReadOptions(columns=parse_columns(column, TableColumns))
+    read_options = ReadOptions(columns=parse_columns(column, TableColumns))
     with setup.session(options) as session:
         result = api.extract_confidence(
             reports or (),
             collections=collection,
             options=extract_options,
-            reading=reading,
+            reading=read_options,
             model=model,
             workspace=session,
         )

@@ -100,8 +100,8 @@ class DebateOptions(LoadingOptions, RayOptions):
         Raises:
             InputError: The configuration is not valid, or the debate has no advocate.
         """
-        base = load_settings(self.config) if self.config else DebateSettings()
-        advocates = base.advocates
+        file_settings = load_settings(self.config) if self.config else DebateSettings()
+        advocates = file_settings.advocates
         if self.collection or self.plain or self.adversary:
             advocates = advocates_from_names(self.collection, plain=self.plain, adversaries=self.adversary)
         if not advocates:
@@ -110,10 +110,10 @@ class DebateOptions(LoadingOptions, RayOptions):
             )
         advocate_options = given_values(self, AdvocateSettings)
         return replace(
-            base,
+            file_settings,
             **given_values(self, DebateSettings),
             advocates=tuple(replace(advocate, **advocate_options) for advocate in advocates),
-            mediator=replace(base.mediator, **given_values(self, MediatorSettings)),
+            mediator=replace(file_settings.mediator, **given_values(self, MediatorSettings)),
         )
 
 

@@ -62,10 +62,10 @@ def run(
             setup.emit(api.generate(recipe.name, recipe=recipe, workspace=session), session)
 
 
-def _write_drafts(screened: "ScreenedDrafts", file: Path) -> None:
+def _write_drafts(screening_result: "ScreenedDrafts", file: Path) -> None:
     from climassay.generation import write_drafts
 
-    write_drafts(file, screened.drafts)
+    write_drafts(file, screening_result.drafts)
 
 
 add_command(

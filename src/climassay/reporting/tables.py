@@ -389,19 +389,19 @@ def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[in
     among the columns that need more.
     """
     indices = range(table.grouped, len(table.columns))
-    remaining = max_width - 2 * len(indices)  # two characters of padding for each column
+    available_width = max_width - 2 * len(indices)  # two characters of padding for each column
     full_widths = [_column_width(table, index, wrap_headings, wrap_cells=False) for index in indices]
-    if sum(full_widths) <= remaining:
+    if sum(full_widths) <= available_width:
         return full_widths
     widths = [_column_width(table, index, wrap_headings, wrap_cells=True) for index in indices]
-    remaining -= sum(widths)
-    if remaining < 0:
+    available_width -= sum(widths)
+    if available_width < 0:
         return None
-    indices_by_need = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
-    for rank, index in enumerate(indices_by_need):
-        extra = min(full_widths[index] - widths[index], remaining // (len(indices_by_need) - rank))
+    positions_by_deficit = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
+    for rank, index in enumerate(positions_by_deficit):
+        extra = min(full_widths[index] - widths[index], available_width // (len(positions_by_deficit) - rank))
         widths[index] += extra
-        remaining -= extra
+        available_width -= extra
     return widths
 
 

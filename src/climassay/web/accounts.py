@@ -440,10 +440,10 @@ class AccountStore:
         name = link.user.name
         password_hash = None if password is None else hash_password(name, password)
         is_unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
-        mark_used = links.update().where(is_unused).values(used_at=self._clock())
+        usage_update = links.update().where(is_unused).values(used_at=self._clock())
 
         def write(connection: sa.Connection) -> bool:
-            if not connection.execute(mark_used).rowcount:
+            if not connection.execute(usage_update).rowcount:
                 return False
             if password_hash is not None:
                 _store_password(connection, name, password_hash)

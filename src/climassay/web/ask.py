@@ -285,9 +285,10 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         notes.append(f"Sentences that no passage supports, marked below: {n_unsupported} of {len(sentences)}.")
     if n_attributed := sum(sentence.origin == "attributed" for sentence in sentences):
         notes.append(f"Sentences whose passages were found by comparison, not named by the model: {n_attributed}.")
-    unchecked = note_unchecked_references(name for sentence in sentences for name in sentence.unchecked_references)
+    reference_note = note_unchecked_references(name for sentence in sentences for name in sentence.unchecked_references)
     notes += filter(
-        None, (note_truncation(answer["truncated"]), note_removed_citations(answer["removed_citations"]), unchecked)
+        None,
+        (note_truncation(answer["truncated"]), note_removed_citations(answer["removed_citations"]), reference_note),
     )
     references = []
     for number in citation_numbers:

@@ -472,10 +472,10 @@ class Jobs:
         return None
 
     def _run_job(self, context: Any, job: Job) -> None:
-        _, work = self._works[job.kind]
+        _, job_work = self._works[job.kind]
         report = JobReport(self, job.id)
         try:
-            result = work(context, job.payload, report)
+            result = job_work(context, job.payload, report)
         except Stopped:
             self._end(job.id, "queued" if self._stopping.is_set() else "stopped")
         except LostDatabaseError:
@@ -613,9 +613,9 @@ class JobStreams:
                 await asyncio.wait_for(self._news.wait(), max(0.0, next_poll - loop.time()))
                 await asyncio.sleep(COLLECT_SECONDS)
             self._news.clear()
-            changed, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
+            changed_ids, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
-                await self._read({job: topic for job, topic in self._topics.items() if is_poll or job in changed})
+                await self._read({job: topic for job, topic in self._topics.items() if is_poll or job in changed_ids})
             if is_poll:
                 next_poll = loop.time() + POLL_INTERVAL
                 for topic in self._topics.values():

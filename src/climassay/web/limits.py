@@ -44,8 +44,8 @@ def visitor_address(connection: HTTPConnection) -> str:
     except ValueError:
         return host
     if isinstance(address, ipaddress.IPv6Address):
-        mapped = address.ipv4_mapped
-        return str(mapped) if mapped else str(ipaddress.ip_network((address, 64), strict=False))
+        ipv4_address = address.ipv4_mapped
+        return str(ipv4_address) if ipv4_address else str(ipaddress.ip_network((address, 64), strict=False))
     return host
 
 

@@ -266,7 +266,9 @@ def environment() -> Any:
 
     jinja = Environment(
         # Fact-checks are shown with the templates of their self-contained pages, which are in reporting.
-        loader=ChoiceLoader([PackageLoader(f"climassay.{room}", "templates") for room in ("web", "reporting")]),
+        loader=ChoiceLoader(
+            [PackageLoader(f"climassay.{subpackage}", "templates") for subpackage in ("web", "reporting")]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

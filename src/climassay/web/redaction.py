@@ -83,10 +83,10 @@ class RedactedResponses:
             await self._app(scope, receive, send)
             return
         start: Message | None = None
-        is_text, pending = False, b""
+        is_text, held_bytes = False, b""
 
         async def send_redacted(message: Message) -> None:
-            nonlocal start, is_text, pending
+            nonlocal start, is_text, held_bytes
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 is_text = headers.get("content-type", "").startswith(_TEXT_TYPES) and "content-encoding" not in headers
@@ -95,11 +95,11 @@ class RedactedResponses:
                 await send(message)
             if message["type"] == "http.response.start" or not is_text:
                 return
-            text, more_body = pending + message.get("body", b""), message.get("more_body", False)
+            text, more_body = held_bytes + message.get("body", b""), message.get("more_body", False)
             end = len(text)
             if more_body:  # The last word may continue in the next chunk.
                 end = max(text.rfind(b" "), text.rfind(b"\n"), len(text) - _MAX_WORD_BYTES) + 1
-            body, pending = self._redactor.redact(text[:end]), text[end:]
+            body, held_bytes = self._redactor.redact(text[:end]), text[end:]
             if start is not None:
                 headers = MutableHeaders(scope=start)
                 if more_body:

@@ -465,8 +465,8 @@ def undo_label(request: ByAnnotator, last: Annotated[str, Form()] = "") -> Respo
 
     Nothing is undone unless ``last`` is the key of the newest label, so a second click on the same page has no effect.
     """
-    newest = request.store.history(request.dataset, request.user.name, limit=1)
-    is_current = last == (newest[0].key if newest else "")
+    latest_labels = request.store.history(request.dataset, request.user.name, limit=1)
+    is_current = last == (latest_labels[0].key if latest_labels else "")
     draft = request.store.undo(request.dataset, request.user.name) if is_current else None
     if draft is None:
         return request.back(done="nothing")

@@ -146,17 +146,17 @@ def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredChec
     checks = get_check_store(app)
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
-    stored = checks.get(check)
-    if stored.about.visibility not in readable_visibilities(user):
+    stored_check = checks.get(check)
+    if stored_check.about.visibility not in readable_visibilities(user):
         raise Missing(f"There is no check {check!r}." if user is None else "An adjudicator has hidden this check.")
-    job = app.jobs.get(stored.about.job) if stored.about.job else None
-    if stored.about.state == "waiting" and job is not None and job.ended:
+    job = app.jobs.get(stored_check.about.job) if stored_check.about.job else None
+    if stored_check.about.state == "waiting" and job is not None and job.ended:
         if job.state == "failed":
             checks.fail(check, job.error or "The work broke.")
         else:
             checks.stop(check)
-        stored = checks.get(check)
-    return stored, job
+        stored_check = checks.get(check)
+    return stored_check, job
 
 
 def load_all_events(jobs: Jobs, job: str) -> list[JobEvent]:
@@ -252,10 +252,10 @@ def cancel_check(app: AppState, user: User, check: str) -> None:
         Missing: There is no such check, or the user may not read it.
         Refused: The user may not stop it.
     """
-    stored, job = find_check(app, check, user)
-    if not may_stop(user, stored.about):
+    stored_check, job = find_check(app, check, user)
+    if not may_stop(user, stored_check.about):
         raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
-    if stored.about.state == "waiting":
+    if stored_check.about.state == "waiting":
         if job is not None:
             app.jobs.stop(job.id)
         get_check_store(app).stop(check)
@@ -414,11 +414,11 @@ def restart_check(app: AppState, user: User, check: str) -> None:
         Refused: The check was stopped, and the user may not resume it.
         TooManyWaiting: Too many checks and questions are waiting.
     """
-    stored, _ = find_check(app, check, user)
-    if may_resume(user, stored):
+    stored_check, _ = find_check(app, check, user)
+    if may_resume(user, stored_check):
         require_capacity(app, user)
-        submit_check(app, stored.about, user.name)
-    elif stored.about.state == "stopped":
+        submit_check(app, stored_check.about, user.name)
+    elif stored_check.about.state == "stopped":
         raise Refused("This check was stopped: the person who asked for it, or an adjudicator, can resume it.")
 
 
@@ -429,10 +429,10 @@ def require_capacity(app: AppState, user: User) -> None:
         TooManyWaiting: All users together have reached :data:`MAX_WAITING`.
         TooManyWaitingOfUser: The user has reached :data:`MAX_WAITING_PER_USER`.
     """
-    unfinished = app.jobs.unended((CHECK_KIND, ASK_KIND))
-    if get_check_store(app).count_waiting() + sum(job.kind == ASK_KIND for job in unfinished) >= MAX_WAITING:
+    unfinished_jobs = app.jobs.unended((CHECK_KIND, ASK_KIND))
+    if get_check_store(app).count_waiting() + sum(job.kind == ASK_KIND for job in unfinished_jobs) >= MAX_WAITING:
         raise TooManyWaiting("Too many claims and questions are waiting: try again later.")
-    if sum(job.payload.get("asker") == user.name for job in unfinished) >= MAX_WAITING_PER_USER:
+    if sum(job.payload.get("asker") == user.name for job in unfinished_jobs) >= MAX_WAITING_PER_USER:
         raise TooManyWaitingOfUser(
             "You have reached the limit of waiting claims and questions: wait until one is done."
         )

@@ -72,11 +72,15 @@ class CitationLinks:
         passage_address = f"{collection_path}/passages/{quote(passage.id)}" + (
             f"?{urlencode(parameters)}" if parameters else ""
         )
-        first, last = passage.first_page, passage.last_page
-        if first is None or self._originals.find_pdf(passage.document_id) is None:
+        first_page, last_page = passage.first_page, passage.last_page
+        if first_page is None or self._originals.find_pdf(passage.document_id) is None:
             return Evidence(passage_address, document, None, "")
-        label = f"Page {first} of the PDF" if last in (None, first) else f"Pages {first} to {last} of the PDF"
-        page_address = f"{document}/pages/{first}?{urlencode([('passage', passage.id), *parameters])}"
+        label = (
+            f"Page {first_page} of the PDF"
+            if last_page in (None, first_page)
+            else f"Pages {first_page} to {last_page} of the PDF"
+        )
+        page_address = f"{document}/pages/{first_page}?{urlencode([('passage', passage.id), *parameters])}"
         return Evidence(passage_address, document, page_address, label)
 
     def current(self, source: PassageCitation) -> PassageCitation:
@@ -118,8 +122,8 @@ def nearest_sentence(text: str, sentence: str) -> str:
         words = set(stems(candidate))
         return len(target_words & words), -len(words)
 
-    nearest = max(split_sentences(text), key=rank, default="")
-    return nearest if rank(nearest)[0] >= MIN_SHARED_WORDS else ""
+    most_similar = max(split_sentences(text), key=rank, default="")
+    return most_similar if rank(most_similar)[0] >= MIN_SHARED_WORDS else ""
 
 
 class PageRenderer:
@@ -156,8 +160,8 @@ def download_original(app: App, user: Member, collection: str, document_id: str)
 @router.get("/{collection}/documents/{document_id}/pages/{number}.png")
 def send_page_image(app: App, reader: Reader, collection: str, document_id: str, number: int) -> Response:
     """Send a page of a document's PDF as a PNG image."""
-    _, rendered = _render_page(app, collection, document_id, number)
-    return Response(rendered.png, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+    _, rendered_page = _render_page(app, collection, document_id, number)
+    return Response(rendered_page.png, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
 
 @router.get("/{collection}/documents/{document_id}/pages/{number}")
@@ -175,7 +179,7 @@ def show_page(
 
     If this is the passage's first page and contains none of the quotations, redirect to a later page that does.
     """
-    title, rendered = _render_page(app, collection, document_id, number)
+    title, rendered_page = _render_page(app, collection, document_id, number)
     library = collection_cache(app)
     document_path = f"/library/{quote(collection)}/documents/{quote(document_id)}"
     query = urlencode([("passage", passage), *(("quote", quotation) for quotation in quotations)]) if passage else ""
@@ -184,9 +188,9 @@ def show_page(
         return f"{document_path}/pages/{other_number}" + (f"?{query}" if query else "")
 
     cited_passage = find_passage(library, collection, passage) if passage else None
-    marked_spans = find_quotations(rendered, cited_passage, quotations)
+    marked_spans = find_quotations(rendered_page, cited_passage, quotations)
     if cited_passage is not None and cited_passage.document_id == document_id and quotations and not any(marked_spans):
-        last_page = min(cited_passage.last_page or number, number + MAX_FURTHER_PAGES, rendered.pages)
+        last_page = min(cited_passage.last_page or number, number + MAX_FURTHER_PAGES, rendered_page.pages)
         for other_number in range(number + 1, last_page + 1) if number == cited_passage.first_page else ():
             if any(
                 find_quotations(_render_page(app, collection, document_id, other_number)[1], cited_passage, quotations)
@@ -200,14 +204,14 @@ def show_page(
         document_id=document_id,
         title=title,
         cited=cited_passage,
-        drawn=rendered,
+        drawn=rendered_page,
         picture=f"{document_path}/pages/{number}.png",
-        rectangles=[box for start, end in spans for box in rendered.rectangles(start, end)],
-        pieces=mark_spans(rendered.text, spans),
+        rectangles=[box for start, end in spans for box in rendered_page.rectangles(start, end)],
+        pieces=mark_spans(rendered_page.text, spans),
         found=sum(map(bool, marked_spans)),
         wanted=len(quotations),
         before=address(number - 1) if number > 1 else None,
-        after=address(number + 1) if number < rendered.pages else None,
+        after=address(number + 1) if number < rendered_page.pages else None,
         evidence=CitationLinks(library).evidence(collection, cited_passage, quotations) if cited_passage else None,
     )
 
@@ -239,7 +243,7 @@ def _render_page(app: AppState, collection: str, document_id: str, number: int) 
     if file is None:
         raise Missing(f"No PDF of {document.title} was stored, so only its text can be shown.")
     try:
-        rendered = app.shared("pdf pages", PageRenderer).draw(file, number)
+        rendered_page = app.shared("pdf pages", PageRenderer).draw(file, number)
     except DocumentError as error:
         raise Missing(f"{document.title}: {error}") from None
-    return library.titles().of_collection(collection)[document_id], rendered
+    return library.titles().of_collection(collection)[document_id], rendered_page

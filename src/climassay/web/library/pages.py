@@ -436,12 +436,12 @@ def show_passage(
 ) -> Response:
     """Show a passage with the passages before and after it; quotations, or else the words of a query, are marked."""
     library = collection_cache(app)
-    stored = find_passage(library, collection, passage_id)
-    passage = library.titles().with_current_title(collection, stored)
+    stored_passage = find_passage(library, collection, passage_id)
+    passage = library.titles().with_current_title(collection, stored_passage)
     positions = range(max(passage.position - 1, 0), passage.position + 2)
     nearby = library.browse(collection).passages_at(passage.document_id, positions)
     neighbours = {neighbour.position: neighbour for neighbour in nearby}
-    previous, following = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
+    previous_passage, next_passage = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
     address = f"{app.settings.root}{request.url.path}"
     return page(
         request,
@@ -450,14 +450,18 @@ def show_passage(
         passage=passage,
         pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
         evidence=CitationLinks(library).evidence(collection, passage, quotations),
-        before=previous,
-        before_text=previous.text[: len(previous.text) - count_repeated_characters(previous.text, passage.text)]
-        if previous
+        before=previous_passage,
+        before_text=previous_passage.text[
+            : len(previous_passage.text) - count_repeated_characters(previous_passage.text, passage.text)
+        ]
+        if previous_passage
         else "",
-        after=following,
-        after_text=following.text[count_repeated_characters(passage.text, following.text) :] if following else "",
+        after=next_passage,
+        after_text=next_passage.text[count_repeated_characters(passage.text, next_passage.text) :]
+        if next_passage
+        else "",
         address=address,
-        bibtex=_passage_bibtex(stored, address),
+        bibtex=_passage_bibtex(stored_passage, address),
         page_of=passage.position // PASSAGES_PER_PAGE + 1,
     )
 

@@ -174,9 +174,9 @@ class QuestionIndex:
             keys = (questions.c.wrong if reverse else questions.c.wrong.desc(),)
         elif order == "question":
             keys = (questions.c.question.desc() if reverse else questions.c.question,)
-        ordered = query.order_by(*keys, questions.c.number).offset(offset).limit(limit)
+        page_query = query.order_by(*keys, questions.c.number).offset(offset).limit(limit)
         with self._database.read() as connection:
-            return list(connection.execute(ordered).scalars())
+            return list(connection.execute(page_query).scalars())
 
     def numbers_by_key(self, keys: Sequence[tuple[str, str]]) -> list[int]:
         """Return the numbers of the questions with these pairs of benchmark and id; unknown pairs are left out."""
@@ -226,16 +226,18 @@ class QuestionIndex:
     def _read_choices(self) -> dict[str, list[Any]]:
         with self._database.read() as connection:
             columns_query = sa.select(answers.c.model, answers.c.setting).where(answers.c.run == self.run)
-            grouped = columns_query.group_by(answers.c.model, answers.c.setting).order_by(
+            ordered_columns_query = columns_query.group_by(answers.c.model, answers.c.setting).order_by(
                 sa.func.min(answers.c.position)
             )
-            columns = [list(row) for row in connection.execute(grouped)]
+            columns = [list(row) for row in connection.execute(ordered_columns_query)]
             choices: dict[str, list[Any]] = {"columns": columns}
             for name in ("benchmark", "kind", "level"):
-                values = sa.select(questions.c[name]).where(questions.c.run == self.run, questions.c[name] != "")
-                first = sa.func.min(questions.c.position)
-                ordered = values.group_by(questions.c[name]).order_by(first, questions.c[name])
-                choices[name] = list(connection.execute(ordered).scalars())
+                values_query = sa.select(questions.c[name]).where(questions.c.run == self.run, questions.c[name] != "")
+                first_position = sa.func.min(questions.c.position)
+                ordered_values_query = values_query.group_by(questions.c[name]).order_by(
+                    first_position, questions.c[name]
+                )
+                choices[name] = list(connection.execute(ordered_values_query).scalars())
         return choices | {"model": list(dict.fromkeys(model for model, _ in columns if model))}
 
     def load(self, numbers: Sequence[int], *, with_orders: bool = False) -> StoredRun:
