@@ -363,8 +363,13 @@ class ScatterPlot:
         """Text alternative of the figure, with the mean of each cloud and the labels."""
         parts = []
         for cloud in self.clouds:
-            mean = ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True))
-            parts.append(f"{cloud.name}: {counted(len(cloud.points), 'point')}" + (f" around {mean}" if mean else ""))
+            mean_coordinates = ", ".join(
+                f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True)
+            )
+            parts.append(
+                f"{cloud.name}: {counted(len(cloud.points), 'point')}"
+                + (f" around {mean_coordinates}" if mean_coordinates else "")
+            )
         label_texts = ", ".join(label.text for label in self.labels)
         return f"{self.y.label} against {self.x.label}. {'; '.join(parts)}." + (
             f" Named: {label_texts}." if label_texts else ""

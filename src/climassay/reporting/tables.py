@@ -399,9 +399,9 @@ def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[in
         return None
     positions_by_deficit = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
     for rank, index in enumerate(positions_by_deficit):
-        extra = min(full_widths[index] - widths[index], available_width // (len(positions_by_deficit) - rank))
-        widths[index] += extra
-        available_width -= extra
+        extra_width = min(full_widths[index] - widths[index], available_width // (len(positions_by_deficit) - rank))
+        widths[index] += extra_width
+        available_width -= extra_width
     return widths
 
 

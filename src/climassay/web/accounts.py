@@ -286,25 +286,25 @@ class AccountStore:
         name = name.strip().lower()
         row = self.database.first(sa.select(users).where(users.c.name == name))
         password_hash = row.password if row is not None and row.active else None
-        subjects: dict[bytes, int | None]
+        limits_by_hash: dict[bytes, int | None]
         if self._is_known_device(device, name, password_hash):
-            subjects = {digest(f"device {device}"): MAX_ATTEMPTS_PER_DEVICE}
+            limits_by_hash = {digest(f"device {device}"): MAX_ATTEMPTS_PER_DEVICE}
         else:
-            subjects = {
+            limits_by_hash = {
                 digest(f"name {name} from {address}"): MAX_ATTEMPTS,
                 digest(f"address {address}"): MAX_ATTEMPTS_PER_ADDRESS,
                 digest(f"name {name}"): None,
             }
-        attempt_ids = self._record_attempt(subjects)
+        attempt_ids = self._record_attempt(limits_by_hash)
         is_correct = matches_hash(password_hash, password)  # also computed for unknown names, so that it takes as long
         if row is None or not is_correct:
             return None
-        cleared_subjects = [
-            subject
-            for subject, max_attempts in subjects.items()
+        cleared_hashes = [
+            subject_hash
+            for subject_hash, max_attempts in limits_by_hash.items()
             if max_attempts != MAX_ATTEMPTS_PER_ADDRESS and max_attempts is not None
         ]
-        is_deletable = sa.or_(failures.c.subject.in_(cleared_subjects), failures.c.id.in_(attempt_ids))
+        is_deletable = sa.or_(failures.c.subject.in_(cleared_hashes), failures.c.id.in_(attempt_ids))
         self.database.execute(failures.delete().where(is_deletable))
         return _user(row)
 
@@ -341,12 +341,12 @@ class AccountStore:
         signed_text = f"{nonce}|{name}|{password_hash}".encode("utf-8", "replace")
         return hmac.new(self.secret_key("device"), signed_text, hashlib.sha256).hexdigest()
 
-    def _record_attempt(self, subjects: Mapping[bytes, int | None]) -> list[int]:
+    def _record_attempt(self, limits_by_hash: Mapping[bytes, int | None]) -> list[int]:
         """Record an attempt as failed before its password is checked, so that simultaneous attempts count as well.
 
         Args:
-            subjects: Maximum number of failures (None for no maximum) by hash of the name, address or device for which
-                failures are counted.
+            limits_by_hash: Maximum number of failures (None for no maximum) by hash of the name, address or device for
+                which failures are counted.
 
         Returns:
             Ids of the recorded rows, which the caller deletes if the attempt succeeds.
@@ -358,7 +358,7 @@ class AccountStore:
 
         def insert(connection: sa.Connection) -> list[int]:
             connection.execute(failures.delete().where(failures.c.at < now - WINDOW_SECONDS))
-            rows = [{"subject": subject, "at": now} for subject in sorted(subjects)]
+            rows = [{"subject": subject, "at": now} for subject in sorted(limits_by_hash)]
             keys = [connection.execute(failures.insert().values(row)).inserted_primary_key for row in rows]
             return [int(key[0]) for key in keys if key is not None]
 
@@ -367,7 +367,7 @@ class AccountStore:
         n_recent = sa.select(sa.func.count()).where(failures.c.at > now - WINDOW_SECONDS)
         if any(
             self.database.scalar(n_recent.where(failures.c.subject == subject)) > max_attempts
-            for subject, max_attempts in subjects.items()
+            for subject, max_attempts in limits_by_hash.items()
             if max_attempts is not None
         ):
             self.database.execute(failures.delete().where(failures.c.id.in_(attempt_ids)))

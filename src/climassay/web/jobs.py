@@ -423,24 +423,24 @@ class Jobs:
         equally few, the user whose last job started earliest comes first.
         """
         in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
-        queued = self._read(
+        queued_jobs = self._read(
             sa.select(jobs).where(in_lane, jobs.c.state == "queued").order_by(jobs.c.made_at, jobs.c.id)
         )
-        if len(queued) < 2:
-            return queued
+        if len(queued_jobs) < 2:
+            return queued_jobs
         is_running = jobs.c.state == "running"
-        is_served = sa.or_(is_running, jobs.c.started_at >= queued[0].made_at)
+        is_served = sa.or_(is_running, jobs.c.started_at >= queued_jobs[0].made_at)
         columns = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
         rows = self.database.rows(sa.select(jobs.c.by, *columns).where(in_lane, is_served).group_by(jobs.c.by))
         served_by_user = {by: (int(n_running), float(last_served_at or 0.0)) for by, n_running, last_served_at in rows}
         n_queued_before: Counter[str | None] = Counter()
         keys = {}
-        for job in queued:
+        for job in queued_jobs:
             n_running, last_served_at = served_by_user.get(job.by, (0, 0.0))
             is_first = n_queued_before[job.by] == 0
             keys[job.id] = (n_running + n_queued_before[job.by], last_served_at if is_first else math.inf, job.made_at)
             n_queued_before[job.by] += 1
-        return sorted(queued, key=lambda job: keys[job.id])
+        return sorted(queued_jobs, key=lambda job: keys[job.id])
 
     def turn(self, job: Job) -> Turn | None:
         """Return the position of a job in its lane and an estimate of when it starts; None if it is not queued."""
@@ -537,16 +537,19 @@ class JobStreams:
 
     async def follow(self, job: str, after: int) -> AsyncIterator[str]:
         """Yield the job's events with numbers above ``after`` and its progress as server-sent events, until it ends."""
-        topic = await self._topic(job)
+        followed_job = await self._topic(job)
         wake_event = asyncio.Event()
-        topic.followers.add(wake_event)
-        last_progress, beats = "", topic.beats
+        followed_job.followers.add(wake_event)
+        last_progress, beats = "", followed_job.beats
         try:
             while not self._jobs.closing:
                 wake_event.clear()
                 # The state is read before the events, so that no event of an ended job is missed.
-                current, recent_events = topic.job, [event for event in topic.events if event.number > after]
-                while after < topic.last_dropped:
+                current_job, recent_events = (
+                    followed_job.job,
+                    [event for event in followed_job.events if event.number > after],
+                )
+                while after < followed_job.last_dropped:
                     stored_events = await run_in_threadpool(self._jobs.events, job, after)
                     for event in stored_events:
                         after = event.number
@@ -559,25 +562,26 @@ class JobStreams:
                         yield _event_lines(event)
                 progress = json.dumps(
                     {
-                        "done": current.done,
-                        "total": current.total,
-                        "message": current.message,
-                        "state": current.state,
+                        "done": current_job.done,
+                        "total": current_job.total,
+                        "message": current_job.message,
+                        "state": current_job.state,
                     }
                 )
                 if progress != last_progress:
-                    last_progress, beats = progress, topic.beats
+                    last_progress, beats = progress, followed_job.beats
                     yield f"event: progress\ndata: {progress}\n\n"
-                if current.ended:
-                    yield f"event: end\ndata: {json.dumps({'state': current.state, 'error': current.error})}\n\n"
+                if current_job.ended:
+                    outcome = {"state": current_job.state, "error": current_job.error}
+                    yield f"event: end\ndata: {json.dumps(outcome)}\n\n"
                     return
-                if topic.beats - beats >= KEEP_ALIVE_BEATS:
-                    beats = topic.beats
+                if followed_job.beats - beats >= KEEP_ALIVE_BEATS:
+                    beats = followed_job.beats
                     yield ": still here\n\n"
                 await wake_event.wait()
         finally:
-            topic.followers.discard(wake_event)
-            if not topic.followers and self._topics.get(job) is topic:
+            followed_job.followers.discard(wake_event)
+            if not followed_job.followers and self._topics.get(job) is followed_job:
                 del self._topics[job]
 
     async def _topic(self, job: str) -> _FollowedJob:
@@ -585,9 +589,9 @@ class JobStreams:
         if self._loop is not loop:
             self._loop, self._topics, self._news, self._task = loop, {}, asyncio.Event(), None
         if job not in self._topics:
-            current = await run_in_threadpool(self._jobs.get, job)
+            current_job = await run_in_threadpool(self._jobs.get, job)
             last_numbers = await run_in_threadpool(self._jobs.last_events, [job])
-            self._topics.setdefault(job, _FollowedJob(current, last_numbers.get(job, 0)))
+            self._topics.setdefault(job, _FollowedJob(current_job, last_numbers.get(job, 0)))
             # Events since the query are read by the first poll.
             self._mark_changed(job)
         if self._task is None or self._task.done():
@@ -615,32 +619,40 @@ class JobStreams:
             self._news.clear()
             changed_ids, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
-                await self._read({job: topic for job, topic in self._topics.items() if is_poll or job in changed_ids})
+                await self._read(
+                    {job: followed_job for job, followed_job in self._topics.items() if is_poll or job in changed_ids}
+                )
             if is_poll:
                 next_poll = loop.time() + POLL_INTERVAL
-                for topic in self._topics.values():
-                    topic.beats += 1
-                self._wake([topic for topic in self._topics.values() if topic.beats % KEEP_ALIVE_BEATS == 0])
+                for followed_job in self._topics.values():
+                    followed_job.beats += 1
+                self._wake(
+                    [
+                        followed_job
+                        for followed_job in self._topics.values()
+                        if followed_job.beats % KEEP_ALIVE_BEATS == 0
+                    ]
+                )
         self._wake(self._topics.values())
 
-    async def _read(self, topics: dict[str, _FollowedJob]) -> None:
-        current_jobs = await run_in_threadpool(self._jobs.many, list(topics))
-        last_numbers = await run_in_threadpool(self._jobs.last_events, list(topics))
+    async def _read(self, followed_jobs: dict[str, _FollowedJob]) -> None:
+        current_jobs = await run_in_threadpool(self._jobs.many, list(followed_jobs))
+        last_numbers = await run_in_threadpool(self._jobs.last_events, list(followed_jobs))
         for job in current_jobs:
-            topic = topics[job.id]
-            if job == topic.job and last_numbers.get(job.id, 0) <= topic.last:
+            followed_job = followed_jobs[job.id]
+            if job == followed_job.job and last_numbers.get(job.id, 0) <= followed_job.last:
                 continue
-            while topic.last < last_numbers.get(job.id, 0):
-                events = await run_in_threadpool(self._jobs.events, job.id, topic.last)
-                topic.events.extend(events)
-                topic.last = events[-1].number
-            topic.job = job
-            self._wake([topic])
+            while followed_job.last < last_numbers.get(job.id, 0):
+                events = await run_in_threadpool(self._jobs.events, job.id, followed_job.last)
+                followed_job.events.extend(events)
+                followed_job.last = events[-1].number
+            followed_job.job = job
+            self._wake([followed_job])
 
     @staticmethod
-    def _wake(topics: Collection[_FollowedJob]) -> None:
-        for topic in topics:
-            for wake_event in topic.followers:
+    def _wake(followed_jobs: Collection[_FollowedJob]) -> None:
+        for followed_job in followed_jobs:
+            for wake_event in followed_job.followers:
                 wake_event.set()
 
 

@@ -370,7 +370,7 @@ def _raise_failure(error: str | None) -> None:
         raise ToolError(f"The model gave no answer: {error}")
 
 
-async def _run_in_thread(context: Context, work: Callable[[], T]) -> T:
+async def _run_in_thread(context: Context, function: Callable[[], T]) -> T:
     """Run a function in a thread and send progress notifications to the client until it returns.
 
     Raises:
@@ -388,7 +388,7 @@ async def _run_in_thread(context: Context, work: Callable[[], T]) -> T:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(notify)
         try:
-            result = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            result = await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
         except (ClimassayError, ToolError) as known:
             error = known
         tasks.cancel_scope.cancel()

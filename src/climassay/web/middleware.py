@@ -159,14 +159,14 @@ class BodyLimit:
             nonlocal n_bytes, waiting_seconds, is_complete
             if is_complete:
                 return await receive()
-            start = clock()
+            start_seconds = clock()
             try:
                 message = await asyncio.wait_for(
                     receive(), GRACE_SECONDS + n_bytes / MIN_BYTES_PER_SECOND - waiting_seconds
                 )
             except TimeoutError:
                 raise _BodyTooSlow from None
-            waiting_seconds += clock() - start
+            waiting_seconds += clock() - start_seconds
             is_complete = not message.get("more_body", False)
             n_bytes += len(message.get("body", b""))
             if n_bytes > limit:

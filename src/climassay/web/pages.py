@@ -134,7 +134,12 @@ def redirect_to(url: str) -> RedirectResponse:
 
 def safe_next(path: str | None) -> str:
     """Return a path if it is a path of this server, else ``/``, so that links cannot redirect to other sites."""
-    if not path or not path.startswith("/") or path[1:2] in ("/", "\\") or any(ord(c) < 33 for c in path):
+    if (
+        not path
+        or not path.startswith("/")
+        or path[1:2] in ("/", "\\")
+        or any(ord(character) < 33 for character in path)
+    ):
         return "/"
     return path
 

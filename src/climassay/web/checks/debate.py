@@ -81,8 +81,8 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
             topic=find_contrarian_claim(transcript, scale, app.encoder(BUNDLED_ENCODER)),
             seconds=measure_duration(app.jobs, report.job, time.time()),
         )
-    about = checks.get(check_id).about
-    return {"check": check_id, "outcome": about.outcome, "verdict": about.label}
+    ended_check = checks.get(check_id).about
+    return {"check": check_id, "outcome": ended_check.outcome, "verdict": ended_check.label}
 
 
 def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tuple[Transcript, str]:

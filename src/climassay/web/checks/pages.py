@@ -250,10 +250,12 @@ def review_check(
 @router.get("/checks/{check}/check.json")
 def download_data(app: App, user: Reader, check: str) -> Response:
     """Send the claim, the complete debate and the reviews as JSON."""
-    stored, _ = find_check(app, check, user)
-    if stored.transcript is not None:
-        stored = replace(stored, transcript=CitationLinks(collection_cache(app)).transcript(stored.transcript))
-    data = hide_names(user, check_data(stored, get_check_store(app).reviews(check)), display_names(app, user))
+    stored_check, _ = find_check(app, check, user)
+    if stored_check.transcript is not None:
+        stored_check = replace(
+            stored_check, transcript=CitationLinks(collection_cache(app)).transcript(stored_check.transcript)
+        )
+    data = hide_names(user, check_data(stored_check, get_check_store(app).reviews(check)), display_names(app, user))
     return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
 

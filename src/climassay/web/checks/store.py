@@ -172,14 +172,18 @@ def start_time(events: Sequence[JobEvent]) -> float | None:
 
     The start is moved forward by the pauses between attempts, so that the time since then is that of all attempts.
     """
-    start: float | None = None
-    previous: float | None = None
+    start_seconds: float | None = None
+    previous_time: float | None = None
     for event in events:
         if event.kind == BEGIN_EVENT:
-            earlier_seconds = event.body.get("before", 0.0) if start is None or previous is None else previous - start
-            start = event.told_at - earlier_seconds
-        previous = event.told_at
-    return start
+            earlier_seconds = (
+                event.body.get("before", 0.0)
+                if start_seconds is None or previous_time is None
+                else previous_time - start_seconds
+            )
+            start_seconds = event.told_at - earlier_seconds
+        previous_time = event.told_at
+    return start_seconds
 
 
 def measure_duration(jobs: Jobs, job: str, until: float | None = None) -> float | None:

@@ -122,8 +122,8 @@ def nearest_sentence(text: str, sentence: str) -> str:
         words = set(stems(candidate))
         return len(target_words & words), -len(words)
 
-    most_similar = max(split_sentences(text), key=rank, default="")
-    return most_similar if rank(most_similar)[0] >= MIN_SHARED_WORDS else ""
+    best_sentence = max(split_sentences(text), key=rank, default="")
+    return best_sentence if rank(best_sentence)[0] >= MIN_SHARED_WORDS else ""
 
 
 class PageRenderer:

@@ -439,8 +439,8 @@ def show_passage(
     stored_passage = find_passage(library, collection, passage_id)
     passage = library.titles().with_current_title(collection, stored_passage)
     positions = range(max(passage.position - 1, 0), passage.position + 2)
-    nearby = library.browse(collection).passages_at(passage.document_id, positions)
-    neighbours = {neighbour.position: neighbour for neighbour in nearby}
+    nearby_passages = library.browse(collection).passages_at(passage.document_id, positions)
+    neighbours = {neighbour.position: neighbour for neighbour in nearby_passages}
     previous_passage, next_passage = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
     address = f"{app.settings.root}{request.url.path}"
     return page(
@@ -486,10 +486,14 @@ def show_document(
         document_id, range(max(first_position - 1, 0), first_position + PASSAGES_PER_PAGE)
     )
     texts = []
-    for previous, passage in zip([None, *passages], passages, strict=False):
-        is_adjacent = previous is not None and previous.position + 1 == passage.position
-        start = count_repeated_characters(previous.text, passage.text) if previous is not None and is_adjacent else 0
-        texts.append((passage, passage.text[start:]))
+    for previous_passage, passage in zip([None, *passages], passages, strict=False):
+        is_adjacent = previous_passage is not None and previous_passage.position + 1 == passage.position
+        n_repeated = (
+            count_repeated_characters(previous_passage.text, passage.text)
+            if previous_passage is not None and is_adjacent
+            else 0
+        )
+        texts.append((passage, passage.text[n_repeated:]))
     texts = [pair for pair in texts if pair[0].position >= first_position]
     address = f"/library/{quote(collection)}/documents/{quote(document_id)}"
     return page(

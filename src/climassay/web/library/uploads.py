@@ -77,8 +77,8 @@ Outcome = Literal["added", "already there", "refused"]
 
 def single_line(text: str) -> str:
     """Return a text on one line, without control and format characters, which could hide or reverse other text."""
-    visible = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
-    return _SPACES.sub(" ", unicodedata.normalize("NFC", visible)).strip()
+    visible_text = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
+    return _SPACES.sub(" ", unicodedata.normalize("NFC", visible_text)).strip()
 
 
 def safe_file_name(submitted_name: str) -> str:

@@ -378,20 +378,20 @@ def show_results(
     return page(request, "results/run_results.html.j2", run=summary, **_result_values(run, data, published, show))
 
 
-def _result_values(run: str, data: dict[str, Any], published: Published, show: ReportPart) -> dict[str, Any]:
+def _result_values(run: str, data: dict[str, Any], published: Published, report_part: ReportPart) -> dict[str, Any]:
     report = report_from_data(data["report"])
     sections = section_views(report, f"/results/{run}", {"published": published} if published else None)
     first_table = next((view for view in sections if any(block.kind == "table" for block in view.blocks)), None)
-    if show or sum(len(section.blocks) for section in sections) > MAX_OVERVIEW_BLOCKS:
+    if report_part or sum(len(section.blocks) for section in sections) > MAX_OVERVIEW_BLOCKS:
         # The overview of a long report shows its first section and the section with the first table completely, and the
         # other sections without tables and figures.
-        kinds = (show.removesuffix("s"),) if show else ("",)
+        kinds = (report_part.removesuffix("s"),) if report_part else ("",)
         shortened_sections = (
             view._replace(
                 blocks=[
                     block
                     for block in view.blocks
-                    if block.kind in kinds or (not show and (index == 0 or view is first_table))
+                    if block.kind in kinds or (not report_part and (index == 0 or view is first_table))
                 ]
             )
             for index, view in enumerate(sections)
@@ -401,7 +401,7 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: R
         # The section with the scores comes first.
         sections.sort(key=lambda view: first_table is None or view.id != first_table.id)
     counts = {"questions": data["questions"], "claims": data["claims"], "experiment": data["metrics"] is not None}
-    return {"report": report, "sections": sections, "show": show, "published": published, **counts}
+    return {"report": report, "sections": sections, "show": report_part, "published": published, **counts}
 
 
 @block_files(router, "/results/{run}")
@@ -494,8 +494,8 @@ def show_claims(
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
     """Send one fact-check as a self-contained HTML page."""
     _, transcript, scale = _find_factcheck(app, run, number)
-    current = CitationLinks(collection_cache(app)).transcript(transcript)
-    return as_file(factcheck_page(current, scale), f"{run}-claim-{number}.html")
+    current_transcript = CitationLinks(collection_cache(app)).transcript(transcript)
+    return as_file(factcheck_page(current_transcript, scale), f"{run}-claim-{number}.html")
 
 
 @router.get("/results/{run}/claims/{number}")

@@ -218,8 +218,8 @@ class QuestionIndex:
         def compute() -> dict[str, list[Any]]:
             if self._n_rows <= MANY_ROWS:
                 return self._read_choices()
-            stored: dict[str, list[Any]] = cached(self._database, key, self._read_choices)
-            return stored
+            choices: dict[str, list[Any]] = cached(self._database, key, self._read_choices)
+            return choices
 
         return self._app.computed.get(key, compute)
 
@@ -289,9 +289,9 @@ class QuestionIndex:
         for is_required, flag in ((filters.invalid, answers.c.invalid), (filters.unstable, answers.c.unstable)):
             if is_required:
                 query = query.where(answers_to_question.where(flag).exists())
-        for column, wrong in ((filters.right, False), (filters.fails, True)):
+        for column, has_failed in ((filters.right, False), (filters.fails, True)):
             if column is not None:
-                query = query.where(_is_answered(column, wrong=wrong))
+                query = query.where(_is_answered(column, wrong=has_failed))
         if filters.text:
             text = filters.text.lower()
             in_answer = answers_to_question.where(answers.c.words.contains(text, autoescape=True)).exists()

@@ -160,14 +160,14 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
     cache_key = ("run", run.id, n_rows, published)
 
     def compute() -> dict[str, Any]:
-        stored = find_stored_run(app, run.id)
-        experiment = stored.experiment
+        stored_run = find_stored_run(app, run.id)
+        experiment = stored_run.experiment
         return {
-            "report": report_data(stored.report(published)),
+            "report": report_data(stored_run.report(published)),
             "name": experiment.name if experiment else "",
             "metrics": metrics_in([experiment]) if experiment else None,
-            "questions": len(stored.questions),
-            "claims": len(stored.details.results.get("transcript", ())),
+            "questions": len(stored_run.questions),
+            "claims": len(stored_run.details.results.get("transcript", ())),
         }
 
     if run.status == "running":
