@@ -291,7 +291,7 @@ add_command(
     calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
 )
 
-_SUBJECT = Annotated[
+_CLASSIFIER_OPTION = Annotated[
     Literal["fallacies", "claims"],
     Parameter(name="--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS)."),
 ]
@@ -300,7 +300,7 @@ fallacies.default(
     api_command(
         fallacies_api.name_fallacies,
         texts=Annotated[str, Parameter(name="TEXT|FILE", help="A text in quotes, or a table of them.")],
-        classifier=_SUBJECT,
+        classifier=_CLASSIFIER_OPTION,
         column=Parameter(name="--text"),
     )
 )
@@ -324,7 +324,7 @@ add_command(
     fallacies,
     "train",
     fallacies_api.train_fallacies,
-    subject=_SUBJECT,
+    subject=_CLASSIFIER_OPTION,
     precision=bounded(0.01, 1),
 )
 

@@ -301,7 +301,7 @@ class ScatterPlot:
     small: bool = False
     """Whether points are small and coloured by the positions of their clouds, for plots of thousands of points."""
     wide: bool = False
-    """Whether the plot is larger, for many points."""
+    """Whether the plot is drawn larger than usual, for many points."""
     labels: tuple[PointLabel, ...] = ()
     """Labels, most important first; a label that would overlap an earlier one is left out."""
 

@@ -156,7 +156,7 @@ class AnswerCard:
 
     question: str
     sentences: tuple[tuple[str, tuple[int, ...], bool], ...]
-    """Text of each sentence, numbers of its sources, and whether it is the model's own knowledge."""
+    """Text of each sentence, numbers of its sources, and whether it states the model's own knowledge."""
     sources: tuple[tuple[int, str, str], ...]
     """Number, citation and text of each source."""
     note: str = ""

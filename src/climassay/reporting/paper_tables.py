@@ -194,7 +194,7 @@ def scaled(estimate: Estimate, factor: float = 100.0) -> Estimate:
 
 
 def load_paper_tables(file: Path) -> dict[str, PaperTable]:
-    """Read the published tables of a paper from a TOML file in the format of the module's example.
+    """Read the published tables of a paper from a TOML file in the format shown in the module's docstring.
 
     Returns:
         Tables by number.

@@ -162,7 +162,7 @@ class Result:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        """Return the lines and tables as text; tables are truncated to 40 rows."""
+        """Return the result's lines and tables as text; tables are truncated to 40 rows."""
         from climassay.terminal import TerminalConsole
 
         console = TerminalConsole(file=io.StringIO(), width=_CONSOLE_WIDTH, color_system=None)

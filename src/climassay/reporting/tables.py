@@ -90,8 +90,8 @@ class Table:
         """Return the note, preceded by an explanation of the marks that the table contains.
 
         Args:
-            best: How ``best`` cells are shown, for example ``Bold``.
-            top: How ``top`` cells are shown, for example ``Underlined``.
+            best: Format of ``best`` cells as a word, for example ``Bold``.
+            top: Format of ``top`` cells as a word, for example ``Underlined``.
         """
         marks = frozenset().union(*self.marks.values())
         sentences = [f"{best}: best of its group."] * ("best" in marks) + [f"{top}: best of its column."] * (
@@ -265,7 +265,7 @@ def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def _numeric_columns(label: str, cells: Sequence[str]) -> dict[str, list[str]]:
-    """Split a column of estimates into columns of numbers, by heading; return any other column unchanged."""
+    """Return cells by heading: a column of estimates is split into columns of numbers, any other is unchanged."""
     filled_cells = [cell for cell in cells if cell not in _EMPTY_CELLS]
     if "interval" in label and filled_cells and all(map(_INTERVAL.fullmatch, filled_cells)):
         intervals = [_INTERVAL.fullmatch(cell) for cell in cells]

@@ -127,7 +127,7 @@ secrets = sa.Table(
 
 
 class TooManyAttempts(InputError):
-    """Error of an attempt to sign in after too many wrong passwords."""
+    """Error for an attempt to sign in after too many wrong passwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class AccountStore:
         return [_user(row) for row in self.database.rows(sa.select(users).order_by(users.c.name))]
 
     def user(self, name: str) -> User:
-        """Return the user with a name.
+        """Return the user with the given name.
 
         Raises:
             InputError: There is no such user.
@@ -268,7 +268,7 @@ class AccountStore:
         self.database.write(lambda connection: _store_password(connection, name, password_hash, keep_session))
 
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
-        """Return the user with a name and password, or None if either is wrong; both cases take the same time.
+        """Return the user with the given name and password, or None if either is wrong; both cases take the same time.
 
         Strangers cannot lock a user out: only further attempts from the same address are refused, and those from other
         addresses are delayed (:meth:`sign_in_delay`). A browser in which the user has signed in before has a limit of
@@ -389,12 +389,12 @@ class AccountStore:
         return token
 
     def session_user(self, token: str) -> User | None:
-        """Return the user whose session has a token, or None if there is no such session or it has expired."""
+        """Return the user of the session with the given token; None if the session does not exist or has expired."""
         is_valid = sa.and_(sessions.c.token == digest(token), sessions.c.expires_at > self._clock())
         return self._find_owner(sessions, is_valid)
 
     def end_session(self, token: str) -> None:
-        """End the session with a token."""
+        """End the session with the given token."""
         self.database.execute(sessions.delete().where(sessions.c.token == digest(token)))
 
     # One-time links
@@ -419,7 +419,7 @@ class AccountStore:
         return token
 
     def find_link(self, token: str) -> Link | None:
-        """Return the one-time link with a token, or None if it is invalid, expired or used."""
+        """Return the one-time link with the given token, or None if it is invalid, expired or used."""
         query = sa.select(users, links.c.purpose).join(links, links.c.user == users.c.name)
         query = query.where(links.c.token == digest(token), links.c.expires_at > self._clock())
         row = self.database.first(query.where(links.c.used_at.is_(None), users.c.active))
@@ -484,7 +484,7 @@ class AccountStore:
     # Keys
 
     def secret_key(self, name: str) -> bytes:
-        """Return the random key (32 bytes) with a name; it is created and stored on first use."""
+        """Return the random key (32 bytes) with the given name; it is created and stored on first use."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
         return bytes(self.database.scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))

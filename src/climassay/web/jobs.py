@@ -353,7 +353,7 @@ class Jobs:
         ]
 
     def get(self, job: str) -> Job:
-        """Return the job with an id.
+        """Return the job with the given id.
 
         Raises:
             InputError: There is no such job.

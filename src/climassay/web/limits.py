@@ -31,7 +31,7 @@ BUSY_MESSAGE = "The server is busy: try again in a few seconds."
 
 
 class Overloaded(Failure):
-    """Error of a request if too many requests or event streams are open."""
+    """Error for a request if too many requests or event streams are open."""
 
     status = 503
 

@@ -74,7 +74,7 @@ class DatasetRequest:
         return display_names(self.app, self.user)
 
     def item(self, draft: str) -> AnnotationItem:
-        """Return the item of the draft with an id.
+        """Return the item of the draft with the given id.
 
         Raises:
             Missing: There is no such item.

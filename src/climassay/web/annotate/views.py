@@ -67,7 +67,7 @@ class LabelForm(BaseModel):
     key: str = ""
     """Random key of the page, so that a form that is sent twice is stored only once."""
     verdict: str = ""
-    """``valid`` accepts the draft's original wording, ``edit`` accepts the wording in the form, ``invalid`` rejects."""
+    """``valid`` accepts the draft's original wording, ``edit`` that in the form; ``invalid`` rejects the draft."""
     reason: list[str] = []
     remark: str = ""
     seconds: str = ""

@@ -93,7 +93,7 @@ def list_debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
 
 
 def choose_debate(app: AppState, name: str) -> DebateChoice:
-    """Return the debate configuration with a name, or the default one if the name is empty.
+    """Return the debate configuration with the given name, or the default one if the name is empty.
 
     Raises:
         InputError: There is no such configuration.
@@ -337,13 +337,13 @@ def require_claim_review(app: AppState, check: str, user: User | None) -> dict[s
 
 
 class TooManyWaiting(Failure):
-    """Error of a new check or question if too many of all users together are waiting."""
+    """Error for a new check or question if too many of all users together are waiting."""
 
     status = 503
 
 
 class TooManyWaitingOfUser(TooManyWaiting):
-    """Error of a new check or question if too many of the same user are waiting."""
+    """Error for a new check or question if too many of the same user are waiting."""
 
     status = 429
 

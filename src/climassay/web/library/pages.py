@@ -113,7 +113,7 @@ class SearchHit:
     collection: str
     hit: Hit
     pieces: tuple[Piece, ...]
-    """Excerpt: the sentences that share most words with the query, with these words marked."""
+    """Excerpt: the sentences that share the most words with the query, with these words marked."""
 
 
 @dataclass(frozen=True, slots=True)

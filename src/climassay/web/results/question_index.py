@@ -28,7 +28,7 @@ from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_ques
 
 _BATCH_ROWS = 5000
 """Maximum number of rows in one INSERT statement."""
-_PARTLY_READ = ("outcomes", "predictions", "questions", "passages")
+_PARTLY_LOADED_TABLES = ("outcomes", "predictions", "questions", "passages")
 """Result tables of a run from which :meth:`QuestionIndex.load` reads only the required rows."""
 
 metadata = sa.MetaData()
@@ -185,7 +185,7 @@ class QuestionIndex:
         return [row.number for row in self._database.rows(query)]
 
     def number(self, question: str, benchmark: str = "") -> int | None:
-        """Return the number of the first question with an id, or None if there is none.
+        """Return the number of the first question with the given id, or None if there is none.
 
         Args:
             question: Id of the question.
@@ -198,7 +198,7 @@ class QuestionIndex:
         return number
 
     def key(self, number: int) -> tuple[str, str] | None:
-        """Return the benchmark and id of the question with a number, or None if there is none."""
+        """Return the benchmark and id of the question with the given number, or None if there is none."""
         query = sa.select(questions.c.benchmark, questions.c.question)
         row = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
         return None if row is None else (str(row.benchmark), str(row.question))
@@ -257,7 +257,7 @@ class QuestionIndex:
                 "questions": sorted(connection.execute(question_positions).scalars()),
                 "outcomes": sorted(connection.execute(answer_positions).scalars()),
             }
-        results = run_rows(self._database, self.run, tables.results.c.name.not_in(_PARTLY_READ))
+        results = run_rows(self._database, self.run, tables.results.c.name.not_in(_PARTLY_LOADED_TABLES))
         for name, row_positions in positions.items():
             condition = (tables.results.c.name == name) & tables.results.c.position.in_(row_positions)
             results |= run_rows(self._database, self.run, condition)
