@@ -215,7 +215,7 @@ def _settings_page(request: DatasetRequest, **values: Any) -> Response:
         work=find_work_type(store, dataset),
         progress=store.progress(dataset),
         new_labels=store.new_labels(dataset),
-        offered=is_training_due(store, dataset),
+        is_training_due=is_training_due(store, dataset),
         trainings=list_trainings(app, dataset),
         formats=FORMATS,
         people=[person for person in app.accounts.users() if person.active],
@@ -307,7 +307,7 @@ def _conflict_page(
         labels=_label_views(item, comments, request),
         comments=_comment_views(comments, participant_names(item, comments, request.user, request.name_of)),
         state=item.state,
-        following=next_conflict and request.address("conflicts", next_conflict),
+        next_address=next_conflict and request.address("conflicts", next_conflict),
         conflicts=store.progress(dataset).conflicts,
         key=new_key(),
     )

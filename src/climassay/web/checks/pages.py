@@ -135,7 +135,7 @@ def submit_claim(request: Request, app: App, user: Asker, form: Annotated[ClaimF
     if past_checks:
         checks_by_run = checks.ids_by_run([check.run for check in past_checks])
         return page(
-            request, "checks/past.html.j2", form=form, claim=claim, past=past_checks, checks_by_run=checks_by_run
+            request, "checks/past.html.j2", form=form, claim=claim, past_checks=past_checks, checks_by_run=checks_by_run
         )
     return redirect_to(f"/checks/{begin_check(app, user, claim, debate, force=form.force)}")
 
@@ -225,9 +225,11 @@ def _live_values(app: AppState, stored_check: StoredCheck, job: Job | None, min_
         "entries": debate.after(min_number),
         "last": debate.last,
         "progress": debate.progress,
-        "elapsed": elapsed_seconds,
-        "left": None if elapsed_seconds is None else estimate_remaining_seconds(past_durations, elapsed_seconds),
-        "past": len(past_durations),
+        "elapsed_seconds": elapsed_seconds,
+        "remaining_seconds": None
+        if elapsed_seconds is None
+        else estimate_remaining_seconds(past_durations, elapsed_seconds),
+        "n_past_debates": len(past_durations),
         "turn": app.jobs.turn(job) if job and stored_check.about.state == "waiting" else None,
     }
 

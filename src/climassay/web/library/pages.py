@@ -322,7 +322,7 @@ def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) ->
         collection=addition.collection,
         files=len(addition.upload.files) + len(addition.upload.refused),
         outcomes=list_outcomes(app, job),
-        there=collection_cache(app).has(addition.collection),
+        has_collection=collection_cache(app).has(addition.collection),
         may_stop=may_stop(job, user),
     )
 
@@ -403,7 +403,7 @@ def show_collection(
         "library/collection.html.j2",
         contents=contents,
         titles=collection_cache(app).titles().of_collection(collection),
-        kept=collection_cache(app).originals.bytes_of(document.id for document in contents.documents),
+        original_bytes=collection_cache(app).originals.bytes_of(document.id for document in contents.documents),
         part=slice_page(contents.documents, number, DOCUMENTS_PER_PAGE, f"/library/{quote(collection)}", {}),
         **values,
     )
@@ -450,14 +450,14 @@ def show_passage(
         passage=passage,
         pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
         evidence=CitationLinks(library).evidence(collection, passage, quotations),
-        before=previous_passage,
-        before_text=previous_passage.text[
+        previous_passage=previous_passage,
+        previous_text=previous_passage.text[
             : len(previous_passage.text) - count_repeated_characters(previous_passage.text, passage.text)
         ]
         if previous_passage
         else "",
-        after=next_passage,
-        after_text=next_passage.text[count_repeated_characters(passage.text, next_passage.text) :]
+        next_passage=next_passage,
+        next_text=next_passage.text[count_repeated_characters(passage.text, next_passage.text) :]
         if next_passage
         else "",
         address=address,

@@ -308,8 +308,8 @@ def show_question(request: Request, app: App, _user: Reader, run: str, question:
         answers=answers,
         texts=stored_run.experiment.passages if stored_run.experiment else {},
         requests_address=f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}",
-        before=_question_address(run, previous_key) if previous_key else "",
-        after=_question_address(run, next_key) if next_key else "",
+        previous_address=_question_address(run, previous_key) if previous_key else "",
+        next_address=_question_address(run, next_key) if next_key else "",
         **block_assets(),
     )
 
@@ -342,8 +342,8 @@ def show_requests(
         address=_question_address(run, key),
         answers=exchanges,
         **block_assets(),
-        before=f"{address}{number - 1}" if number > 1 else "",
-        after=f"{address}{number + 1}" if len(answers) > REQUESTS_PER_PAGE else "",
+        previous_address=f"{address}{number - 1}" if number > 1 else "",
+        next_address=f"{address}{number + 1}" if len(answers) > REQUESTS_PER_PAGE else "",
     )
 
 
