@@ -82,15 +82,15 @@ class RedactedResponses:
         if scope["type"] != "http" or "user" not in state or state["user"] is not None:
             await self._app(scope, receive, send)
             return
-        start: Message | None = None
+        start_message: Message | None = None
         is_text, held_bytes = False, b""
 
         async def send_redacted(message: Message) -> None:
-            nonlocal start, is_text, held_bytes
+            nonlocal start_message, is_text, held_bytes
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 is_text = headers.get("content-type", "").startswith(_TEXT_TYPES) and "content-encoding" not in headers
-                start = message if is_text else None
+                start_message = message if is_text else None
             if not is_text:
                 await send(message)
             if message["type"] == "http.response.start" or not is_text:
@@ -100,14 +100,14 @@ class RedactedResponses:
             if more_body:  # The last word may continue in the next chunk.
                 end = max(text.rfind(b" "), text.rfind(b"\n"), len(text) - _MAX_WORD_BYTES) + 1
             body, held_bytes = self._redactor.redact(text[:end]), text[end:]
-            if start is not None:
-                headers = MutableHeaders(scope=start)
+            if start_message is not None:
+                headers = MutableHeaders(scope=start_message)
                 if more_body:
                     del headers["content-length"]
                 elif "content-length" in headers:
                     headers["content-length"] = str(len(body))
-                await send(start)
-                start = None
+                await send(start_message)
+                start_message = None
             await send({**message, "body": body})
 
         await self._app(scope, receive, send_redacted)

@@ -556,7 +556,7 @@ def count_assigned_items(progress: AnnotationProgress) -> int:
 
 
 def is_training_due(store: AnnotationStore, dataset: str) -> bool:
-    """Return whether enough new labels have been settled since the last training to train the validator again."""
+    """Return whether enough labels have been settled since the last training for the validator to be trained again."""
     return store.new_labels(dataset) >= store.settings(dataset).retrain_every
 
 

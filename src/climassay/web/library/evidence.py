@@ -48,7 +48,7 @@ class Evidence:
     passage: str
     """Address of the passage's page in the library."""
     document: str
-    """Address of the page of its document."""
+    """Address of the document's page in the library."""
     page: str | None
     """Address of the PDF page on which the passage begins; None if no PDF was stored."""
     page_words: str
