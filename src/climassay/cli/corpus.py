@@ -198,7 +198,7 @@ def parse_columns(options: Iterable[str], columns_type: type[T]) -> T:
         columns_type: Dataclass with a field for each possible column.
 
     Raises:
-        InputError: An option has another form, names an unknown field, or names a field again.
+        InputError: An option is not FIELD=COLUMN, names an unknown field, or repeats a field other than ``document``.
     """
     names = [field.name for field in fields(columns_type)]  # type: ignore[arg-type]
     columns: dict[str, Any] = {}

@@ -113,7 +113,7 @@ def _parse_task_arguments(options: tuple[str, ...]) -> dict[str, Any]:
     """Parse NAME=VALUE options into a dictionary; values that are valid JSON are parsed, others remain strings.
 
     Raises:
-        InputError: An option has another form.
+        InputError: An option is not of the form NAME=VALUE.
     """
     arguments: dict[str, Any] = {}
     for option in options:

@@ -95,7 +95,7 @@ class DebateOptions(LoadingOptions, RayOptions):
     workspace: WorkspaceOption = None
 
     def settings(self) -> DebateSettings:
-        """Return the settings of the debate: those of the configuration file, overridden by the options.
+        """Return the settings from the configuration file, overridden by the options.
 
         Raises:
             InputError: The configuration is not valid, or the debate has no advocate.

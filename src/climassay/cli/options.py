@@ -194,7 +194,7 @@ class CheckOptions(ModelGroup):
 @dataclass(frozen=True, kw_only=True)
 @options_for(ModelOptions, *_REACH_FIELDS, "prompts", base_url=_BASE_URL)
 class PromptedOptions(ModelGroup):
-    """Options for loading a model or reaching its server, and for its prompt templates."""
+    """Options for loading a model or reaching its server, and for the model's prompt templates."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,7 +156,7 @@ class Result:
         return ()
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Give subclasses this class's ``__repr__``, as that of a dataclass could be megabytes long."""
+        """Give subclasses this class's ``__repr__``, because that of a dataclass could be megabytes long."""
         super().__init_subclass__(**more)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]

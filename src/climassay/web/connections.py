@@ -204,7 +204,7 @@ class RepeatedMessageFilter(logging.Filter):
         self._counts: Counter[object] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log a message; append a remark to the last similar message before others are suppressed."""
+        """Return whether to log a message; append a remark to the last one before similar messages are suppressed."""
         if self._clock() - self._window_start >= LOG_WINDOW_SECONDS:
             self._window_start = self._clock()
             self._counts.clear()

@@ -274,7 +274,7 @@ class Jobs:
             thread.start()
 
     def requeue_foreign_jobs(self) -> None:
-        """Queue the running jobs of all other servers again; must only be called if no other server is running."""
+        """Queue again the jobs that other servers left running; must only be called if no other server is running."""
         self._queue_again(jobs.c.owner != self.owner)
 
     def _queue_again(self, *conditions: sa.ColumnElement[bool]) -> None:

@@ -191,7 +191,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
     open_bundled_tagger = cache(lambda: open_tagger(encoder=session.encoder))
 
     def choose_collections(names: Sequence[str]) -> tuple[str, ...]:
-        """Return the collections to use: those named, or all if none is named.
+        """Return the named collections, or all collections if none is named.
 
         Raises:
             InputError: A named collection does not exist or may not be used, or there is no collection.

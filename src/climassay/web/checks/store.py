@@ -170,7 +170,7 @@ def load_all_events(jobs: Jobs, job: str) -> list[JobEvent]:
 def start_time(events: Sequence[JobEvent]) -> float | None:
     """Return the start of a debate in seconds since 1970, or None if it has not begun.
 
-    The start is moved forward by the pauses between attempts, so that the time since then is that of all attempts.
+    The start is moved forward by the pauses between attempts, so that the time since then covers only the attempts.
     """
     start_seconds: float | None = None
     previous_time: float | None = None

@@ -219,7 +219,7 @@ def show_page(
 def find_quotations(
     rendered: DrawnPage, passage: Passage | None, quotations: Sequence[str]
 ) -> list[list[tuple[int, int]]]:
-    """Return the spans of each quotation in a page's text; [] for one that is not on the page or not in the passage."""
+    """Return the spans of each quotation in a page's text; [] for a quotation missing from the page or the passage."""
     text = passage.text if passage else ""
     return [
         [
