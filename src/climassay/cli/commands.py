@@ -142,29 +142,33 @@ def api_command(
     session_parameters = {"workspace"} | (
         {"model", "token_budget"} if setup and issubclass(setup, ModelSetup) else set()
     )
-    positional: list[inspect.Parameter] = []
-    keyword_only: list[inspect.Parameter] = []
+    positional_parameters: list[inspect.Parameter] = []
+    keyword_parameters: list[inspect.Parameter] = []
     for parameter in function_parameters.values():
         option = parameters.get(parameter.name, _DEFAULT_OPTIONS.get(parameter.name))
         is_hidden = parameter.name in session_parameters or (parameter.name in parameters and option is None)
         command_parameter = None if is_hidden else _convert_parameter(parameter, option, function.__module__)
         if command_parameter is not None:
-            (keyword_only if command_parameter.kind is inspect.Parameter.KEYWORD_ONLY else positional).append(
-                command_parameter
-            )
-    if {parameter.name for parameter in positional} <= set(parameters):  # all are listed, in the order of the command
-        positional.sort(key=lambda parameter: list(parameters).index(parameter.name))
+            (
+                keyword_parameters
+                if command_parameter.kind is inspect.Parameter.KEYWORD_ONLY
+                else positional_parameters
+            ).append(command_parameter)
+    if {parameter.name for parameter in positional_parameters} <= set(
+        parameters
+    ):  # all are listed, in the order of the command
+        positional_parameters.sort(key=lambda parameter: list(parameters).index(parameter.name))
     for name, (option, _) in (writes or {}).items():
-        keyword_only.append(_keyword_parameter(name, Annotated[Path | None, option], None))
+        keyword_parameters.append(_keyword_parameter(name, Annotated[Path | None, option], None))
     for name, group in (("model_options", model_options), ("ray", RayOptions if ray else None), ("setup", setup)):
         if group is not None:
-            keyword_only.append(_option_group(name, group))
+            keyword_parameters.append(_option_group(name, group))
     if setup is None:
-        keyword_only += (
+        keyword_parameters += (
             [_keyword_parameter("output", OutputOption, ())] if can_save and "output" not in function_parameters else []
         )
-        keyword_only.append(_keyword_parameter("as_json", JsonOption, False))
-    signature = inspect.Signature([*positional, *keyword_only])
+        keyword_parameters.append(_keyword_parameter("as_json", JsonOption, False))
+    signature = inspect.Signature([*positional_parameters, *keyword_parameters])
 
     def run(*arguments: Any, **options: Any) -> None:
         values = signature.bind(*arguments, **options).arguments

@@ -79,13 +79,13 @@ def extract(
     from climassay.corpus.documents import ReadOptions, TableColumns
 
     extract_options = ExtractOptions(**given_values(extraction, ExtractOptions))
-    reading = ReadOptions(columns=parse_columns(column, TableColumns))
+    read_options = ReadOptions(columns=parse_columns(column, TableColumns))
     with setup.session(options) as session:
         result = api.extract_confidence(
             reports or (),
             collections=collection,
             options=extract_options,
-            reading=reading,
+            reading=read_options,
             model=model,
             workspace=session,
         )
@@ -137,17 +137,17 @@ def lint(
             raise InputError(f"{file} is the draft itself: name another file.")
     with open_session(workspace, options, as_json=as_json) as session:
         result = api.lint_confidence(files, rules=rules, model=model, workspace=session)
-        complete = with_failed_calls(result, session.records) if session.records_of_runs else result
+        full_result = with_failed_calls(result, session.records) if session.records_of_runs else result
     for file in output:
-        complete.save(file)
+        full_result.save(file)
         print_note(f"{file} written.")
     if as_json:
-        emit(complete, as_json)
+        emit(full_result, as_json)
     else:
         for line in (line for draft in result.drafts for line in presentation.format_findings(draft)):
             print(visible(line))
-        print(visible("\n".join(complete.notes())), file=sys.stderr)
-    if (failure := complete.failure()) is not None:
+        print(visible("\n".join(full_result.notes())), file=sys.stderr)
+    if (failure := full_result.failure()) is not None:
         raise failure
     if any(draft.findings for draft in result.drafts) and not exit_zero:
         sys.exit(1)
@@ -160,15 +160,19 @@ def _explain_rules(as_json: bool) -> None:
         print_json(
             [
                 {"name": rule.name, "severity": rule.severity, "summary": rule.summary, "reason": rule.reason}
-                | {"examples": [{"bad": bad, "good": good} for bad, good in rule.examples]}
+                | {
+                    "examples": [
+                        {"bad": bad_example, "good": good_example} for bad_example, good_example in rule.examples
+                    ]
+                }
                 for rule in RULES.values()
             ]
         )
         return
     for rule in RULES.values():
         print(f"{rule.name} ({rule.severity}): {rule.summary}\n    {rule.reason}")
-        for bad, good in rule.examples:
-            print(f"    not:  {bad!r}\n    but:  {good!r}")
+        for bad_example, good_example in rule.examples:
+            print(f"    not:  {bad_example!r}\n    but:  {good_example!r}")
 
 
 add_command(app, "diff", api.diff_confidence)

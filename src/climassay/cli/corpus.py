@@ -164,11 +164,11 @@ def evaluate(
         setup.emit(report, session)
 
 
-_SEARCHED = Parameter(name=("--collection", "-c"), help="Collection to search; repeat.")
+_COLLECTION_OPTION = Parameter(name=("--collection", "-c"), help="Collection to search; repeat.")
 ask = api_command(
     api.ask,
     model_options=LoadingOptions,
-    collections=Annotated[list[str], _SEARCHED],
+    collections=Annotated[list[str], _COLLECTION_OPTION],
     model=ModelOption,
     passages=bounded(1, alias="-k"),
     threshold=bounded(-1, 1, name="--min-cosine"),
@@ -184,7 +184,7 @@ check_text = api_command(
     api.check_text,
     model_options=LoadingOptions,
     text=Annotated[str | Path, Parameter(name="FILE|-", converter=_file_or_stdin, allow_leading_hyphen=True)],
-    collections=Annotated[list[str], _SEARCHED],
+    collections=Annotated[list[str], _COLLECTION_OPTION],
     judge=Annotated[str | None, Parameter()],
     passages=bounded(1, alias="-k"),
 )
@@ -198,7 +198,7 @@ def parse_columns(options: Iterable[str], columns_type: type[T]) -> T:
         columns_type: Dataclass with a field for each possible column.
 
     Raises:
-        InputError: An option has another form, names an unknown field, or names a field again.
+        InputError: An option is not FIELD=COLUMN, names an unknown field, or repeats a field other than ``document``.
     """
     names = [field.name for field in fields(columns_type)]  # type: ignore[arg-type]
     columns: dict[str, Any] = {}

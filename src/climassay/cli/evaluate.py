@@ -86,7 +86,7 @@ def inspect(
     Args:
         tasks: Task as FILE.py@NAME, FILE.py (all of its tasks) or PACKAGE/NAME. The code of tasks is executed.
         task_arg: Argument for the tasks as NAME=VALUE; repeat.
-        epochs: Number of times each sample is run; by default as each task says.
+        epochs: Number of times each sample is run; by default the number that the task sets.
         grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
         max_tokens: Maximum number of tokens of an answer if a task sets none.
         log_dir: Folder for Inspect's own logs, for inspect view --log-dir.
@@ -113,7 +113,7 @@ def _parse_task_arguments(options: tuple[str, ...]) -> dict[str, Any]:
     """Parse NAME=VALUE options into a dictionary; values that are valid JSON are parsed, others remain strings.
 
     Raises:
-        InputError: An option has another form.
+        InputError: An option is not of the form NAME=VALUE.
     """
     arguments: dict[str, Any] = {}
     for option in options:
@@ -302,7 +302,7 @@ def judge_check(
 ) -> None:
     """Check how reliable a judge of long answers is.
 
-    It is tested for agreement with people and with itself, and for bias by order, length and tone.
+    It is tested for agreement with people and with itself, and for bias due to order, length and tone.
 
     Args:
         file: Table of answers with people's ratings (CSV, JSONL, Parquet; also .gz).

@@ -95,13 +95,13 @@ class DebateOptions(LoadingOptions, RayOptions):
     workspace: WorkspaceOption = None
 
     def settings(self) -> DebateSettings:
-        """Return the settings of the debate: those of the configuration file, overridden by the options.
+        """Return the settings from the configuration file, overridden by the options.
 
         Raises:
             InputError: The configuration is not valid, or the debate has no advocate.
         """
-        base = load_settings(self.config) if self.config else DebateSettings()
-        advocates = base.advocates
+        file_settings = load_settings(self.config) if self.config else DebateSettings()
+        advocates = file_settings.advocates
         if self.collection or self.plain or self.adversary:
             advocates = advocates_from_names(self.collection, plain=self.plain, adversaries=self.adversary)
         if not advocates:
@@ -110,10 +110,10 @@ class DebateOptions(LoadingOptions, RayOptions):
             )
         advocate_options = given_values(self, AdvocateSettings)
         return replace(
-            base,
+            file_settings,
             **given_values(self, DebateSettings),
             advocates=tuple(replace(advocate, **advocate_options) for advocate in advocates),
-            mediator=replace(base.mediator, **given_values(self, MediatorSettings)),
+            mediator=replace(file_settings.mediator, **given_values(self, MediatorSettings)),
         )
 
 
@@ -291,7 +291,7 @@ add_command(
     calibrated=Parameter(name="--calibrate", negative="--no-calibrate"),
 )
 
-_SUBJECT = Annotated[
+_CLASSIFIER_OPTION = Annotated[
     Literal["fallacies", "claims"],
     Parameter(name="--subject", help="Twelve fallacies, or seventeen contrarian claims (CARDS)."),
 ]
@@ -300,7 +300,7 @@ fallacies.default(
     api_command(
         fallacies_api.name_fallacies,
         texts=Annotated[str, Parameter(name="TEXT|FILE", help="A text in quotes, or a table of them.")],
-        classifier=_SUBJECT,
+        classifier=_CLASSIFIER_OPTION,
         column=Parameter(name="--text"),
     )
 )
@@ -324,7 +324,7 @@ add_command(
     fallacies,
     "train",
     fallacies_api.train_fallacies,
-    subject=_SUBJECT,
+    subject=_CLASSIFIER_OPTION,
     precision=bounded(0.01, 1),
 )
 

@@ -62,10 +62,10 @@ def run(
             setup.emit(api.generate(recipe.name, recipe=recipe, workspace=session), session)
 
 
-def _write_drafts(screened: "ScreenedDrafts", file: Path) -> None:
+def _write_drafts(screening_result: "ScreenedDrafts", file: Path) -> None:
     from climassay.generation import write_drafts
 
-    write_drafts(file, screened.drafts)
+    write_drafts(file, screening_result.drafts)
 
 
 add_command(
@@ -152,7 +152,7 @@ def open_dataset(
         setup.emit(annotation.open_annotation(dataset, workspace=session, **changes))
 
 
-_ASSIGNED = Annotated[list[str], Parameter(name="--annotator")]
+_ANNOTATOR_OPTION = Annotated[list[str], Parameter(name="--annotator")]
 add_command(
     annotate,
     "questions",
@@ -161,7 +161,7 @@ add_command(
     questions=Annotated[str, Parameter()],
     dataset=Parameter(name="--dataset"),
     overlap=bounded(1, 20),
-    annotators=_ASSIGNED,
+    annotators=_ANNOTATOR_OPTION,
 )
 add_command(
     annotate,
@@ -170,7 +170,7 @@ add_command(
     setup=WorkspaceOptions,
     dataset=Parameter(name="--dataset"),
     overlap=bounded(1, 20),
-    annotators=_ASSIGNED,
+    annotators=_ANNOTATOR_OPTION,
 )
 add_command(
     annotate,
@@ -181,9 +181,9 @@ add_command(
     dataset=Parameter(name="--dataset"),
     overlap=bounded(1, 20),
 )
-_FORMAT = Parameter(name="--format")
+_FORMAT_OPTION = Parameter(name="--format")
 add_command(annotate, "status", annotation.annotation_status, annotator=Parameter(name="--annotator"))
 add_command(annotate, "agreement", annotation.annotator_agreement)
-add_command(annotate, "export", annotation.export_labels, form=_FORMAT)
-add_command(annotate, "import", annotation.import_labels, setup=WorkspaceOptions, form=_FORMAT)
+add_command(annotate, "export", annotation.export_labels, form=_FORMAT_OPTION)
+add_command(annotate, "import", annotation.import_labels, setup=WorkspaceOptions, form=_FORMAT_OPTION)
 add_command(annotate, "retrain", annotation.retrain_validator, setup=WorkspaceOptions)

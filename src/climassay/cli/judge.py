@@ -63,7 +63,7 @@ class TableOptions:
     label: str | None = None
     """Column of the experts' labels; higher is better."""
     levels: str | None = None
-    """Labels that are words, from low to high: low,medium,high (synonyms: poor|bad)."""
+    """Words used as labels, from low to high: low,medium,high (synonyms: poor|bad)."""
     context_words: Annotated[int | None, POSITIVE] = None
     """Length in words to which contexts are truncated."""
     limit_groups: Annotated[int | None, POSITIVE] = None

@@ -75,11 +75,11 @@ class RecordsResultOptions(RecordsOptions, ResultOptions):
     """Options for the records database of a command, the format of its result, and files to save it in."""
 
 
-_RUN = Parameter(name="--run")
+_RUN_OPTION = Parameter(name="--run")
 add_command(records, "runs", records_api.list_runs, setup=RecordsResultOptions)
 add_command(records, "show", records_api.show_record, setup=RecordsResultOptions, what=Parameter(name="RUN|KEY"))
-add_command(records, "usage", records_api.model_usage, setup=RecordsResultOptions, run=_RUN)
-add_command(records, "export", records_api.export_records, setup=RecordsOptions, run=_RUN)
+add_command(records, "usage", records_api.model_usage, setup=RecordsResultOptions, run=_RUN_OPTION)
+add_command(records, "export", records_api.export_records, setup=RecordsOptions, run=_RUN_OPTION)
 add_command(records, "import", records_api.import_records, setup=RecordsOptions)
 add_command(records, "backup", records_api.back_up_records, setup=RecordsOptions)
 add_command(records, "restore", records_api.restore_records, setup=RecordsOptions)

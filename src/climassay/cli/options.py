@@ -49,10 +49,10 @@ def _bounded_parameter(bounds: Mapping[str, float], **options: Any) -> Parameter
 
 def _describe_range(bounds: Mapping[str, float]) -> str:
     """Format bounds with pydantic's names (``ge``, ``gt``, ``le``, ``lt``) as a range like ``N>=1`` or ``0<=N<1``."""
-    formatted = {name: f"{bound:g}" for name, bound in bounds.items()}
+    bound_texts = {name: f"{bound:g}" for name, bound in bounds.items()}
     signs = {"ge": "=", "gt": "", "le": "=", "lt": ""}
-    low = next(((signs[name], formatted[name]) for name in ("ge", "gt") if name in formatted), None)
-    high = next((f"<{signs[name]}{formatted[name]}" for name in ("le", "lt") if name in formatted), "")
+    low = next(((signs[name], bound_texts[name]) for name in ("ge", "gt") if name in bound_texts), None)
+    high = next((f"<{signs[name]}{bound_texts[name]}" for name in ("le", "lt") if name in bound_texts), "")
     if low is None:
         return f"N{high}"
     return f"{low[1]}<{low[0]}N{high}" if high else f"N>{low[0]}{low[1]}"
@@ -100,7 +100,7 @@ def _option_type(field_type: Any) -> Any:
 
 
 def _make_converter(option_type: Any) -> Callable[[Any, Sequence[Token]], Any]:
-    """Return a converter to a type that refuses "none", which would count as an option not given."""
+    """Return a converter to a type; it refuses "none", because None means that the option was not given."""
     return lambda _, tokens: convert(option_type, tokens)
 
 
@@ -194,7 +194,7 @@ class CheckOptions(ModelGroup):
 @dataclass(frozen=True, kw_only=True)
 @options_for(ModelOptions, *_REACH_FIELDS, "prompts", base_url=_BASE_URL)
 class PromptedOptions(ModelGroup):
-    """Options for loading a model or reaching its server, and for its prompt templates."""
+    """Options for loading a model or reaching its server, and for the model's prompt templates."""
 
 
 @dataclass(frozen=True, kw_only=True)

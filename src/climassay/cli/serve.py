@@ -239,7 +239,7 @@ def mcp(
 
     Args:
         collection: Collection that assistants may use, by default all; repeat.
-        http: Serve this machine over HTTP, at the path /mcp.
+        http: Serve over HTTP at the path /mcp, for clients on this machine only.
         port: Port of --http.
     """
     if as_json and not http:
@@ -294,7 +294,7 @@ def add(
     Args:
         name: Name to sign in with.
         role: Role of the user.
-        display_name: Name shown to others.
+        display_name: Name shown to other users.
     """
     with _open_accounts(workspace) as accounts:
         root = _link_base_address(accounts, address)
@@ -354,7 +354,7 @@ def list_users(*, workspace: WorkspaceOption = None, output: OutputOption = (), 
 
 
 def _link_base_address(accounts: "AccountStore", address: str) -> str:
-    """Return the address with which links begin: ``address``, or if empty, that of the workspace's latest server."""
+    """Return the address with which links begin: ``address``, or if empty, the one of the workspace's latest server."""
     from climassay.records.database import read_server_address
 
     return ServerSettings(address=address or read_server_address(accounts.database) or "").root

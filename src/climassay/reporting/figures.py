@@ -11,7 +11,7 @@ from climassay.reporting.tables import Column, Table, counted
 T = TypeVar("T")
 
 _N_DRAWING_PASSES = 8
-"""Number of passes in which clouds are drawn; each pass draws a part of the points of every cloud."""
+"""Number of passes in which point groups (clouds) are drawn; each pass draws some points of every group."""
 _CHARACTER_WIDTH, _LINE_HEIGHT = 5.8, 14.0
 """Average width of a character and height of a line of a label, in SVG units."""
 _MIN_PART_WIDTH = 0.4
@@ -265,7 +265,7 @@ class LinePlot:
 
     @property
     def styles(self) -> dict[str, int]:
-        """Index by series: of the colour, or of the dash pattern of a reference."""
+        """Index of each series' colour, or of its dash pattern if it is a reference."""
         groups = ([series.name for series in self.series if series.reference is flag] for flag in (False, True))
         return {name: index for names in groups for index, name in enumerate(names)}
 
@@ -301,7 +301,7 @@ class ScatterPlot:
     small: bool = False
     """Whether points are small and coloured by the positions of their clouds, for plots of thousands of points."""
     wide: bool = False
-    """Whether the plot is larger, for many points."""
+    """Whether the plot is drawn larger than usual, for many points."""
     labels: tuple[PointLabel, ...] = ()
     """Labels, most important first; a label that would overlap an earlier one is left out."""
 
@@ -363,8 +363,13 @@ class ScatterPlot:
         """Text alternative of the figure, with the mean of each cloud and the labels."""
         parts = []
         for cloud in self.clouds:
-            mean = ", ".join(f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True))
-            parts.append(f"{cloud.name}: {counted(len(cloud.points), 'point')}" + (f" around {mean}" if mean else ""))
+            mean_coordinates = ", ".join(
+                f"{sum(values) / len(values):.3g}" for values in zip(*cloud.points, strict=True)
+            )
+            parts.append(
+                f"{cloud.name}: {counted(len(cloud.points), 'point')}"
+                + (f" around {mean_coordinates}" if mean_coordinates else "")
+            )
         label_texts = ", ".join(label.text for label in self.labels)
         return f"{self.y.label} against {self.x.label}. {'; '.join(parts)}." + (
             f" Named: {label_texts}." if label_texts else ""
@@ -385,7 +390,7 @@ class HeatMap:
     note: str = ""
 
     def shade(self, row: int, column: int) -> int:
-        """Return the percentage of its row's counts that a cell has, which determines its colour."""
+        """Return the count of a cell as a percentage of its row's total, which determines the cell's colour."""
         return round(100 * self.counts[row][column] / (sum(self.counts[row]) or 1))
 
     def is_agreement(self, row: int, column: int) -> bool:

@@ -156,7 +156,7 @@ class AnswerCard:
 
     question: str
     sentences: tuple[tuple[str, tuple[int, ...], bool], ...]
-    """Text of each sentence, numbers of its sources, and whether it is the model's own knowledge."""
+    """Text of each sentence, numbers of its sources, and whether it states the model's own knowledge."""
     sources: tuple[tuple[int, str, str], ...]
     """Number, citation and text of each source."""
     note: str = ""
@@ -340,8 +340,10 @@ def _interpolate_colour(position: float | None, colours: tuple[tuple[int, int, i
     """
     if position is None:
         return _GREY
-    first, middle, last = colours
-    low, high, weight = (first, middle, 2 * position) if position <= 0.5 else (middle, last, 2 * position - 1)
+    low_colour, middle_colour, high_colour = colours
+    low, high, weight = (
+        (low_colour, middle_colour, 2 * position) if position <= 0.5 else (middle_colour, high_colour, 2 * position - 1)
+    )
     values = (round(a + (b - a) * weight) for a, b in zip(low, high, strict=True))
     return "#" + "".join(f"{value:02x}" for value in values)
 

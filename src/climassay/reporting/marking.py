@@ -50,13 +50,13 @@ def marked(text: str, words: Collection[str]) -> tuple[Piece, ...]:
 
 def mark_spans(text: str, spans: Iterable[tuple[int, int]]) -> tuple[Piece, ...]:
     """Split a text into marked and unmarked pieces; ``spans`` are the (start, end) of marked parts and may overlap."""
-    merged: list[tuple[int, int]] = []
+    merged_spans: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        if merged_spans and start <= merged_spans[-1][1]:
+            merged_spans[-1] = (merged_spans[-1][0], max(end, merged_spans[-1][1]))
         else:
-            merged.append((start, end))
-    return tuple(_split_at_spans(text, merged))
+            merged_spans.append((start, end))
+    return tuple(_split_at_spans(text, merged_spans))
 
 
 def letters(text: str) -> tuple[str, tuple[int, ...]]:
@@ -101,7 +101,7 @@ def _split_at_spans(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Pie
 
 
 def _find_spans(text: str, searched_stems: Collection[str]) -> Iterator[tuple[int, int]]:
-    """Yield the spans (start, end) of words whose stem is searched; adjacent matching words form one span."""
+    """Yield the spans (start, end) of words whose stem is searched for; adjacent matching words form one span."""
     start = end = 0
     for match in _WORD.finditer(text) if searched_stems else ():
         word = _fold(match.group())
@@ -123,8 +123,8 @@ def _fold(word: str) -> str:
     lower_case = word.lower()
     if lower_case.isascii():
         return lower_case
-    decomposed = unicodedata.normalize("NFKD", lower_case)
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
+    decomposed_word = unicodedata.normalize("NFKD", lower_case)
+    return "".join(char for char in decomposed_word if not unicodedata.combining(char))
 
 
 @lru_cache(maxsize=50_000)

@@ -194,7 +194,7 @@ def scaled(estimate: Estimate, factor: float = 100.0) -> Estimate:
 
 
 def load_paper_tables(file: Path) -> dict[str, PaperTable]:
-    """Read the published tables of a paper from a TOML file in the format of the module's example.
+    """Read the published tables of a paper from a TOML file in the format shown in the module's docstring.
 
     Returns:
         Tables by number.
@@ -229,7 +229,7 @@ def choose_tables(tables: Mapping[str, PaperTable], numbers: Sequence[str]) -> d
     """Return the tables with these numbers, or all tables if no number is given.
 
     Raises:
-        InputError: There is no table with a number.
+        InputError: A number is not that of a table.
     """
     for number in numbers:
         if number not in tables:

@@ -99,11 +99,11 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row))
 
 
-def _format_cell(value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        is_flat = not any(isinstance(entry, list | tuple | dict) for entry in value)
-        return "; ".join(map(str, value)) if is_flat else json.dumps(value, ensure_ascii=False)
-    return str(value).lower() if isinstance(value, bool) else value
+def _format_cell(cell_value: Any) -> Any:
+    if isinstance(cell_value, list | tuple):
+        is_flat = not any(isinstance(entry, list | tuple | dict) for entry in cell_value)
+        return "; ".join(map(str, cell_value)) if is_flat else json.dumps(cell_value, ensure_ascii=False)
+    return str(cell_value).lower() if isinstance(cell_value, bool) else cell_value
 
 
 def csv_lines(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -156,13 +156,13 @@ class Result:
         return ()
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Give subclasses this class's ``__repr__``, as that of a dataclass could be megabytes long."""
+        """Give subclasses this class's ``__repr__``, because that of a dataclass could be megabytes long."""
         super().__init_subclass__(**more)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        """Return the lines and tables as text; tables are truncated to 40 rows."""
+        """Return the result's lines and tables as text; tables are truncated to 40 rows."""
         from climassay.terminal import TerminalConsole
 
         console = TerminalConsole(file=io.StringIO(), width=_CONSOLE_WIDTH, color_system=None)

@@ -90,8 +90,8 @@ class Table:
         """Return the note, preceded by an explanation of the marks that the table contains.
 
         Args:
-            best: How ``best`` cells are shown, for example ``Bold``.
-            top: How ``top`` cells are shown, for example ``Underlined``.
+            best: Format of ``best`` cells as a word, for example ``Bold``.
+            top: Format of ``top`` cells as a word, for example ``Underlined``.
         """
         marks = frozenset().union(*self.marks.values())
         sentences = [f"{best}: best of its group."] * ("best" in marks) + [f"{top}: best of its column."] * (
@@ -265,7 +265,7 @@ def headed_cells(table: Table) -> tuple[list[str], list[list[str]]]:
 
 
 def _numeric_columns(label: str, cells: Sequence[str]) -> dict[str, list[str]]:
-    """Split a column of estimates into columns of numbers, by heading; return any other column unchanged."""
+    """Return cells by heading: a column of estimates is split into columns of numbers, any other is unchanged."""
     filled_cells = [cell for cell in cells if cell not in _EMPTY_CELLS]
     if "interval" in label and filled_cells and all(map(_INTERVAL.fullmatch, filled_cells)):
         intervals = [_INTERVAL.fullmatch(cell) for cell in cells]
@@ -389,19 +389,19 @@ def _column_widths(table: Table, wrap_headings: bool, max_width: int) -> list[in
     among the columns that need more.
     """
     indices = range(table.grouped, len(table.columns))
-    remaining = max_width - 2 * len(indices)  # two characters of padding for each column
+    available_width = max_width - 2 * len(indices)  # two characters of padding for each column
     full_widths = [_column_width(table, index, wrap_headings, wrap_cells=False) for index in indices]
-    if sum(full_widths) <= remaining:
+    if sum(full_widths) <= available_width:
         return full_widths
     widths = [_column_width(table, index, wrap_headings, wrap_cells=True) for index in indices]
-    remaining -= sum(widths)
-    if remaining < 0:
+    available_width -= sum(widths)
+    if available_width < 0:
         return None
-    indices_by_need = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
-    for rank, index in enumerate(indices_by_need):
-        extra = min(full_widths[index] - widths[index], remaining // (len(indices_by_need) - rank))
-        widths[index] += extra
-        remaining -= extra
+    positions_by_deficit = sorted(range(len(widths)), key=lambda index: full_widths[index] - widths[index])
+    for rank, index in enumerate(positions_by_deficit):
+        extra_width = min(full_widths[index] - widths[index], available_width // (len(positions_by_deficit) - rank))
+        widths[index] += extra_width
+        available_width -= extra_width
     return widths
 
 

@@ -102,8 +102,8 @@ def visitor_token(request: Request) -> str:
         return token
     if not hasattr(request.state, "new_visitor"):
         request.state.new_visitor = secrets.token_urlsafe(24)
-    new_token: str = request.state.new_visitor
-    return new_token
+    new_visitor_token: str = request.state.new_visitor
+    return new_visitor_token
 
 
 def csrf_token(request: Request) -> str:
@@ -122,10 +122,10 @@ def _csrf_secret(request: Request) -> bytes:
 
 def _is_csrf_token(token: str, request: Request) -> bool:
     try:
-        decoded = bytes.fromhex(token)
+        token_bytes = bytes.fromhex(token)
     except ValueError:
         return False
-    mask, digest = decoded[:_CSRF_BYTES], decoded[_CSRF_BYTES:]
+    mask, digest = token_bytes[:_CSRF_BYTES], token_bytes[_CSRF_BYTES:]
     return len(digest) == _CSRF_BYTES and hmac.compare_digest(_xor(mask, digest), _csrf_secret(request))
 
 

@@ -44,7 +44,7 @@ RIGHTS: dict[Action, Role] = {
     "stop others' work": "admin",
     "manage users": "admin",
 }
-"""Lowest role that may do each action; code checks for actions, never for roles."""
+"""Lowest role that may perform each action; permission checks name an action, never a role."""
 Purpose = Literal["enter", "invitation", "password"]
 
 MIN_PASSWORD_LENGTH = 10
@@ -127,7 +127,7 @@ secrets = sa.Table(
 
 
 class TooManyAttempts(InputError):
-    """Error of an attempt to sign in after too many wrong passwords."""
+    """Error for an attempt to sign in after too many wrong passwords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class AccountStore:
         return [_user(row) for row in self.database.rows(sa.select(users).order_by(users.c.name))]
 
     def user(self, name: str) -> User:
-        """Return the user with a name.
+        """Return the user with the given name.
 
         Raises:
             InputError: There is no such user.
@@ -268,7 +268,7 @@ class AccountStore:
         self.database.write(lambda connection: _store_password(connection, name, password_hash, keep_session))
 
     def check_password(self, name: str, password: str, address: str, device: str = "") -> User | None:
-        """Return the user with a name and password, or None if either is wrong; both cases take the same time.
+        """Return the user with the given name and password, or None if either is wrong; both cases take the same time.
 
         Strangers cannot lock a user out: only further attempts from the same address are refused, and those from other
         addresses are delayed (:meth:`sign_in_delay`). A browser in which the user has signed in before has a limit of
@@ -286,25 +286,25 @@ class AccountStore:
         name = name.strip().lower()
         row = self.database.first(sa.select(users).where(users.c.name == name))
         password_hash = row.password if row is not None and row.active else None
-        subjects: dict[bytes, int | None]
+        limits_by_hash: dict[bytes, int | None]
         if self._is_known_device(device, name, password_hash):
-            subjects = {digest(f"device {device}"): MAX_ATTEMPTS_PER_DEVICE}
+            limits_by_hash = {digest(f"device {device}"): MAX_ATTEMPTS_PER_DEVICE}
         else:
-            subjects = {
+            limits_by_hash = {
                 digest(f"name {name} from {address}"): MAX_ATTEMPTS,
                 digest(f"address {address}"): MAX_ATTEMPTS_PER_ADDRESS,
                 digest(f"name {name}"): None,
             }
-        attempt_ids = self._record_attempt(subjects)
+        attempt_ids = self._record_attempt(limits_by_hash)
         is_correct = matches_hash(password_hash, password)  # also computed for unknown names, so that it takes as long
         if row is None or not is_correct:
             return None
-        cleared_subjects = [
-            subject
-            for subject, max_attempts in subjects.items()
+        cleared_hashes = [
+            subject_hash
+            for subject_hash, max_attempts in limits_by_hash.items()
             if max_attempts != MAX_ATTEMPTS_PER_ADDRESS and max_attempts is not None
         ]
-        is_deletable = sa.or_(failures.c.subject.in_(cleared_subjects), failures.c.id.in_(attempt_ids))
+        is_deletable = sa.or_(failures.c.subject.in_(cleared_hashes), failures.c.id.in_(attempt_ids))
         self.database.execute(failures.delete().where(is_deletable))
         return _user(row)
 
@@ -341,12 +341,12 @@ class AccountStore:
         signed_text = f"{nonce}|{name}|{password_hash}".encode("utf-8", "replace")
         return hmac.new(self.secret_key("device"), signed_text, hashlib.sha256).hexdigest()
 
-    def _record_attempt(self, subjects: Mapping[bytes, int | None]) -> list[int]:
+    def _record_attempt(self, limits_by_hash: Mapping[bytes, int | None]) -> list[int]:
         """Record an attempt as failed before its password is checked, so that simultaneous attempts count as well.
 
         Args:
-            subjects: Hashes of what failures are counted by (name, address or device), each with its maximum number of
-                failures; None for no maximum.
+            limits_by_hash: Maximum number of failures (None for no maximum) by hash of the name, address or device for
+                which failures are counted.
 
         Returns:
             Ids of the recorded rows, which the caller deletes if the attempt succeeds.
@@ -358,7 +358,7 @@ class AccountStore:
 
         def insert(connection: sa.Connection) -> list[int]:
             connection.execute(failures.delete().where(failures.c.at < now - WINDOW_SECONDS))
-            rows = [{"subject": subject, "at": now} for subject in sorted(subjects)]
+            rows = [{"subject": subject, "at": now} for subject in sorted(limits_by_hash)]
             keys = [connection.execute(failures.insert().values(row)).inserted_primary_key for row in rows]
             return [int(key[0]) for key in keys if key is not None]
 
@@ -367,7 +367,7 @@ class AccountStore:
         n_recent = sa.select(sa.func.count()).where(failures.c.at > now - WINDOW_SECONDS)
         if any(
             self.database.scalar(n_recent.where(failures.c.subject == subject)) > max_attempts
-            for subject, max_attempts in subjects.items()
+            for subject, max_attempts in limits_by_hash.items()
             if max_attempts is not None
         ):
             self.database.execute(failures.delete().where(failures.c.id.in_(attempt_ids)))
@@ -389,12 +389,12 @@ class AccountStore:
         return token
 
     def session_user(self, token: str) -> User | None:
-        """Return the user whose session has a token, or None if there is no such session or it has expired."""
+        """Return the user of the session with the given token; None if the session does not exist or has expired."""
         is_valid = sa.and_(sessions.c.token == digest(token), sessions.c.expires_at > self._clock())
         return self._find_owner(sessions, is_valid)
 
     def end_session(self, token: str) -> None:
-        """End the session with a token."""
+        """End the session with the given token."""
         self.database.execute(sessions.delete().where(sessions.c.token == digest(token)))
 
     # One-time links
@@ -419,7 +419,7 @@ class AccountStore:
         return token
 
     def find_link(self, token: str) -> Link | None:
-        """Return the one-time link with a token, or None if it is invalid, expired or used."""
+        """Return the one-time link with the given token, or None if it is invalid, expired or used."""
         query = sa.select(users, links.c.purpose).join(links, links.c.user == users.c.name)
         query = query.where(links.c.token == digest(token), links.c.expires_at > self._clock())
         row = self.database.first(query.where(links.c.used_at.is_(None), users.c.active))
@@ -440,10 +440,10 @@ class AccountStore:
         name = link.user.name
         password_hash = None if password is None else hash_password(name, password)
         is_unused = sa.and_(links.c.token == digest(token), links.c.used_at.is_(None))
-        mark_used = links.update().where(is_unused).values(used_at=self._clock())
+        usage_update = links.update().where(is_unused).values(used_at=self._clock())
 
         def write(connection: sa.Connection) -> bool:
-            if not connection.execute(mark_used).rowcount:
+            if not connection.execute(usage_update).rowcount:
                 return False
             if password_hash is not None:
                 _store_password(connection, name, password_hash)
@@ -484,7 +484,7 @@ class AccountStore:
     # Keys
 
     def secret_key(self, name: str) -> bytes:
-        """Return the random key (32 bytes) with a name; it is created and stored on first use."""
+        """Return the random key (32 bytes) with the given name; it is created and stored on first use."""
         row = {"name": name, "value": random_secrets.token_bytes(32)}
         self.database.write(lambda connection: self.database.insert_new(connection, secrets, [row]))
         return bytes(self.database.scalar(sa.select(secrets.c.value).where(secrets.c.name == name)))
@@ -551,5 +551,5 @@ def password_hasher() -> Any:
 
 @cache
 def _placeholder_hash() -> str:
-    """Return a hash against which the passwords of unknown users are verified, so that this takes as long."""
+    """Return a hash against which passwords of unknown users are verified, so that the check takes the usual time."""
     return str(password_hasher().hash(random_secrets.token_urlsafe(16)))

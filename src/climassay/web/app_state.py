@@ -106,7 +106,7 @@ class AppState(Session):
             return cast(T, self._shared[key])
 
     def encoder(self, name: str | None = None) -> Encoder:
-        """Return the encoder with a name (None: the bundled one), loaded once per server and with cached vectors."""
+        """Return the encoder with the given name (None: bundled), loaded once per server; its vectors are cached."""
         from climassay.models.encoders import BUNDLED_ENCODER, CachedEncoder, load_encoder
 
         encoder_name = name or BUNDLED_ENCODER

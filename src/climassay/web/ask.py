@@ -43,7 +43,7 @@ MAX_EARLIER_QUESTIONS = 10
 N_PASSAGES = 4
 """Number of passages in the prompt for an answer."""
 PREVIEW_EVENT = "written"
-"""Kind of events with an unfinished answer: the first has the form of the job's result, later ones only sentences."""
+"""Kind of events with an unfinished answer: the first has the keys of the result, later ones only ``sentences``."""
 
 router = APIRouter(include_in_schema=False)
 
@@ -177,7 +177,7 @@ def answer_question(app: AppState, payload: dict[str, Any], report: JobReport) -
 
 
 def _find_collection(app: AppState, names: list[str], passage: str) -> str:
-    """Return the name of the first collection that contains a passage; empty if it has been removed from all."""
+    """Return the name of the first collection that contains a passage; empty if none contains it any longer."""
     for name in names:
         try:
             find_passage(collection_cache(app), name, passage)
@@ -215,7 +215,7 @@ def require_question_job(app: AppState, job: str) -> Job:
 def _question_page(
     request: Request, app: AppState, form: QuestionForm, *, job: Job | None = None, status: int = 200, **values: Any
 ) -> Response:
-    """Render the page of a question's job, or without a job, the page with the form only."""
+    """Render the page of a question; without a job, the page contains only the form."""
     earlier_jobs: list[Job] = []
     earlier_id = job.payload["before"] if job is not None else form.before
     while earlier_id and len(earlier_jobs) < MAX_EARLIER_QUESTIONS:
@@ -285,9 +285,10 @@ def _answer_values(app: AppState, result: dict[str, Any]) -> dict[str, Any]:
         notes.append(f"Sentences that no passage supports, marked below: {n_unsupported} of {len(sentences)}.")
     if n_attributed := sum(sentence.origin == "attributed" for sentence in sentences):
         notes.append(f"Sentences whose passages were found by comparison, not named by the model: {n_attributed}.")
-    unchecked = note_unchecked_references(name for sentence in sentences for name in sentence.unchecked_references)
+    reference_note = note_unchecked_references(name for sentence in sentences for name in sentence.unchecked_references)
     notes += filter(
-        None, (note_truncation(answer["truncated"]), note_removed_citations(answer["removed_citations"]), unchecked)
+        None,
+        (note_truncation(answer["truncated"]), note_removed_citations(answer["removed_citations"]), reference_note),
     )
     references = []
     for number in citation_numbers:

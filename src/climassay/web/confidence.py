@@ -82,22 +82,22 @@ def tag_statement(
     estimates = []
     for label, hint, probabilities, accuracy in variants:
         levels = rank_levels(probabilities, tagger.levels)
-        best = max(levels, key=lambda pair: pair[1])[0]
-        estimates.append({"words": label, "when": hint, "levels": levels, "best": best, "accuracy": accuracy})
+        best_level = max(levels, key=lambda pair: pair[1])[0]
+        estimates.append({"words": label, "when": hint, "levels": levels, "best": best_level, "accuracy": accuracy})
     return _page(request, app, fields=fields, estimates=estimates)
 
 
 def _page(request: Request, app: AppState, *, fields: Mapping[str, str] | None = None, **values: Any) -> Response:
-    checked: CheckedDraft | None = values.pop("checked", None)
+    draft_check: CheckedDraft | None = values.pop("checked", None)
     tagger_or_error = _load_tagger(app)
     defaults = {"error": "", "statement_error": "", "estimates": ()} | values
     return page(
         request,
         "confidence/check.html.j2",
         fields={"text": "", "statement": "", "context": "", **(fields or {})},
-        checked=checked,
-        pieces=split_at_findings(checked) if checked else (),
-        findings=checked.findings if checked else (),
+        checked=draft_check,
+        pieces=split_at_findings(draft_check) if draft_check else (),
+        findings=draft_check.findings if draft_check else (),
         rules=RULES,
         tagger=tagger_or_error if isinstance(tagger_or_error, OpenedTagger) else None,
         no_tagger="" if isinstance(tagger_or_error, OpenedTagger) else tagger_or_error,

@@ -40,13 +40,13 @@ class ConnectionLimits:
     @classmethod
     def for_open_files(cls, n_files: int) -> "ConnectionLimits":
         """Return limits that fit a process that may have ``n_files`` files and sockets open."""
-        default = cls()
-        max_connections = max(20, min(default.max_connections, n_files - RESERVED_FILES - ACCEPT_BACKLOG))
+        default_limits = cls()
+        max_connections = max(20, min(default_limits.max_connections, n_files - RESERVED_FILES - ACCEPT_BACKLOG))
         return replace(
-            default,
+            default_limits,
             max_connections=max_connections,
-            max_per_peer=min(default.max_per_peer, max_connections),
-            max_waiting=min(default.max_waiting, max_connections // 2),
+            max_per_peer=min(default_limits.max_per_peer, max_connections),
+            max_waiting=min(default_limits.max_waiting, max_connections // 2),
         )
 
 
@@ -204,7 +204,7 @@ class RepeatedMessageFilter(logging.Filter):
         self._counts: Counter[object] = Counter()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to log a message; append a remark to the last similar message before others are suppressed."""
+        """Return whether to log a message; append a remark to the last one before similar messages are suppressed."""
         if self._clock() - self._window_start >= LOG_WINDOW_SECONDS:
             self._window_start = self._clock()
             self._counts.clear()

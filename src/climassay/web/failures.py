@@ -14,13 +14,13 @@ API = "/api/"
 
 
 class Failure(ClimassayError):
-    """Error of a request that determines the HTTP status of the response."""
+    """Base class of errors that determine the HTTP status of the response."""
 
     status = 400
 
 
 class Missing(Failure):
-    """Error of a request for something that does not exist."""
+    """Error for a request whose object does not exist."""
 
     status = 404
 
@@ -39,19 +39,19 @@ def missing_if_invalid() -> Iterator[None]:
 
 
 class Refused(Failure):
-    """Error of a request for something that the visitor is not allowed to do."""
+    """Error for a request that the visitor is not allowed to make."""
 
     status = 403
 
 
 class TooLarge(Failure):
-    """Error of a request whose body or text is too large."""
+    """Error for a request whose body or text is too large."""
 
     status = 413
 
 
 class SignInNeeded(Failure):
-    """Error of a request that needs a signed-in user."""
+    """Error for a request that needs a signed-in user."""
 
     status = 401
 

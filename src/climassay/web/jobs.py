@@ -88,11 +88,11 @@ job_events = sa.Table(
     comment="What a job told while it ran, numbered from 1.",
 )
 COLLECT_SECONDS = 0.25
-"""Time for which news about jobs is collected before it is sent to followers, in seconds."""
+"""Time for which changes of jobs are collected before they are sent to subscribers, in seconds."""
 KEEP_ALIVE_BEATS = 3
-"""Number of polls without news after which a comment is sent to keep the connection open: every 15 seconds."""
+"""Number of polls of the database after which a comment is sent to a silent connection to keep it open: 15 seconds."""
 MAX_KEPT_EVENTS = 200
-"""Maximum number of events of a followed job that are kept in memory."""
+"""Maximum number of recent events kept in memory for a job with subscribers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Stopped(Exception):
 
 
 class Interrupted(KeyboardInterrupt):
-    """Exception by which the records mark the run of a stopped job as interrupted instead of failed."""
+    """Exception that makes the records mark the run of a stopped job as interrupted instead of failed."""
 
 
 @contextmanager
@@ -177,7 +177,7 @@ class JobReport:
 
     @property
     def stopped(self) -> bool:
-        """Whether the work has to end, because the job was stopped or lost or the server shuts down."""
+        """Whether the work has to end: the job was stopped, this server lost it, or the server shuts down."""
         if time.monotonic() - self._checked_at > MIN_REPORT_INTERVAL:
             self._read_state()
         return self._stopped or self._lost or self._jobs.closing
@@ -221,7 +221,7 @@ class JobReport:
         self._jobs.announce(self.job)
 
     def event(self, kind: str, body: dict[str, Any]) -> None:
-        """Store an event of the job and notify its followers.
+        """Store an event of the job and notify its subscribers.
 
         Raises:
             Stopped: The work has to end.
@@ -259,7 +259,7 @@ class Jobs:
         self._works[kind] = (lane, work)
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Register a function to call with a job's id whenever the job has news; it may be called in any thread."""
+        """Register a function to call with a job's id whenever the job changes; it may be called in any thread."""
         self._listeners.append(listener)
 
     def start(self, context: Any) -> None:
@@ -274,7 +274,7 @@ class Jobs:
             thread.start()
 
     def requeue_foreign_jobs(self) -> None:
-        """Queue the running jobs of all other servers again; must only be called if no other server is running."""
+        """Queue again the jobs that other servers left running; must only be called if no other server is running."""
         self._queue_again(jobs.c.owner != self.owner)
 
     def _queue_again(self, *conditions: sa.ColumnElement[bool]) -> None:
@@ -282,10 +282,10 @@ class Jobs:
         self.database.execute(update.values(state="queued", owner=None))
 
     def _run_heartbeat(self) -> None:
-        """Until the server shuts down, update the ``seen_at`` of own jobs and queue abandoned jobs again.
+        """Until the server shuts down, update the ``seen_at`` of its jobs and queue abandoned jobs again.
 
-        Abandoned jobs are those of servers that no longer update ``seen_at``, and own jobs whose thread lost the
-        connection to the database.
+        Abandoned jobs are those of servers that no longer update ``seen_at``, and jobs of this server whose thread lost
+        the connection to the database.
         """
         while not self._stopping.is_set():
             try:
@@ -353,7 +353,7 @@ class Jobs:
         ]
 
     def get(self, job: str) -> Job:
-        """Return the job with an id.
+        """Return the job with the given id.
 
         Raises:
             InputError: There is no such job.
@@ -390,7 +390,7 @@ class Jobs:
         return [build_record(JobEvent, row, body=json.loads(row.body)) for row in rows]
 
     def wait_for_news(self, seconds: float) -> None:
-        """Wait until any job has news, but at most the given number of seconds."""
+        """Wait until any job changes, but at most the given number of seconds."""
         with self._news:
             self._news.wait(seconds)
 
@@ -420,27 +420,27 @@ class Jobs:
         """Return the queued jobs of a lane in the order in which they will start.
 
         Users take turns: the next job is the oldest job of the user with the fewest running jobs. If several users have
-        equally few, it is the one whose last job started first.
+        equally few, the user whose last job started earliest comes first.
         """
         in_lane = sa.and_(jobs.c.lane == lane, jobs.c.kind.in_(list(self._works)))
-        queued = self._read(
+        queued_jobs = self._read(
             sa.select(jobs).where(in_lane, jobs.c.state == "queued").order_by(jobs.c.made_at, jobs.c.id)
         )
-        if len(queued) < 2:
-            return queued
+        if len(queued_jobs) < 2:
+            return queued_jobs
         is_running = jobs.c.state == "running"
-        is_served = sa.or_(is_running, jobs.c.started_at >= queued[0].made_at)
+        is_served = sa.or_(is_running, jobs.c.started_at >= queued_jobs[0].made_at)
         columns = sa.func.sum(sa.case((is_running, 1), else_=0)), sa.func.max(jobs.c.started_at)
         rows = self.database.rows(sa.select(jobs.c.by, *columns).where(in_lane, is_served).group_by(jobs.c.by))
         served_by_user = {by: (int(n_running), float(last_served_at or 0.0)) for by, n_running, last_served_at in rows}
         n_queued_before: Counter[str | None] = Counter()
         keys = {}
-        for job in queued:
+        for job in queued_jobs:
             n_running, last_served_at = served_by_user.get(job.by, (0, 0.0))
             is_first = n_queued_before[job.by] == 0
             keys[job.id] = (n_running + n_queued_before[job.by], last_served_at if is_first else math.inf, job.made_at)
             n_queued_before[job.by] += 1
-        return sorted(queued, key=lambda job: keys[job.id])
+        return sorted(queued_jobs, key=lambda job: keys[job.id])
 
     def turn(self, job: Job) -> Turn | None:
         """Return the position of a job in its lane and an estimate of when it starts; None if it is not queued."""
@@ -472,10 +472,10 @@ class Jobs:
         return None
 
     def _run_job(self, context: Any, job: Job) -> None:
-        _, work = self._works[job.kind]
+        _, job_work = self._works[job.kind]
         report = JobReport(self, job.id)
         try:
-            result = work(context, job.payload, report)
+            result = job_work(context, job.payload, report)
         except Stopped:
             self._end(job.id, "queued" if self._stopping.is_set() else "stopped")
         except LostDatabaseError:
@@ -499,7 +499,7 @@ class Jobs:
         self.announce(job)
 
     def announce(self, job: str) -> None:
-        """Wake the threads that wait for news and call the listeners; ``job`` is empty if the server shuts down."""
+        """Wake the threads that wait for changes, and call the listeners; ``job`` is empty if the server shuts down."""
         with self._news:
             self._news.notify_all()
         for listener in self._listeners:
@@ -508,7 +508,7 @@ class Jobs:
 
 @dataclass(eq=False)
 class _FollowedJob:
-    """State, recent events and followers of a job whose event stream somebody is reading."""
+    """State, recent events and subscribers of a job."""
 
     job: Job
     last: int
@@ -524,7 +524,7 @@ class _FollowedJob:
 
 
 class JobStreams:
-    """Streams of server-sent events that follow a server's jobs; the database is read once for all followers."""
+    """Streams of server-sent events about jobs; the database is read once for all subscribers of a job."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
@@ -537,16 +537,19 @@ class JobStreams:
 
     async def follow(self, job: str, after: int) -> AsyncIterator[str]:
         """Yield the job's events with numbers above ``after`` and its progress as server-sent events, until it ends."""
-        topic = await self._topic(job)
+        followed_job = await self._topic(job)
         wake_event = asyncio.Event()
-        topic.followers.add(wake_event)
-        last_progress, beats = "", topic.beats
+        followed_job.followers.add(wake_event)
+        last_progress, beats = "", followed_job.beats
         try:
             while not self._jobs.closing:
                 wake_event.clear()
                 # The state is read before the events, so that no event of an ended job is missed.
-                current, recent_events = topic.job, [event for event in topic.events if event.number > after]
-                while after < topic.last_dropped:
+                current_job, recent_events = (
+                    followed_job.job,
+                    [event for event in followed_job.events if event.number > after],
+                )
+                while after < followed_job.last_dropped:
                     stored_events = await run_in_threadpool(self._jobs.events, job, after)
                     for event in stored_events:
                         after = event.number
@@ -559,25 +562,26 @@ class JobStreams:
                         yield _event_lines(event)
                 progress = json.dumps(
                     {
-                        "done": current.done,
-                        "total": current.total,
-                        "message": current.message,
-                        "state": current.state,
+                        "done": current_job.done,
+                        "total": current_job.total,
+                        "message": current_job.message,
+                        "state": current_job.state,
                     }
                 )
                 if progress != last_progress:
-                    last_progress, beats = progress, topic.beats
+                    last_progress, beats = progress, followed_job.beats
                     yield f"event: progress\ndata: {progress}\n\n"
-                if current.ended:
-                    yield f"event: end\ndata: {json.dumps({'state': current.state, 'error': current.error})}\n\n"
+                if current_job.ended:
+                    outcome = {"state": current_job.state, "error": current_job.error}
+                    yield f"event: end\ndata: {json.dumps(outcome)}\n\n"
                     return
-                if topic.beats - beats >= KEEP_ALIVE_BEATS:
-                    beats = topic.beats
+                if followed_job.beats - beats >= KEEP_ALIVE_BEATS:
+                    beats = followed_job.beats
                     yield ": still here\n\n"
                 await wake_event.wait()
         finally:
-            topic.followers.discard(wake_event)
-            if not topic.followers and self._topics.get(job) is topic:
+            followed_job.followers.discard(wake_event)
+            if not followed_job.followers and self._topics.get(job) is followed_job:
                 del self._topics[job]
 
     async def _topic(self, job: str) -> _FollowedJob:
@@ -585,9 +589,9 @@ class JobStreams:
         if self._loop is not loop:
             self._loop, self._topics, self._news, self._task = loop, {}, asyncio.Event(), None
         if job not in self._topics:
-            current = await run_in_threadpool(self._jobs.get, job)
+            current_job = await run_in_threadpool(self._jobs.get, job)
             last_numbers = await run_in_threadpool(self._jobs.last_events, [job])
-            self._topics.setdefault(job, _FollowedJob(current, last_numbers.get(job, 0)))
+            self._topics.setdefault(job, _FollowedJob(current_job, last_numbers.get(job, 0)))
             # Events since the query are read by the first poll.
             self._mark_changed(job)
         if self._task is None or self._task.done():
@@ -595,7 +599,7 @@ class JobStreams:
         return self._topics[job]
 
     def _on_news(self, job: str) -> None:
-        """Tell the event loop that a job has news (empty: the server shuts down); may be called in any thread."""
+        """Tell the event loop that a job has changed (empty: the server shuts down); may be called in any thread."""
         if self._loop is not None and (job in self._topics or not job):
             with contextlib.suppress(RuntimeError):  # The loop has ended.
                 self._loop.call_soon_threadsafe(self._mark_changed, job)
@@ -605,7 +609,7 @@ class JobStreams:
         self._news.set()
 
     async def _poll_news(self) -> None:
-        """Read news from the database and wake the followers, as long as any job is followed."""
+        """Poll the database for changes of jobs and notify the subscribers, while any job has subscribers."""
         loop = asyncio.get_running_loop()
         next_poll = loop.time() + POLL_INTERVAL
         while self._topics and not self._jobs.closing:
@@ -613,34 +617,42 @@ class JobStreams:
                 await asyncio.wait_for(self._news.wait(), max(0.0, next_poll - loop.time()))
                 await asyncio.sleep(COLLECT_SECONDS)
             self._news.clear()
-            changed, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
+            changed_ids, self._changed, is_poll = self._changed, set(), loop.time() >= next_poll
             with contextlib.suppress(RecordsError):  # The database may be away for a while.
-                await self._read({job: topic for job, topic in self._topics.items() if is_poll or job in changed})
+                await self._read(
+                    {job: followed_job for job, followed_job in self._topics.items() if is_poll or job in changed_ids}
+                )
             if is_poll:
                 next_poll = loop.time() + POLL_INTERVAL
-                for topic in self._topics.values():
-                    topic.beats += 1
-                self._wake([topic for topic in self._topics.values() if topic.beats % KEEP_ALIVE_BEATS == 0])
+                for followed_job in self._topics.values():
+                    followed_job.beats += 1
+                self._wake(
+                    [
+                        followed_job
+                        for followed_job in self._topics.values()
+                        if followed_job.beats % KEEP_ALIVE_BEATS == 0
+                    ]
+                )
         self._wake(self._topics.values())
 
-    async def _read(self, topics: dict[str, _FollowedJob]) -> None:
-        current_jobs = await run_in_threadpool(self._jobs.many, list(topics))
-        last_numbers = await run_in_threadpool(self._jobs.last_events, list(topics))
+    async def _read(self, followed_jobs: dict[str, _FollowedJob]) -> None:
+        current_jobs = await run_in_threadpool(self._jobs.many, list(followed_jobs))
+        last_numbers = await run_in_threadpool(self._jobs.last_events, list(followed_jobs))
         for job in current_jobs:
-            topic = topics[job.id]
-            if job == topic.job and last_numbers.get(job.id, 0) <= topic.last:
+            followed_job = followed_jobs[job.id]
+            if job == followed_job.job and last_numbers.get(job.id, 0) <= followed_job.last:
                 continue
-            while topic.last < last_numbers.get(job.id, 0):
-                events = await run_in_threadpool(self._jobs.events, job.id, topic.last)
-                topic.events.extend(events)
-                topic.last = events[-1].number
-            topic.job = job
-            self._wake([topic])
+            while followed_job.last < last_numbers.get(job.id, 0):
+                events = await run_in_threadpool(self._jobs.events, job.id, followed_job.last)
+                followed_job.events.extend(events)
+                followed_job.last = events[-1].number
+            followed_job.job = job
+            self._wake([followed_job])
 
     @staticmethod
-    def _wake(topics: Collection[_FollowedJob]) -> None:
-        for topic in topics:
-            for wake_event in topic.followers:
+    def _wake(followed_jobs: Collection[_FollowedJob]) -> None:
+        for followed_job in followed_jobs:
+            for wake_event in followed_job.followers:
                 wake_event.set()
 
 

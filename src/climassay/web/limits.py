@@ -31,7 +31,7 @@ BUSY_MESSAGE = "The server is busy: try again in a few seconds."
 
 
 class Overloaded(Failure):
-    """Error of a request if too many requests or event streams are open."""
+    """Error for a request if too many requests or event streams are open."""
 
     status = 503
 
@@ -44,8 +44,8 @@ def visitor_address(connection: HTTPConnection) -> str:
     except ValueError:
         return host
     if isinstance(address, ipaddress.IPv6Address):
-        mapped = address.ipv4_mapped
-        return str(mapped) if mapped else str(ipaddress.ip_network((address, 64), strict=False))
+        ipv4_address = address.ipv4_mapped
+        return str(ipv4_address) if ipv4_address else str(ipaddress.ip_network((address, 64), strict=False))
     return host
 
 

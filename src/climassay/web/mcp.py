@@ -58,8 +58,10 @@ class Citation(BaseModel):
     @classmethod
     def of(cls, passage: Passage, number: int | None = None) -> Self:
         """Return the citation of a passage."""
-        shared = {name: getattr(passage, name) for name in cls.model_fields if name not in ("number", "passage")}
-        return cls(number=number, passage=passage.id, **shared)
+        passage_fields = {
+            name: getattr(passage, name) for name in cls.model_fields if name not in ("number", "passage")
+        }
+        return cls(number=number, passage=passage.id, **passage_fields)
 
 
 class CollectionSize(BaseModel):
@@ -189,7 +191,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
     open_bundled_tagger = cache(lambda: open_tagger(encoder=session.encoder))
 
     def choose_collections(names: Sequence[str]) -> tuple[str, ...]:
-        """Return the collections to use: those named, or all if none is named.
+        """Return the named collections, or all collections if none is named.
 
         Raises:
             InputError: A named collection does not exist or may not be used, or there is no collection.
@@ -209,13 +211,13 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
     @tool("List collections")
     def list_collections() -> Library:
         """List the user's collections of documents, which the other tools search."""
-        summaries, damaged = survey_collections(session.workspace)
+        summaries, collection_errors = survey_collections(session.workspace)
         sizes = [
             CollectionSize(name=summary.name, documents=summary.documents, passages=summary.passages)
             for summary in summaries
             if not allowed_names or summary.name in allowed_names
         ]
-        return Library(collections=sizes, damaged=[str(error) for error in damaged])
+        return Library(collections=sizes, damaged=[str(error) for error in collection_errors])
 
     @tool("Search documents")
     async def search(
@@ -244,12 +246,16 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
             with model_lock:
                 answer = documents.ask(question, choose_collections(collections), model=model, workspace=session)
             _raise_failure(answer.error)
-            cited = cited_numbers(answer.sentences)
+            cited_source_numbers = cited_numbers(answer.sentences)
             return Answer(
                 enough_information=answer.enough_information,
                 text=answer.text,
                 sentences=_sentences(answer.sentences),
-                sources=[Citation.of(entry.passage, entry.number) for entry in answer.sources if entry.number in cited],
+                sources=[
+                    Citation.of(entry.passage, entry.number)
+                    for entry in answer.sources
+                    if entry.number in cited_source_numbers
+                ],
                 model=answer.model,
             )
 
@@ -268,7 +274,7 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                 result = claims.check_claim(claim, choose_collections(collections), model=model, workspace=session)
             verdict, levels = result.verdict, result.verdict.levels
             _raise_failure(verdict.error if verdict.outcome == "failed" else None)
-            cited = cited_numbers(verdict.explanation, verdict.quotations)
+            cited_source_numbers = cited_numbers(verdict.explanation, verdict.quotations)
             return Verdict(
                 outcome=verdict.outcome,
                 verdict=verdict.label,
@@ -281,7 +287,11 @@ def create_server(session: Session, model: Generator | str, collections: Sequenc
                     for opinion in (result.rounds[-1].opinions if result.rounds else ())
                 ],
                 warnings=list(list_notices(result)),
-                sources=[Citation.of(entry.passage, entry.number) for entry in result.sources if entry.number in cited],
+                sources=[
+                    Citation.of(entry.passage, entry.number)
+                    for entry in result.sources
+                    if entry.number in cited_source_numbers
+                ],
             )
 
         return await _run_in_thread(context, check_claim)
@@ -360,7 +370,7 @@ def _raise_failure(error: str | None) -> None:
         raise ToolError(f"The model gave no answer: {error}")
 
 
-async def _run_in_thread(context: Context, work: Callable[[], T]) -> T:
+async def _run_in_thread(context: Context, function: Callable[[], T]) -> T:
     """Run a function in a thread and send progress notifications to the client until it returns.
 
     Raises:
@@ -378,7 +388,7 @@ async def _run_in_thread(context: Context, work: Callable[[], T]) -> T:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(notify)
         try:
-            result = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            result = await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
         except (ClimassayError, ToolError) as known:
             error = known
         tasks.cancel_scope.cancel()

@@ -22,7 +22,7 @@ UPLOAD_PATH_PATTERN = re.compile(
 )
 """Pattern of the paths to which signed-in users may send large bodies."""
 GRACE_SECONDS = 20.0
-"""Time for a request body to arrive, in seconds, in addition to a second per :data:`MIN_BYTES_PER_SECOND` bytes."""
+"""Time for a request body to arrive, in seconds, in addition to one second per :data:`MIN_BYTES_PER_SECOND` bytes."""
 MIN_BYTES_PER_SECOND = 1000
 """Minimum average rate, in bytes per second, at which a request body must arrive after :data:`GRACE_SECONDS`."""
 SECURITY_HEADERS = {
@@ -159,14 +159,14 @@ class BodyLimit:
             nonlocal n_bytes, waiting_seconds, is_complete
             if is_complete:
                 return await receive()
-            start = clock()
+            start_seconds = clock()
             try:
                 message = await asyncio.wait_for(
                     receive(), GRACE_SECONDS + n_bytes / MIN_BYTES_PER_SECOND - waiting_seconds
                 )
             except TimeoutError:
                 raise _BodyTooSlow from None
-            waiting_seconds += clock() - start
+            waiting_seconds += clock() - start_seconds
             is_complete = not message.get("more_body", False)
             n_bytes += len(message.get("body", b""))
             if n_bytes > limit:

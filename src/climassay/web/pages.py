@@ -38,9 +38,9 @@ PageNumber = Annotated[int, Query(alias="page", ge=1, le=10**6)]
 Search = Annotated[str, Query(max_length=200)]
 _ROOT_LINK = re.compile(r'(\s(?:href|action|formaction|src|data-load)=")/(?!/)')
 
-_TONES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
-"""Tone (CSS class) of badges by the state of a job."""
-_STYLES = {area: f"{area}.css" for area in ("annotate", "checks", "confidence", "library")}
+_BADGE_STYLES = {"done": "good", "failed": "bad", "interrupted": "warn", "stopped": "warn"}
+"""CSS class of the badge for each state of a job or run; ``info`` for other states."""
+_STYLE_SHEETS = {area: f"{area}.css" for area in ("annotate", "checks", "confidence", "library")}
 MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "html": "text/html; charset=utf-8",
@@ -79,7 +79,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
             csrf_field=field,
             version=__version__,
             root=app.settings.prefix,
-            style=_STYLES.get(template.partition("/")[0]),
+            style=_STYLE_SHEETS.get(template.partition("/")[0]),
             **values,
         )
     )
@@ -134,7 +134,12 @@ def redirect_to(url: str) -> RedirectResponse:
 
 def safe_next(path: str | None) -> str:
     """Return a path if it is a path of this server, else ``/``, so that links cannot redirect to other sites."""
-    if not path or not path.startswith("/") or path[1:2] in ("/", "\\") or any(ord(c) < 33 for c in path):
+    if (
+        not path
+        or not path.startswith("/")
+        or path[1:2] in ("/", "\\")
+        or any(ord(character) < 33 for character in path)
+    ):
         return "/"
     return path
 
@@ -217,7 +222,7 @@ class Part(Generic[T]):
         return self.first + len(self.entries) - 1 if self.entries else 0
 
     def at(self, number: int) -> str:
-        """Return the address of the page with a number."""
+        """Return the address of the page with the given number."""
         return f"{self.address}page={number}"
 
 
@@ -266,16 +271,18 @@ def environment() -> Any:
 
     jinja = Environment(
         # Fact-checks are shown with the templates of their self-contained pages, which are in reporting.
-        loader=ChoiceLoader([PackageLoader(f"climassay.{room}", "templates") for room in ("web", "reporting")]),
+        loader=ChoiceLoader(
+            [PackageLoader(f"climassay.{subpackage}", "templates") for subpackage in ("web", "reporting")]
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     jinja.globals |= {"asset": asset_address, "counted": counted, "is_web_address": is_web_address}
-    jinja.globals |= {"explain": explain, "in_words": plain_message, "letter": option_letter}
-    jinja.globals["tone"] = lambda state: _TONES.get(state, "info")
-    jinja.filters["moment"] = format_time
+    jinja.globals |= {"explain": explain, "plain_message": plain_message, "letter": option_letter}
+    jinja.globals["state_style"] = lambda state: _BADGE_STYLES.get(state, "info")
+    jinja.filters["format_time"] = format_time
     jinja.filters |= {
         "duration": format_duration,
         "format_rough_duration": format_rough_duration,

@@ -21,21 +21,21 @@ _TEXT_TYPES = ("text/", "application/json", "application/ld+json", "application/
 _MAX_WORD_BYTES = 4096
 """Maximum number of bytes at the end of a chunk that are held back because they may be an incomplete word."""
 # A backslash belongs to the next character: in JSON, the backslash before a quotation mark is not part of a path.
-_ESCAPED = rb"\\[^\s\"]"
-_REST = rb"(?:[^\s\"'<>,;()\[\]{}|\\]|" + _ESCAPED + rb")*"
+_ESCAPED_CHARACTER = rb"\\[^\s\"]"
+_PATH_REST = rb"(?:[^\s\"'<>,;()\[\]{}|\\]|" + _ESCAPED_CHARACTER + rb")*"
 _PATHS = re.compile(
     rb"(?<![\w./:~-])(?:/(?:home|root|Users|srv|var|opt|mnt|media|tmp|usr|private|etc)/|~/|[A-Za-z]:\\{1,2}(?=\w))"
-    + _REST
+    + _PATH_REST
 )
 _MODEL_API = re.compile(rb"/v\d+(?:beta\d*)?/?(?:chat/completions|completions|embeddings|models|responses)?/?$")
 _BASE_URL = re.compile(
     rb"(base_url(?:\"|&#34;)?\s*(?::|=|</(?:dt|th|td)>\s*<(?:dd|td)[^>]*>)\s*(?:\"|&#34;)?)(?:[^\s\"<&,\\]|"
-    + _ESCAPED
+    + _ESCAPED_CHARACTER
     + rb")+"
 )
 _ADDRESSES = re.compile(
     rb"\b(?:https?|postgres(?:ql)?(?:\+\w+)?|sqlite|s3|gs|az)://(?:[^\s\"'<>@/]*@)?"
-    rb"(?P<host>\[[0-9a-f:.]+\]|[^\s\"'<>/:?#,;)\\]*)(?P<port>:\d+)?(?:[^\s\"'<>,;)\\]|" + _ESCAPED + rb")*",
+    rb"(?P<host>\[[0-9a-f:.]+\]|[^\s\"'<>/:?#,;)\\]*)(?P<port>:\d+)?(?:[^\s\"'<>,;)\\]|" + _ESCAPED_CHARACTER + rb")*",
     re.IGNORECASE,
 )
 _PUBLIC_HOST = re.compile(rb"(?!(?:127|10|0)\.|192\.168\.|169\.254\.|172\.(?:1[6-9]|2\d|3[01])\.)[\w.-]+\.[\w-]+", re.I)
@@ -51,7 +51,7 @@ class Redactor:
         # Longest first, because a workspace often lies in a home folder.
         names = sorted({str(folder) for folder in folders if folder and len(str(folder)) > 1}, key=len, reverse=True)
         alternatives = b"|".join(re.escape(name.encode()) for name in names)
-        self._folders = re.compile(rb"(?<![\w./:~-])(?:" + alternatives + rb")(?![\w-])" + _REST)
+        self._folders = re.compile(rb"(?<![\w./:~-])(?:" + alternatives + rb")(?![\w-])" + _PATH_REST)
         variables = [os.environ.get(COLLECTIONS_VARIABLE), os.environ.get("OPENAI_BASE_URL")]
         urls = sorted({url.rstrip("/") for url in variables if url}, key=len, reverse=True)
         self._servers = re.compile(b"|".join(re.escape(url.encode()) for url in urls) or rb"(?!)")
@@ -82,32 +82,32 @@ class RedactedResponses:
         if scope["type"] != "http" or "user" not in state or state["user"] is not None:
             await self._app(scope, receive, send)
             return
-        start: Message | None = None
-        is_text, pending = False, b""
+        start_message: Message | None = None
+        is_text, held_bytes = False, b""
 
         async def send_redacted(message: Message) -> None:
-            nonlocal start, is_text, pending
+            nonlocal start_message, is_text, held_bytes
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 is_text = headers.get("content-type", "").startswith(_TEXT_TYPES) and "content-encoding" not in headers
-                start = message if is_text else None
+                start_message = message if is_text else None
             if not is_text:
                 await send(message)
             if message["type"] == "http.response.start" or not is_text:
                 return
-            text, more_body = pending + message.get("body", b""), message.get("more_body", False)
+            text, more_body = held_bytes + message.get("body", b""), message.get("more_body", False)
             end = len(text)
             if more_body:  # The last word may continue in the next chunk.
                 end = max(text.rfind(b" "), text.rfind(b"\n"), len(text) - _MAX_WORD_BYTES) + 1
-            body, pending = self._redactor.redact(text[:end]), text[end:]
-            if start is not None:
-                headers = MutableHeaders(scope=start)
+            body, held_bytes = self._redactor.redact(text[:end]), text[end:]
+            if start_message is not None:
+                headers = MutableHeaders(scope=start_message)
                 if more_body:
                     del headers["content-length"]
                 elif "content-length" in headers:
                     headers["content-length"] = str(len(body))
-                await send(start)
-                start = None
+                await send(start_message)
+                start_message = None
             await send({**message, "body": body})
 
         await self._app(scope, receive, send_redacted)

@@ -57,11 +57,11 @@ class ServerSettings:
     address: str = ""
     """Public URL of the server if it is behind a proxy, for example https://example.org/climassay."""
     public: PublicAccess = "nothing"
-    """Pages that can be seen without an account: nothing, or read (results, checks, library)."""
+    """Access without an account: nothing, or read (results, checks and library)."""
     publisher: str = ""
     """Organisation named in published verdicts."""
     debates: tuple[Path, ...] = ()
-    """Debate configuration file; repeat to offer a choice. Without one, every collection is an advocate."""
+    """Debate configuration file; repeat to offer a choice. By default, each collection has an advocate."""
     model: str = DEFAULT_MODEL
     """Model for debates without a configuration file."""
     model_options: ModelOptions = field(default_factory=ModelOptions)
@@ -88,7 +88,7 @@ class ServerSettings:
 
     @property
     def root(self) -> str:
-        """URL of the start page without the final slash: the public address, or else that of host and port."""
+        """URL of the start page without the final slash: the public address, or else one made from host and port."""
         if self.address:
             return self.address.rstrip("/")
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -74,7 +74,7 @@ class DatasetRequest:
         return display_names(self.app, self.user)
 
     def item(self, draft: str) -> AnnotationItem:
-        """Return the item of the draft with an id.
+        """Return the item of the draft with the given id.
 
         Raises:
             Missing: There is no such item.
@@ -103,7 +103,7 @@ class DatasetRequest:
         raise Refused("This question has all the labels it needs, or is open at other annotators.")
 
     def visible_comments(self, item: AnnotationItem) -> list[Comment]:
-        """Return the comments on an item; other users' comments only after the user has labelled the item."""
+        """Return the comments on an item; those of other users only if the user has already labelled the item."""
         is_labelled, comments = (
             find_own_label(item, self.user) is not None,
             self.store.comments(self.dataset, item.draft.id),
@@ -111,7 +111,7 @@ class DatasetRequest:
         return [comment for comment in comments if is_labelled or comment.author == self.user.name]
 
     def history(self, annotator: str, limit: int, after: str | None) -> Sequence[Label]:
-        """Return the labels of an annotator, newest first; those of other users only on decided items.
+        """Return the labels of an annotator, newest first; another user's labels are included only for decided items.
 
         Args:
             annotator: Name of the annotator; the user's own if empty.

@@ -38,9 +38,9 @@ def export_labels(app: AppState, dataset: str, format: ExportFormat) -> Response
             media_type = _MEDIA_TYPES.get(suffix, "application/octet-stream")
         else:
             archive = io.BytesIO()
-            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zip_file:
                 for path in files:
-                    packed.write(path, path.relative_to(folder))
+                    zip_file.write(path, path.relative_to(folder))
             content, name, media_type = archive.getvalue(), f"{dataset}-{format}.zip", "application/zip"
     # A dataset's name may hold any character, so the header needs its encoded form.
     disposition = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
@@ -80,8 +80,10 @@ def open_queue(app: AppState, name: str, file: UploadFile, overlap: int, annotat
         InputError: The suffix is not allowed, the file cannot be read, or a dataset with this name exists.
     """
     with _stored_file(file, "questions") as path:
-        opened = annotation.annotate_questions(path, name, overlap=overlap, annotators=annotators, workspace=app)
-    return [str(note) for note in opened.noted if "climassay serve" not in note]
+        dataset_result = annotation.annotate_questions(
+            path, name, overlap=overlap, annotators=annotators, workspace=app
+        )
+    return [str(note) for note in dataset_result.noted if "climassay serve" not in note]
 
 
 @contextmanager

@@ -215,7 +215,7 @@ def _settings_page(request: DatasetRequest, **values: Any) -> Response:
         work=find_work_type(store, dataset),
         progress=store.progress(dataset),
         new_labels=store.new_labels(dataset),
-        offered=is_training_due(store, dataset),
+        is_training_due=is_training_due(store, dataset),
         trainings=list_trainings(app, dataset),
         formats=FORMATS,
         people=[person for person in app.accounts.users() if person.active],
@@ -307,7 +307,7 @@ def _conflict_page(
         labels=_label_views(item, comments, request),
         comments=_comment_views(comments, participant_names(item, comments, request.user, request.name_of)),
         state=item.state,
-        following=next_conflict and request.address("conflicts", next_conflict),
+        next_address=next_conflict and request.address("conflicts", next_conflict),
         conflicts=store.progress(dataset).conflicts,
         key=new_key(),
     )
@@ -465,8 +465,8 @@ def undo_label(request: ByAnnotator, last: Annotated[str, Form()] = "") -> Respo
 
     Nothing is undone unless ``last`` is the key of the newest label, so a second click on the same page has no effect.
     """
-    newest = request.store.history(request.dataset, request.user.name, limit=1)
-    is_current = last == (newest[0].key if newest else "")
+    latest_labels = request.store.history(request.dataset, request.user.name, limit=1)
+    is_current = last == (latest_labels[0].key if latest_labels else "")
     draft = request.store.undo(request.dataset, request.user.name) if is_current else None
     if draft is None:
         return request.back(done="nothing")
@@ -487,7 +487,7 @@ def restore_skipped(request: ByAnnotator) -> Response:
 
 @router.get("/{dataset}/{draft}")
 def show_item(request: ByAnnotator, draft: str, done: str = "") -> Response:
-    """Show an item to be labelled, or whose label the user wants to change."""
+    """Show the page on which the user labels an item or changes an earlier label."""
     return _item_page(request, request.own_item(draft), done=done)
 
 

@@ -51,7 +51,7 @@ LEVEL_LABELS: dict[Level, str] = {"base": "base level", "reasoning": "needs reas
 MAX_TEXT_LENGTH = 10_000
 """Maximum length of a text field in characters."""
 MAX_SECONDS = 86_400.0
-"""Maximum time in seconds that is recorded for an item; longer times are reduced to it, as the page was left open."""
+"""Maximum time in seconds that is recorded for an item; longer times are reduced to this maximum."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
 JOB_KIND = "retrain"
@@ -67,7 +67,7 @@ class LabelForm(BaseModel):
     key: str = ""
     """Random key of the page, so that a form that is sent twice is stored only once."""
     verdict: str = ""
-    """``valid`` accepts the draft's original wording, ``edit`` accepts the wording in the form, ``invalid`` rejects."""
+    """``valid`` accepts the draft's original wording, ``edit`` that in the form; ``invalid`` rejects the draft."""
     reason: list[str] = []
     remark: str = ""
     seconds: str = ""
@@ -84,7 +84,7 @@ class LabelForm(BaseModel):
     """Level of each row: ``must`` or ``should``."""
     source: list[str] = []
     take: list[str] = []
-    """Criteria that an adjudicator adopts, as LABEL-CRITERION by index: ``1-0`` is the first one of """
+    """Criteria that an adjudicator adopts, as pairs of indices LABEL-CRITERION, for example ``1-0``."""
     act: str = ""
     """Change to the rows, after which the form is shown again (see :meth:`apply_action`); empty to store the label."""
 
@@ -112,18 +112,18 @@ class LabelForm(BaseModel):
         """
         rows = self.rows()
         action, _, number = self.act.partition("-")
-        index = focus = int(number) if number.isdecimal() else len(rows)
+        index = focused_index = int(number) if number.isdecimal() else len(rows)
         if action == "add" and len(rows) < MAX_CRITERIA:
             rows.append(CriterionRow())
         elif action == "take":
-            focus = len(rows) - 1
+            focused_index = len(rows) - 1
         elif action == "remove":
             del rows[index : index + 1]
-            focus = min(index, len(rows) - 1)
+            focused_index = min(index, len(rows) - 1)
         elif index < len(rows) and action in ("up", "down"):
-            focus = min(max(index + (1 if action == "down" else -1), 0), len(rows) - 1)
-            rows.insert(focus, rows.pop(index))
-        return rows, focus if action and 0 <= focus < len(rows) else None
+            focused_index = min(max(index + (1 if action == "down" else -1), 0), len(rows) - 1)
+            rows.insert(focused_index, rows.pop(index))
+        return rows, focused_index if action and 0 <= focused_index < len(rows) else None
 
     def ratings(self, options: Sequence[str]) -> dict[str, str]:
         """Return the selected ratings by option, without unrated options; their fields are ``rating-0`` and so on."""
@@ -142,7 +142,7 @@ class CriterionRow(NamedTuple):
 
     @classmethod
     def of(cls, criterion: Criterion) -> "CriterionRow":
-        """Return a row with the text of a criterion's fields."""
+        """Return a row with a criterion's fields as text."""
         return cls(criterion.text, f"{criterion.weight:g}", criterion.level, criterion.source)
 
 
@@ -202,23 +202,25 @@ def _parse_wording(form: LabelForm, draft: Draft) -> Wording:
     if is_rubric(draft.wording):
         rubric = json.dumps([row._asdict() for row in form.rows()], ensure_ascii=False)
         return Wording(draft.wording.question, rubric, draft.wording.options)
-    original = draft.wording
+    original_wording = draft.wording
     if form.verdict == "valid" and not draft.type.has_gap:
-        return original
+        return original_wording
     # Form fields change line ends and white space at the ends of a text, which is not an edit.
-    question = original.question if form.verdict == "valid" else _normalise_text(form.question)
-    question = original.question if question == _normalise_text(original.question) else question
+    question = original_wording.question if form.verdict == "valid" else _normalise_text(form.question)
+    question = original_wording.question if question == _normalise_text(original_wording.question) else question
     if not draft.type.has_options:
         answer = _normalise_text(form.answer) or (form.term if draft.type.has_gap else "")
         if draft.type.has_gap and not answer:
             raise InputError("Choose the word that is left out, or write it into the edit of the statement.")
-        return Wording(question, original.answer if answer == _normalise_text(original.answer) else answer)
+        return Wording(
+            question, original_wording.answer if answer == _normalise_text(original_wording.answer) else answer
+        )
     options = tuple(map(_normalise_text, form.option))
-    options = original.options if options == tuple(map(_normalise_text, original.options)) else options
+    options = original_wording.options if options == tuple(map(_normalise_text, original_wording.options)) else options
     if not form.correct.isdecimal() or int(form.correct) >= len(options):
         raise InputError("Mark the option that is correct.")
-    correct = int(form.correct)
-    return Wording(question, options[correct], options, correct)
+    correct_index = int(form.correct)
+    return Wording(question, options[correct_index], options, correct_index)
 
 
 def is_reworded(draft: Draft, wording: Wording) -> bool:
@@ -226,15 +228,15 @@ def is_reworded(draft: Draft, wording: Wording) -> bool:
 
     A different gap of a cloze statement does not count, nor do ratings and rubrics.
     """
-    original = draft.wording
-    if is_rating(original) or is_rubric(original):
+    original_wording = draft.wording
+    if is_rating(original_wording) or is_rubric(original_wording):
         return False
     has_answer = not draft.type.has_gap and not draft.type.has_options
     return (
-        wording.question != original.question
-        or wording.options != original.options
-        or wording.correct != original.correct
-        or (has_answer and wording.answer != original.answer)
+        wording.question != original_wording.question
+        or wording.options != original_wording.options
+        or wording.correct != original_wording.correct
+        or (has_answer and wording.answer != original_wording.answer)
     )
 
 
@@ -267,8 +269,16 @@ def list_changes(before: Wording, after: Wording) -> tuple[WordingChange, ...]:
     for part, *texts in parts:
         tokens_before, tokens_after = map(_TOKEN.findall, texts)
         opcodes = SequenceMatcher(None, tokens_before, tokens_after, autojunk=False).get_opcodes()
-        pieces_before = tuple(("".join(tokens_before[a:b]), kind != "equal") for kind, a, b, _, _ in opcodes if b > a)
-        pieces_after = tuple(("".join(tokens_after[c:d]), kind != "equal") for kind, _, _, c, d in opcodes if d > c)
+        pieces_before = tuple(
+            ("".join(tokens_before[start_before:end_before]), kind != "equal")
+            for kind, start_before, end_before, _, _ in opcodes
+            if end_before > start_before
+        )
+        pieces_after = tuple(
+            ("".join(tokens_after[start_after:end_after]), kind != "equal")
+            for kind, _, _, start_after, end_after in opcodes
+            if end_after > start_after
+        )
         if pieces_before != pieces_after:
             results.append(WordingChange(part, pieces_before, pieces_after))
     return tuple(results)
@@ -337,8 +347,8 @@ def item_view(
         label: The user's current label of the item, with which the form is filled in; None if there is none.
         form: Form that the user submitted and that is shown again; its values take precedence over those of ``label``.
     """
-    draft, original = item.draft, item.draft.wording
-    wording = form_wording = label.wording if label is not None and label.wording is not None else original
+    draft, original_wording = item.draft, item.draft.wording
+    wording = form_wording = label.wording if label is not None and label.wording is not None else original_wording
     selected_reasons = item.preselected if label is None else label.reasons
     term = (form.term if form else "") or form_wording.answer or item.suggested_term
     typed_answer, is_changed = "", False
@@ -346,16 +356,16 @@ def item_view(
         selected_reasons = tuple(form.reason)
         if form.verdict == "edit":
             # The fields are shown as typed, even if they cannot be stored.
-            correct = int(form.correct) if form.correct.isdecimal() else form_wording.correct
+            correct_index = int(form.correct) if form.correct.isdecimal() else form_wording.correct
             stored_fields = [
                 form_wording.question,
                 *form_wording.options,
                 form_wording.correct,
                 "" if draft.type.has_gap else form_wording.answer,
             ]
-            form_wording = Wording(form.question, form.answer, tuple(form.option), correct)
+            form_wording = Wording(form.question, form.answer, tuple(form.option), correct_index)
             typed_answer = form.answer
-            is_changed = stored_fields != [form_wording.question, *form_wording.options, correct, form.answer]
+            is_changed = stored_fields != [form_wording.question, *form_wording.options, correct_index, form.answer]
     verdict = form.verdict if form else "invalid" if label is not None and not label.accepted else ""
     has_gap = draft.type.has_gap
     # Words that the passages must contain for the draft to be right; single letters, such as the C of °C, are useless.
@@ -368,7 +378,7 @@ def item_view(
         "level_words": LEVEL_LABELS[draft.level],
         "wording": wording,
         "reworded": is_reworded(draft, wording),
-        "first_term": original.answer if has_gap else "",
+        "first_term": original_wording.answer if has_gap else "",
         "parts": statement_parts(wording.question, term, item.term_candidates) if has_gap else (),
         "suggested": item.suggested_term if has_gap else None,
         "passages": [(source, marked(source.text, supporting_words)) for source in draft.passages if source.text],
@@ -419,22 +429,22 @@ def _rubric_values(item: AnnotationItem, label: Label | None, form: LabelForm | 
     draft = item.draft
     answer, *texts = draft.passages
     criteria = read_rubric(draft.wording.answer) if label is None else get_rubric(label, item)
-    rows, focus = [CriterionRow.of(criterion) for criterion in criteria], None
+    rows, focused_index = [CriterionRow.of(criterion) for criterion in criteria], None
     if form is not None:
-        rows, focus = form.apply_action()
+        rows, focused_index = form.apply_action()
     return {
         "audience": answer.citation,
         "answer": answer.text,
         "texts": texts,
         "rows": rows or [CriterionRow()],
-        "focus": focus,
+        "focus": focused_index,
         "given": label is None and form is None and bool(criteria),
         "full": len(rows) >= MAX_CRITERIA,
     }
 
 
 Participant = tuple[str, bool]
-"""User name of somebody who labelled an item or commented on it, and whether this was done as an adjudicator."""
+"""User who labelled an item or commented on it: user name, and whether the user acted as an adjudicator."""
 
 
 def participant_names(
@@ -474,23 +484,27 @@ def label_view(label: Label, item: AnnotationItem, by: str = "") -> dict[str, An
         item: Item that was labelled.
         by: Displayed name of the annotator.
     """
-    original, new_wording = item.draft.wording, label.wording
+    original_wording, new_wording = item.draft.wording, label.wording
     ratings_by_option = (
-        parse_ratings(new_wording.answer, original.options) if new_wording is not None and is_rating(original) else {}
+        parse_ratings(new_wording.answer, original_wording.options)
+        if new_wording is not None and is_rating(original_wording)
+        else {}
     )
     ratings = [
         (part.removeprefix(CRITERION), _CHOICE_LABELS.get(choice, choice)) for part, choice in ratings_by_option.items()
     ]
-    rubric = get_rubric(label, item) if is_rubric(original) else ()
+    rubric = get_rubric(label, item) if is_rubric(original_wording) else ()
     return {
         "label": label,
         "by": by,
         "rubric": rubric,
         "place": item.labels.index(label) if label in item.labels else 0,
         "draft": item.draft,
-        "term": (new_wording or original).answer if item.draft.type.has_gap and label.accepted else "",
+        "term": (new_wording or original_wording).answer if item.draft.type.has_gap and label.accepted else "",
         "ratings": ratings,
-        "changes": () if new_wording is None or ratings or is_rubric(original) else list_changes(original, new_wording),
+        "changes": ()
+        if new_wording is None or ratings or is_rubric(original_wording)
+        else list_changes(original_wording, new_wording),
     }
 
 
@@ -542,7 +556,7 @@ def count_assigned_items(progress: AnnotationProgress) -> int:
 
 
 def is_training_due(store: AnnotationStore, dataset: str) -> bool:
-    """Return whether enough new labels have been settled since the last training to train the validator again."""
+    """Return whether enough labels have been settled since the last training for the validator to be trained again."""
     return store.new_labels(dataset) >= store.settings(dataset).retrain_every
 
 

@@ -52,8 +52,8 @@ class ImportData(Data):
 def list_annotated_datasets(app: App, user: Annotator) -> Any:
     """List the datasets that can be annotated, by name."""
     store = annotation_store(app)
-    listed = (queue for queue in store.queues() if may_annotate(store, queue.dataset, user))
-    queues = sorted(listed, key=lambda queue: queue.dataset)
+    own_queues = (queue for queue in store.queues() if may_annotate(store, queue.dataset, user))
+    queues = sorted(own_queues, key=lambda queue: queue.dataset)
     return {"items": [{name: getattr(queue, name) for name in QueueData.model_fields} for queue in queues]}
 
 

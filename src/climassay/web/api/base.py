@@ -51,7 +51,7 @@ Moment = Annotated[
     PlainSerializer(lambda moment: moment.astimezone(UTC).isoformat(timespec="microseconds"), when_used="json"),
     Field(examples=["2026-05-31T12:00:00.000000+00:00"]),
 ]
-"""Time that is written as ISO 8601 in UTC; also validated from seconds since 1970-01-01."""
+"""Time, serialised as ISO 8601 in UTC; numbers are accepted as seconds since 1970-01-01 UTC."""
 Text = Annotated[str, Field(pattern=NO_NUL, max_length=10_000)]
 ShortText = Annotated[str, Field(pattern=NO_NUL, max_length=500)]
 Name = Annotated[str, Field(pattern=PRINTABLE, min_length=1, max_length=MAX_NAME_LENGTH)]
@@ -130,7 +130,7 @@ def require_valid_token(request: Request, app: App) -> None:
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the documentation of an operation's error responses: the statuses that all have, and the given ones."""
+    """Return an operation's error responses for OpenAPI: those of all operations, and those with the given statuses."""
     codes = sorted({400, 401, 403, 404, 413, 422, *statuses})
     return {status: {"model": ErrorData, "description": ERROR_STATUSES[status]} for status in codes}
 

@@ -56,7 +56,7 @@ class QuestionToAsk(Data):
     question: Text = Field(examples=["Why do pure droplets not freeze at -10 °C?"])
     """The question, of at most 1,000 characters."""
     collections: list[Name] = Field(default=[], max_length=100)
-    """Names of the collections from which it is answered; all collections if empty."""
+    """Names of the collections from which the question is answered; all collections if empty."""
 
 
 class QuestionData(Data):
@@ -66,7 +66,7 @@ class QuestionData(Data):
     question: str
     state: JobState
     error: str | None
-    """Reason why it was not answered, if the state is `failed`; else null."""
+    """Reason why the question was not answered, if the state is `failed`; else null."""
     answer: dict[str, JsonValue] | None
     """Answer in the format of `climassay ask --json` (text, sentences, sources); null until the state is `done`."""
     demonstration: bool
@@ -158,9 +158,9 @@ class CheckData(Data):
 
     @classmethod
     def of(cls, check: CheckSummary, user: User | None) -> "CheckData":
-        """Return the data of a check for a reader (None: without an account), who may not see who asked for it."""
+        """Return the data of a check; the asker's name is left out if ``user`` is None (without an account)."""
         claim = check.claim
-        derived = {
+        other_fields = {
             "claim": claim.text,
             "source": claim.source,
             "appearance": claim.appearance,
@@ -170,7 +170,7 @@ class CheckData(Data):
             "page": f"/checks/{check.id}",
         }
         return cls.model_validate(
-            {name: getattr(check, name) for name in cls.model_fields if name not in derived} | derived
+            {name: getattr(check, name) for name in cls.model_fields if name not in other_fields} | other_fields
         )
 
 
@@ -214,13 +214,13 @@ def get_check(app: App, user: Reader, check: CheckId) -> Any:
 @router.get("/checks/{check}/transcript", response_model=TranscriptData)
 def get_transcript(app: App, user: Reader, check: CheckId) -> Any:
     """Get the complete debate of a check; the status is 404 until it has ended."""
-    stored, _ = find_check(app, check, user)
-    if stored.transcript is None:
-        raise Missing(f"The check {check} has no transcript: its state is {stored.about.state!r}.")
+    stored_check, _ = find_check(app, check, user)
+    if stored_check.transcript is None:
+        raise Missing(f"The check {check} has no transcript: its state is {stored_check.about.state!r}.")
     return TranscriptData(
-        check=CheckData.of(stored.about, user),
-        settings=settings_tables(stored.settings),
-        transcript=as_data(CitationLinks(collection_cache(app)).transcript(stored.transcript)),
+        check=CheckData.of(stored_check.about, user),
+        settings=settings_tables(stored_check.settings),
+        transcript=as_data(CitationLinks(collection_cache(app)).transcript(stored_check.transcript)),
     )
 
 

@@ -48,9 +48,9 @@ class RunData(Data):
     @classmethod
     def of(cls, entry: Any) -> "RunData":
         """Return the data of a run from its entry in a list of runs."""
-        computed = {"models": list(entry.models), "tokens": entry.tokens, "page": f"/results/{entry.summary.id}"}
-        fields = {name: getattr(entry.summary, name) for name in cls.model_fields if name not in computed}
-        return cls(**fields, **computed)
+        extra_fields = {"models": list(entry.models), "tokens": entry.tokens, "page": f"/results/{entry.summary.id}"}
+        fields = {name: getattr(entry.summary, name) for name in cls.model_fields if name not in extra_fields}
+        return cls(**fields, **extra_fields)
 
 
 class RunDetailsData(Data):
@@ -110,7 +110,7 @@ def list_tables(
     user: Reader,
     run: RunId,
     published: Annotated[
-        Literal["", "gold", "silver"], Query(description="Published results to show beside an experiment's.")
+        Literal["", "gold", "silver"], Query(description="Published results to show beside those of an experiment.")
     ] = "",
 ) -> Any:
     """List the tables of a run's report, computed from its stored results."""

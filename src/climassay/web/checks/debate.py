@@ -58,11 +58,11 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
         Result of the job: id, outcome and verdict of the check.
     """
     checks, check_id = get_check_store(app), str(payload["check"])
-    stored = checks.get(check_id)
-    if stored.about.state == "waiting":
+    stored_check = checks.get(check_id)
+    if stored_check.about.state == "waiting":
         report.event(BEGIN_EVENT, {"check": check_id, "before": payload.get("before", 0.0)})
         try:
-            transcript, run = _debate(app, stored, report)
+            transcript, run = _debate(app, stored_check, report)
         except Stopped:
             # If the server shuts down, the check stays waiting, and this server or another one continues it.
             if report.was_stopped_by_user:
@@ -73,7 +73,7 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
                 message = f"Something unforeseen went wrong ({type(error).__name__})."
                 checks.fail(check_id, str(error) if isinstance(error, ClimassayError) else message)
             raise
-        scale = load_scale(stored.settings.scale)
+        scale = load_scale(stored_check.settings.scale)
         checks.finish(
             check_id,
             transcript,
@@ -81,13 +81,13 @@ def check_claim(app: AppState, payload: dict[str, Any], report: JobReport) -> di
             topic=find_contrarian_claim(transcript, scale, app.encoder(BUNDLED_ENCODER)),
             seconds=measure_duration(app.jobs, report.job, time.time()),
         )
-    about = checks.get(check_id).about
-    return {"check": check_id, "outcome": about.outcome, "verdict": about.label}
+    ended_check = checks.get(check_id).about
+    return {"check": check_id, "outcome": ended_check.outcome, "verdict": ended_check.label}
 
 
-def _debate(app: AppState, stored: StoredCheck, report: JobReport) -> tuple[Transcript, str]:
+def _debate(app: AppState, stored_check: StoredCheck, report: JobReport) -> tuple[Transcript, str]:
     """Debate the claim of a stored check and return the transcript and the id of the run."""
-    progress = DebateProgress(stored.settings)
+    progress = DebateProgress(stored_check.settings)
 
     def on_requests(requests: Sequence[Request]) -> None:
         counts = Counter(type(request) for request in requests)
@@ -100,12 +100,12 @@ def _debate(app: AppState, stored: StoredCheck, report: JobReport) -> tuple[Tran
         with stop_as_interruption():
             report.event(*event_data(event))
 
-    claim = stored.about.claim
+    claim = stored_check.about.claim
     report.progress(0, progress.steps, "loading models and collections")
-    resources = app.debate(stored.settings)
-    config = {"claim": claim.text, "check": stored.about.id}
+    resources = app.debate(stored_check.settings)
+    config = {"claim": claim.text, "check": stored_check.about.id}
     try:
-        with open_checker(stored.settings, resources, app.records, command="check", config=config) as checker:
+        with open_checker(stored_check.settings, resources, app.records, command="check", config=config) as checker:
             [transcript] = checker.check([claim], on_event=on_event, on_requests=on_requests)
             checker.keep([transcript])
     except Interrupted:
@@ -160,7 +160,7 @@ class DebateProgress:
         self.participants = {name: ParticipantProgress(name) for name in names}
 
     def _last_step(self, number: int) -> int:
-        """Return the number of the step after a round, which is the questions to the advocates or the verdict."""
+        """Return the number of the step that follows a round: questions to the advocates, or the verdict."""
         return 2 + number * (self._advocates + 2)
 
     def update(self, event: Event) -> None:
@@ -206,8 +206,8 @@ def estimate_remaining_seconds(past_durations: Sequence[float], elapsed: float) 
         elapsed: Time since the debate began in seconds.
 
     Returns:
-        Median of how much longer than ``elapsed`` the longer past debates took, in seconds; 0 if none took longer, None
-        if there are fewer than :data:`MIN_PAST_DEBATES`.
+        Median remaining time, in seconds, of those past debates that took longer than ``elapsed``; 0 if none did, None
+        if there are fewer than :data:`MIN_PAST_DEBATES` past debates.
     """
     if len(past_durations) < MIN_PAST_DEBATES:
         return None
@@ -245,7 +245,7 @@ class LiveDebate:
     """Start of the debate in seconds since 1970, see :func:`~climassay.web.checks.store.start_time`."""
 
     def after(self, number: int) -> tuple[LiveEntry, ...]:
-        """Return the entries of events with larger numbers."""
+        """Return the entries of events with numbers above ``number``."""
         return tuple(entry for entry in self.entries if entry.number > number)
 
 

@@ -55,15 +55,15 @@ def remove_check(app: AppState, user: User, check: str) -> None:
         Missing: There is no such check.
         InputError: Its debate, or the job that stores it, has not ended.
     """
-    stored, job = find_check(app, check, user)
-    if stored.about.state == "waiting":
+    stored_check, job = find_check(app, check, user)
+    if stored_check.about.state == "waiting":
         raise InputError("Stop the check first: a debate that goes on cannot be deleted.")
     if job is not None and not job.ended:
         raise InputError("The debate has ended and is being stored: delete it in a moment.")
     get_check_store(app).delete(check)
     app.jobs.remove_for("check", check)
-    if stored.about.run is not None:
-        app.records.forget(stored.about.run)
+    if stored_check.about.run is not None:
+        app.records.forget(stored_check.about.run)
         app.forget("results:")
 
 

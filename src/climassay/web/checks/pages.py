@@ -135,7 +135,7 @@ def submit_claim(request: Request, app: App, user: Asker, form: Annotated[ClaimF
     if past_checks:
         checks_by_run = checks.ids_by_run([check.run for check in past_checks])
         return page(
-            request, "checks/past.html.j2", form=form, claim=claim, past=past_checks, checks_by_run=checks_by_run
+            request, "checks/past.html.j2", form=form, claim=claim, past_checks=past_checks, checks_by_run=checks_by_run
         )
     return redirect_to(f"/checks/{begin_check(app, user, claim, debate, force=form.force)}")
 
@@ -157,20 +157,20 @@ def _form_page(request: Request, app: AppState, form: ClaimForm, *, error: str =
 @router.get("/checks/{check}")
 def show_check(request: Request, app: App, user: Reader, check: str) -> Response:
     """Show a check: the debate while it is running, afterwards the verdict and the debate that led to it."""
-    stored, job = find_check(app, check, user)
+    stored_check, job = find_check(app, check, user)
     name_of = display_names(app, user)
     common_values: dict[str, Any] = {
-        "about": stored.about,
-        "settings": stored.settings,
+        "about": stored_check.about,
+        "settings": stored_check.settings,
         # Visitors without an account do not see who asked.
-        "asker": "" if user is None else name_of(stored.about.by),
+        "asker": "" if user is None else name_of(stored_check.about.by),
         "is_public": app.settings.public == "read",
-        "repeatable": may_resume(user, stored),
-        "is_refused": user is not None and stored.about.outcome in ("not checkable", "not about climate"),
+        "repeatable": may_resume(user, stored_check),
+        "is_refused": user is not None and stored_check.about.outcome in ("not checkable", "not about climate"),
     }
-    if stored.transcript is None:
-        is_stoppable = stored.about.state == "waiting" and may_stop(user, stored.about)
-        values = _live_values(app, stored, job)
+    if stored_check.transcript is None:
+        is_stoppable = stored_check.about.state == "waiting" and may_stop(user, stored_check.about)
+        values = _live_values(app, stored_check, job)
         return page(request, "checks/live.html.j2", job=job, stoppable=is_stoppable, **common_values, **values)
     reviews = get_check_store(app).reviews(check)
     own_reviews = [review for review in reviews if user is not None and review.by == user.name]
@@ -180,13 +180,13 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
         reviews=[(name_of(review.by), review) for review in reviews],
         own_review=own_reviews[-1] if own_reviews else None,
         longest_comment=MAX_COMMENT_LENGTH,
-        claim_review=claim_review_data(app, stored),
+        claim_review=claim_review_data(app, stored_check),
         **common_values,
         **check_values(
             collection_cache(app),
-            stored.transcript,
-            load_scale(stored.settings.scale),
-            make_publication(app, stored.about, reviews, name_of),
+            stored_check.transcript,
+            load_scale(stored_check.settings.scale),
+            make_publication(app, stored_check.about, reviews, name_of),
         ),
     )
 
@@ -194,8 +194,10 @@ def show_check(request: Request, app: App, user: Reader, check: str) -> Response
 @router.get("/checks/{check}/debate")
 def show_new_events(request: Request, app: App, user: Reader, check: str, after: int = 0) -> Response:
     """Return the HTML fragment that shows the events of a debate with numbers above ``after``."""
-    stored, job = find_check(app, check, user)
-    return page(request, "checks/news.html.j2", settings=stored.settings, **_live_values(app, stored, job, after))
+    stored_check, job = find_check(app, check, user)
+    return page(
+        request, "checks/news.html.j2", settings=stored_check.settings, **_live_values(app, stored_check, job, after)
+    )
 
 
 @router.post("/checks/{check}/stop")
@@ -212,21 +214,23 @@ def resume_check(app: App, user: Asker, check: str) -> Response:
     return redirect_to(f"/checks/{check}")
 
 
-def _live_values(app: AppState, stored: StoredCheck, job: Job | None, after: int = 0) -> dict[str, Any]:
-    settings = stored.settings
+def _live_values(app: AppState, stored_check: StoredCheck, job: Job | None, min_number: int = 0) -> dict[str, Any]:
+    settings = stored_check.settings
     debate = load_live_debate(app.jobs, job.id, settings) if job else LiveDebate((), (), 0, DebateProgress(settings))
     numbers = {source.number for source in debate.sources}
-    elapsed = None if debate.began is None else max(0.0, time.time() - debate.began)
+    elapsed_seconds = None if debate.began is None else max(0.0, time.time() - debate.began)
     past_durations = get_check_store(app).durations(settings.model, len(settings.advocates))
     return {
         **shared_values(load_scale(settings.scale), numbers),
-        "entries": debate.after(after),
+        "entries": debate.after(min_number),
         "last": debate.last,
         "progress": debate.progress,
-        "elapsed": elapsed,
-        "left": None if elapsed is None else estimate_remaining_seconds(past_durations, elapsed),
-        "past": len(past_durations),
-        "turn": app.jobs.turn(job) if job and stored.about.state == "waiting" else None,
+        "elapsed_seconds": elapsed_seconds,
+        "remaining_seconds": None
+        if elapsed_seconds is None
+        else estimate_remaining_seconds(past_durations, elapsed_seconds),
+        "n_past_debates": len(past_durations),
+        "turn": app.jobs.turn(job) if job and stored_check.about.state == "waiting" else None,
     }
 
 
@@ -248,10 +252,12 @@ def review_check(
 @router.get("/checks/{check}/check.json")
 def download_data(app: App, user: Reader, check: str) -> Response:
     """Send the claim, the complete debate and the reviews as JSON."""
-    stored, _ = find_check(app, check, user)
-    if stored.transcript is not None:
-        stored = replace(stored, transcript=CitationLinks(collection_cache(app)).transcript(stored.transcript))
-    data = hide_names(user, check_data(stored, get_check_store(app).reviews(check)), display_names(app, user))
+    stored_check, _ = find_check(app, check, user)
+    if stored_check.transcript is not None:
+        stored_check = replace(
+            stored_check, transcript=CitationLinks(collection_cache(app)).transcript(stored_check.transcript)
+        )
+    data = hide_names(user, check_data(stored_check, get_check_store(app).reviews(check)), display_names(app, user))
     return as_file(json.dumps(data, ensure_ascii=False, indent=2), f"{check}.json")
 
 
@@ -265,12 +271,14 @@ def download_claim_review(app: App, user: Reader, check: str) -> Response:
 @router.get("/checks/{check}/page.html")
 def download_page(app: App, user: Reader, check: str) -> Response:
     """Send the fact-check as one self-contained HTML page."""
-    stored, _ = find_check(app, check, user)
-    if stored.transcript is None:
+    stored_check, _ = find_check(app, check, user)
+    if stored_check.transcript is None:
         raise Missing("This check has no result, so it has no page.")
-    transcript = CitationLinks(collection_cache(app)).transcript(stored.transcript)
-    publication = make_publication(app, stored.about, get_check_store(app).reviews(check), display_names(app, user))
-    return as_file(factcheck_page(transcript, load_scale(stored.settings.scale), publication), f"{check}.html")
+    transcript = CitationLinks(collection_cache(app)).transcript(stored_check.transcript)
+    publication = make_publication(
+        app, stored_check.about, get_check_store(app).reviews(check), display_names(app, user)
+    )
+    return as_file(factcheck_page(transcript, load_scale(stored_check.settings.scale), publication), f"{check}.html")
 
 
 def check_filters(user: Reader, filters: Annotated[CheckFilter, Depends()]) -> CheckFilter:

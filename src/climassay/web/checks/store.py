@@ -40,7 +40,7 @@ CHECK_KIND = "check"
 ASK_KIND = "ask"
 """Kind of jobs that answer a question; they count towards the same limits as checks."""
 BEGIN_EVENT = "begin"
-"""Kind of the event that marks the start of an attempt; events before the last one belong to interrupted attempts."""
+"""Kind of the event that starts an attempt; events before the last such event belong to interrupted attempts."""
 _MAX_TITLE_LENGTH = 80
 MAX_SHOWN_CHECKS = 5
 """Maximum number of past checks of similar claims that are shown before a claim is checked."""
@@ -93,7 +93,7 @@ def list_debate_choices(app: AppState) -> tuple[DebateChoice, ...]:
 
 
 def choose_debate(app: AppState, name: str) -> DebateChoice:
-    """Return the debate configuration with a name, or the default one if the name is empty.
+    """Return the debate configuration with the given name, or the default one if the name is empty.
 
     Raises:
         InputError: There is no such configuration.
@@ -146,17 +146,17 @@ def find_check(app: AppState, check: str, user: User | None) -> tuple[StoredChec
     checks = get_check_store(app)
     if check not in checks:
         raise Missing(f"There is no check {check!r}.")
-    stored = checks.get(check)
-    if stored.about.visibility not in readable_visibilities(user):
+    stored_check = checks.get(check)
+    if stored_check.about.visibility not in readable_visibilities(user):
         raise Missing(f"There is no check {check!r}." if user is None else "An adjudicator has hidden this check.")
-    job = app.jobs.get(stored.about.job) if stored.about.job else None
-    if stored.about.state == "waiting" and job is not None and job.ended:
+    job = app.jobs.get(stored_check.about.job) if stored_check.about.job else None
+    if stored_check.about.state == "waiting" and job is not None and job.ended:
         if job.state == "failed":
             checks.fail(check, job.error or "The work broke.")
         else:
             checks.stop(check)
-        stored = checks.get(check)
-    return stored, job
+        stored_check = checks.get(check)
+    return stored_check, job
 
 
 def load_all_events(jobs: Jobs, job: str) -> list[JobEvent]:
@@ -170,16 +170,20 @@ def load_all_events(jobs: Jobs, job: str) -> list[JobEvent]:
 def start_time(events: Sequence[JobEvent]) -> float | None:
     """Return the start of a debate in seconds since 1970, or None if it has not begun.
 
-    It is moved forward by the time between attempts, so that the time since the start is the duration of all attempts.
+    The start is moved forward by the pauses between attempts, so that the time since then covers only the attempts.
     """
-    start: float | None = None
-    previous: float | None = None
+    start_seconds: float | None = None
+    previous_time: float | None = None
     for event in events:
         if event.kind == BEGIN_EVENT:
-            earlier_seconds = event.body.get("before", 0.0) if start is None or previous is None else previous - start
-            start = event.told_at - earlier_seconds
-        previous = event.told_at
-    return start
+            earlier_seconds = (
+                event.body.get("before", 0.0)
+                if start_seconds is None or previous_time is None
+                else previous_time - start_seconds
+            )
+            start_seconds = event.told_at - earlier_seconds
+        previous_time = event.told_at
+    return start_seconds
 
 
 def measure_duration(jobs: Jobs, job: str, until: float | None = None) -> float | None:
@@ -252,10 +256,10 @@ def cancel_check(app: AppState, user: User, check: str) -> None:
         Missing: There is no such check, or the user may not read it.
         Refused: The user may not stop it.
     """
-    stored, job = find_check(app, check, user)
-    if not may_stop(user, stored.about):
+    stored_check, job = find_check(app, check, user)
+    if not may_stop(user, stored_check.about):
         raise Refused("This is somebody else's check: they or an adjudicator can stop it.")
-    if stored.about.state == "waiting":
+    if stored_check.about.state == "waiting":
         if job is not None:
             app.jobs.stop(job.id)
         get_check_store(app).stop(check)
@@ -293,7 +297,7 @@ def make_publication(
 
 
 def claim_review_data(app: AppState, stored: StoredCheck) -> dict[str, Any] | None:
-    """Return the schema.org ClaimReview of a check, or None if it has none.
+    """Return the schema.org ClaimReview of a check, or None if the check has none.
 
     A check has a ClaimReview only if it has a verdict and is not hidden, the server has a publisher, at least one
     active adjudicator agrees with the verdict, and nobody disagrees.
@@ -333,13 +337,13 @@ def require_claim_review(app: AppState, check: str, user: User | None) -> dict[s
 
 
 class TooManyWaiting(Failure):
-    """Error of a new check or question if too many of all users are waiting."""
+    """Error for a new check or question if too many of all users together are waiting."""
 
     status = 503
 
 
 class TooManyWaitingOfUser(TooManyWaiting):
-    """Error of a new check or question if too many of the same user are waiting."""
+    """Error for a new check or question if too many of the same user are waiting."""
 
     status = 429
 
@@ -408,31 +412,31 @@ def begin_check(app: AppState, user: User, claim: Claim, debate: DebateChoice, *
 
 
 def restart_check(app: AppState, user: User, check: str) -> None:
-    """Queue a check that failed or was stopped again; do nothing if it is waiting or has a result.
+    """Queue a failed or stopped check again; do nothing if it is waiting or has a result.
 
     Raises:
         Refused: The check was stopped, and the user may not resume it.
         TooManyWaiting: Too many checks and questions are waiting.
     """
-    stored, _ = find_check(app, check, user)
-    if may_resume(user, stored):
+    stored_check, _ = find_check(app, check, user)
+    if may_resume(user, stored_check):
         require_capacity(app, user)
-        submit_check(app, stored.about, user.name)
-    elif stored.about.state == "stopped":
+        submit_check(app, stored_check.about, user.name)
+    elif stored_check.about.state == "stopped":
         raise Refused("This check was stopped: the person who asked for it, or an adjudicator, can resume it.")
 
 
 def require_capacity(app: AppState, user: User) -> None:
-    """Raise an error if too many checks and questions are waiting for another one to be accepted.
+    """Raise an error if so many checks and questions are waiting that no further one is accepted.
 
     Raises:
         TooManyWaiting: All users together have reached :data:`MAX_WAITING`.
         TooManyWaitingOfUser: The user has reached :data:`MAX_WAITING_PER_USER`.
     """
-    unfinished = app.jobs.unended((CHECK_KIND, ASK_KIND))
-    if get_check_store(app).count_waiting() + sum(job.kind == ASK_KIND for job in unfinished) >= MAX_WAITING:
+    unfinished_jobs = app.jobs.unended((CHECK_KIND, ASK_KIND))
+    if get_check_store(app).count_waiting() + sum(job.kind == ASK_KIND for job in unfinished_jobs) >= MAX_WAITING:
         raise TooManyWaiting("Too many claims and questions are waiting: try again later.")
-    if sum(job.payload.get("asker") == user.name for job in unfinished) >= MAX_WAITING_PER_USER:
+    if sum(job.payload.get("asker") == user.name for job in unfinished_jobs) >= MAX_WAITING_PER_USER:
         raise TooManyWaitingOfUser(
             "You have reached the limit of waiting claims and questions: wait until one is done."
         )

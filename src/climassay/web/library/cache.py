@@ -35,7 +35,7 @@ class Contents:
     version: int
 
     def document(self, document_id: str) -> StoredDocument:
-        """Return the document with an id.
+        """Return the document with the given id.
 
         Raises:
             Missing: The collection has no such document.
@@ -225,7 +225,7 @@ class CollectionCache:
 
 
 def find_passage(library: CollectionCache, name: str, passage_id: str) -> Passage:
-    """Return the passage with an id from the collection with a name.
+    """Return the passage with the given id from a collection.
 
     Raises:
         Missing: There is no such collection or passage.

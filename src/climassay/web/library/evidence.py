@@ -48,7 +48,7 @@ class Evidence:
     passage: str
     """Address of the passage's page in the library."""
     document: str
-    """Address of the page of its document."""
+    """Address of the document's page in the library."""
     page: str | None
     """Address of the PDF page on which the passage begins; None if no PDF was stored."""
     page_words: str
@@ -63,7 +63,7 @@ class CitationLinks:
         self._originals = library.originals
 
     def evidence(self, collection: str, passage: Passage, quotations: Iterable[str] = ()) -> Evidence | None:
-        """Return the addresses of a passage, at which the quotations are marked; None if its document was removed."""
+        """Return the addresses of a passage, shown with marked quotations; None if its document was removed."""
         if passage.document_id not in self._titles.of_collection(collection):
             return None
         parameters = [("quote", quotation[:MAX_QUOTATION_LENGTH]) for quotation in quotations][:MAX_QUOTATIONS]
@@ -72,11 +72,15 @@ class CitationLinks:
         passage_address = f"{collection_path}/passages/{quote(passage.id)}" + (
             f"?{urlencode(parameters)}" if parameters else ""
         )
-        first, last = passage.first_page, passage.last_page
-        if first is None or self._originals.find_pdf(passage.document_id) is None:
+        first_page, last_page = passage.first_page, passage.last_page
+        if first_page is None or self._originals.find_pdf(passage.document_id) is None:
             return Evidence(passage_address, document, None, "")
-        label = f"Page {first} of the PDF" if last in (None, first) else f"Pages {first} to {last} of the PDF"
-        page_address = f"{document}/pages/{first}?{urlencode([('passage', passage.id), *parameters])}"
+        label = (
+            f"Page {first_page} of the PDF"
+            if last_page in (None, first_page)
+            else f"Pages {first_page} to {last_page} of the PDF"
+        )
+        page_address = f"{document}/pages/{first_page}?{urlencode([('passage', passage.id), *parameters])}"
         return Evidence(passage_address, document, page_address, label)
 
     def current(self, source: PassageCitation) -> PassageCitation:
@@ -108,7 +112,7 @@ def check_values(
 
 
 def nearest_sentence(text: str, sentence: str) -> str:
-    """Return the sentence of a text that shares most words with a given sentence, the shortest if several do.
+    """Return the sentence of a text that shares the most words with another sentence; of several, the shortest.
 
     Return an empty string if none shares at least :data:`MIN_SHARED_WORDS` words.
     """
@@ -118,8 +122,8 @@ def nearest_sentence(text: str, sentence: str) -> str:
         words = set(stems(candidate))
         return len(target_words & words), -len(words)
 
-    nearest = max(split_sentences(text), key=rank, default="")
-    return nearest if rank(nearest)[0] >= MIN_SHARED_WORDS else ""
+    best_sentence = max(split_sentences(text), key=rank, default="")
+    return best_sentence if rank(best_sentence)[0] >= MIN_SHARED_WORDS else ""
 
 
 class PageRenderer:
@@ -156,8 +160,8 @@ def download_original(app: App, user: Member, collection: str, document_id: str)
 @router.get("/{collection}/documents/{document_id}/pages/{number}.png")
 def send_page_image(app: App, reader: Reader, collection: str, document_id: str, number: int) -> Response:
     """Send a page of a document's PDF as a PNG image."""
-    _, rendered = _render_page(app, collection, document_id, number)
-    return Response(rendered.png, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
+    _, rendered_page = _render_page(app, collection, document_id, number)
+    return Response(rendered_page.png, media_type="image/png", headers={"Cache-Control": "private, max-age=3600"})
 
 
 @router.get("/{collection}/documents/{document_id}/pages/{number}")
@@ -175,7 +179,7 @@ def show_page(
 
     If this is the passage's first page and contains none of the quotations, redirect to a later page that does.
     """
-    title, rendered = _render_page(app, collection, document_id, number)
+    title, rendered_page = _render_page(app, collection, document_id, number)
     library = collection_cache(app)
     document_path = f"/library/{quote(collection)}/documents/{quote(document_id)}"
     query = urlencode([("passage", passage), *(("quote", quotation) for quotation in quotations)]) if passage else ""
@@ -184,9 +188,9 @@ def show_page(
         return f"{document_path}/pages/{other_number}" + (f"?{query}" if query else "")
 
     cited_passage = find_passage(library, collection, passage) if passage else None
-    marked_spans = find_quotations(rendered, cited_passage, quotations)
+    marked_spans = find_quotations(rendered_page, cited_passage, quotations)
     if cited_passage is not None and cited_passage.document_id == document_id and quotations and not any(marked_spans):
-        last_page = min(cited_passage.last_page or number, number + MAX_FURTHER_PAGES, rendered.pages)
+        last_page = min(cited_passage.last_page or number, number + MAX_FURTHER_PAGES, rendered_page.pages)
         for other_number in range(number + 1, last_page + 1) if number == cited_passage.first_page else ():
             if any(
                 find_quotations(_render_page(app, collection, document_id, other_number)[1], cited_passage, quotations)
@@ -199,15 +203,15 @@ def show_page(
         collection=collection,
         document_id=document_id,
         title=title,
-        cited=cited_passage,
-        drawn=rendered,
-        picture=f"{document_path}/pages/{number}.png",
-        rectangles=[box for start, end in spans for box in rendered.rectangles(start, end)],
-        pieces=mark_spans(rendered.text, spans),
-        found=sum(map(bool, marked_spans)),
-        wanted=len(quotations),
-        before=address(number - 1) if number > 1 else None,
-        after=address(number + 1) if number < rendered.pages else None,
+        cited_passage=cited_passage,
+        rendered_page=rendered_page,
+        image_address=f"{document_path}/pages/{number}.png",
+        rectangles=[box for start, end in spans for box in rendered_page.rectangles(start, end)],
+        pieces=mark_spans(rendered_page.text, spans),
+        n_found=sum(map(bool, marked_spans)),
+        n_quotations=len(quotations),
+        previous_address=address(number - 1) if number > 1 else None,
+        next_address=address(number + 1) if number < rendered_page.pages else None,
         evidence=CitationLinks(library).evidence(collection, cited_passage, quotations) if cited_passage else None,
     )
 
@@ -215,7 +219,7 @@ def show_page(
 def find_quotations(
     rendered: DrawnPage, passage: Passage | None, quotations: Sequence[str]
 ) -> list[list[tuple[int, int]]]:
-    """Return the spans of each quotation in a page's text; [] for one that is not on the page or not in the passage."""
+    """Return the spans of each quotation in a page's text; [] for a quotation missing from the page or the passage."""
     text = passage.text if passage else ""
     return [
         [
@@ -239,7 +243,7 @@ def _render_page(app: AppState, collection: str, document_id: str, number: int) 
     if file is None:
         raise Missing(f"No PDF of {document.title} was stored, so only its text can be shown.")
     try:
-        rendered = app.shared("pdf pages", PageRenderer).draw(file, number)
+        rendered_page = app.shared("pdf pages", PageRenderer).draw(file, number)
     except DocumentError as error:
         raise Missing(f"{document.title}: {error}") from None
-    return library.titles().of_collection(collection)[document_id], rendered
+    return library.titles().of_collection(collection)[document_id], rendered_page

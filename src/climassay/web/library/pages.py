@@ -113,7 +113,7 @@ class SearchHit:
     collection: str
     hit: Hit
     pieces: tuple[Piece, ...]
-    """Excerpt: the sentences that share most words with the query, with these words marked."""
+    """Excerpt: the sentences that share the most words with the query, with these words marked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class SearchResults:
     more: bool
     """Whether there may be further hits."""
     errors: tuple[str, ...] = ()
-    """Reasons why collections could not be searched, a sentence each."""
+    """Reasons why collections could not be searched, one sentence each."""
 
 
 def search_library(library: CollectionCache, query: SearchRequest, collection_name: str = "") -> SearchResults:
@@ -322,7 +322,7 @@ def show_upload(request: Request, app: App, user: DocumentAdder, job_id: str) ->
         collection=addition.collection,
         files=len(addition.upload.files) + len(addition.upload.refused),
         outcomes=list_outcomes(app, job),
-        there=collection_cache(app).has(addition.collection),
+        has_collection=collection_cache(app).has(addition.collection),
         may_stop=may_stop(job, user),
     )
 
@@ -403,7 +403,7 @@ def show_collection(
         "library/collection.html.j2",
         contents=contents,
         titles=collection_cache(app).titles().of_collection(collection),
-        kept=collection_cache(app).originals.bytes_of(document.id for document in contents.documents),
+        original_bytes=collection_cache(app).originals.bytes_of(document.id for document in contents.documents),
         part=slice_page(contents.documents, number, DOCUMENTS_PER_PAGE, f"/library/{quote(collection)}", {}),
         **values,
     )
@@ -436,12 +436,12 @@ def show_passage(
 ) -> Response:
     """Show a passage with the passages before and after it; quotations, or else the words of a query, are marked."""
     library = collection_cache(app)
-    stored = find_passage(library, collection, passage_id)
-    passage = library.titles().with_current_title(collection, stored)
+    stored_passage = find_passage(library, collection, passage_id)
+    passage = library.titles().with_current_title(collection, stored_passage)
     positions = range(max(passage.position - 1, 0), passage.position + 2)
-    nearby = library.browse(collection).passages_at(passage.document_id, positions)
-    neighbours = {neighbour.position: neighbour for neighbour in nearby}
-    previous, following = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
+    nearby_passages = library.browse(collection).passages_at(passage.document_id, positions)
+    neighbours = {neighbour.position: neighbour for neighbour in nearby_passages}
+    previous_passage, next_passage = neighbours.get(passage.position - 1), neighbours.get(passage.position + 1)
     address = f"{app.settings.root}{request.url.path}"
     return page(
         request,
@@ -450,14 +450,18 @@ def show_passage(
         passage=passage,
         pieces=mark_quotations(passage.text, quotations) if quotations else marked(passage.text, [q]),
         evidence=CitationLinks(library).evidence(collection, passage, quotations),
-        before=previous,
-        before_text=previous.text[: len(previous.text) - count_repeated_characters(previous.text, passage.text)]
-        if previous
+        previous_passage=previous_passage,
+        previous_text=previous_passage.text[
+            : len(previous_passage.text) - count_repeated_characters(previous_passage.text, passage.text)
+        ]
+        if previous_passage
         else "",
-        after=following,
-        after_text=following.text[count_repeated_characters(passage.text, following.text) :] if following else "",
+        next_passage=next_passage,
+        next_text=next_passage.text[count_repeated_characters(passage.text, next_passage.text) :]
+        if next_passage
+        else "",
         address=address,
-        bibtex=_passage_bibtex(stored, address),
+        bibtex=_passage_bibtex(stored_passage, address),
         page_of=passage.position // PASSAGES_PER_PAGE + 1,
     )
 
@@ -482,10 +486,14 @@ def show_document(
         document_id, range(max(first_position - 1, 0), first_position + PASSAGES_PER_PAGE)
     )
     texts = []
-    for previous, passage in zip([None, *passages], passages, strict=False):
-        is_adjacent = previous is not None and previous.position + 1 == passage.position
-        start = count_repeated_characters(previous.text, passage.text) if previous is not None and is_adjacent else 0
-        texts.append((passage, passage.text[start:]))
+    for previous_passage, passage in zip([None, *passages], passages, strict=False):
+        is_adjacent = previous_passage is not None and previous_passage.position + 1 == passage.position
+        n_repeated = (
+            count_repeated_characters(previous_passage.text, passage.text)
+            if previous_passage is not None and is_adjacent
+            else 0
+        )
+        texts.append((passage, passage.text[n_repeated:]))
     texts = [pair for pair in texts if pair[0].position >= first_position]
     address = f"/library/{quote(collection)}/documents/{quote(document_id)}"
     return page(

@@ -77,8 +77,8 @@ Outcome = Literal["added", "already there", "refused"]
 
 def single_line(text: str) -> str:
     """Return a text on one line, without control and format characters, which could hide or reverse other text."""
-    visible = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
-    return _SPACES.sub(" ", unicodedata.normalize("NFC", visible)).strip()
+    visible_text = "".join(char for char in text if char.isspace() or unicodedata.category(char)[0] != "C")
+    return _SPACES.sub(" ", unicodedata.normalize("NFC", visible_text)).strip()
 
 
 def safe_file_name(submitted_name: str) -> str:
@@ -231,7 +231,7 @@ def store_upload(folder: Path, sent_files: Sequence[UploadFile], max_bytes: int)
     upload_folder.mkdir(parents=True)
     try:
         files: dict[str, ReceivedFile] = {}
-        refused = []
+        refused_files = []
         for sent_file in sent_files:
             name = safe_file_name(sent_file.filename or "")
             try:
@@ -240,13 +240,13 @@ def store_upload(folder: Path, sent_files: Sequence[UploadFile], max_bytes: int)
                     raise InputError(f"{name} is the same file as {files[file.stored].name}.")
                 files[file.stored] = file
             except InputError as error:
-                refused.append(RefusedFile(name, str(error)))
+                refused_files.append(RefusedFile(name, str(error)))
         if not files:
-            raise InputError(" ".join(refused_file.reason for refused_file in refused))
+            raise InputError(" ".join(refused_file.reason for refused_file in refused_files))
     except BaseException:
         shutil.rmtree(upload_folder, ignore_errors=True)
         raise
-    return Upload(upload, tuple(files.values()), tuple(refused))
+    return Upload(upload, tuple(files.values()), tuple(refused_files))
 
 
 def _receive_file(folder: Path, content: BinaryIO, name: str, max_bytes: int) -> ReceivedFile:
@@ -262,9 +262,9 @@ def _receive_file(folder: Path, content: BinaryIO, name: str, max_bytes: int) ->
             digest.update(chunk)
             file.write(chunk)
     check_content(temporary_file, list_file_endings()[suffix], name)
-    stored = digest.hexdigest()[:40] + suffix
-    temporary_file.replace(folder / stored)
-    return ReceivedFile(stored, name)
+    file_name = digest.hexdigest()[:40] + suffix
+    temporary_file.replace(folder / file_name)
+    return ReceivedFile(file_name, name)
 
 
 def delete_unused_uploads(
@@ -414,9 +414,9 @@ def add_documents(app: AppState, payload: dict[str, Any], report: JobReport) -> 
 
 def list_outcomes(app: AppState, job: Job) -> tuple[FileOutcome, ...]:
     """Return the outcomes of an upload's files that are known so far; files refused on submission come first."""
-    refused = parse_addition(job).upload.refused
+    refused_files = parse_addition(job).upload.refused
     return (
-        *(FileOutcome(refused_file.name, "refused", notes=(refused_file.reason,)) for refused_file in refused),
+        *(FileOutcome(refused_file.name, "refused", notes=(refused_file.reason,)) for refused_file in refused_files),
         *_load_outcomes(app, job.id),
     )
 
@@ -430,8 +430,8 @@ def _add_file(
 ) -> FileOutcome:
     report.progress(0, 0, f"reading {description.removeprefix('of ')}")
 
-    def on_page(page: int, of: int) -> None:
-        report.progress(page, of, f"pages {description}")
+    def on_page(page: int, n_pages: int) -> None:
+        report.progress(page, n_pages, f"pages {description}")
 
     def on_progress(state: AddProgress) -> None:
         report.progress(state.passages_done, state.passages_known, f"passages {description}")
@@ -441,34 +441,34 @@ def _add_file(
     result = read_sandboxed(path, options, source=file.name, on_page=on_page)
     outcome: Outcome = "refused"
     documents: tuple[tuple[str, str], ...] = ()
-    passages, skipped = 0, list(result.skipped)
+    passages, skipped_parts = 0, list(result.skipped)
     if result.documents:
         try:
             collection = collection_cache(app).open_or_create(addition.collection)
             additions = collection.add(result.documents, keep_originals=app.settings.originals, on_progress=on_progress)
         except InputError as error:
             return FileOutcome(file.name, "refused", notes=(str(error),))
-        documents = tuple((stored.id, stored.title) for stored in (*additions.added, *additions.already_there))
-        skipped += additions.skipped
-        skipped += [
+        documents = tuple((entry.id, entry.title) for entry in (*additions.added, *additions.already_there))
+        skipped_parts += additions.skipped
+        skipped_parts += [
             Skipped(copy.source, f"Already there as {copy.document.title} ({copy.document.source}).")
             for copy in additions.copies
         ]
         copied_ids = {copy.document.id for copy in additions.copies}
-        for stored in additions.already_there:
-            if stored.id not in copied_ids:
-                skipped.append(Skipped(file.name, f"Already there as {stored.title} ({stored.source})."))
-            unused_details = [name for name, text in addition.details.items() if text and text != getattr(stored, name)]
+        for entry in additions.already_there:
+            if entry.id not in copied_ids:
+                skipped_parts.append(Skipped(file.name, f"Already there as {entry.title} ({entry.source})."))
+            unused_details = [name for name, text in addition.details.items() if text and text != getattr(entry, name)]
             if unused_details:
                 names = " and ".join(filter(None, (", ".join(unused_details[:-1]), unused_details[-1])))
                 was, it = ("was", "it") if len(unused_details) == 1 else ("were", "them")
-                unused = f"The {names} that you gave {was} not used: change {it} on the document's page."
-                skipped.append(Skipped(file.name, unused))
+                unused_note = f"The {names} that you gave {was} not used: change {it} on the document's page."
+                skipped_parts.append(Skipped(file.name, unused_note))
         if documents:
             outcome, passages = "added" if additions.added else "already there", additions.passages
     omitted_parts = merge_omitted_parts(document.omitted_parts for document in result.documents)
-    notes = tuple(skipped_part.reason for skipped_part in skipped[:MAX_NOTES])
-    notes = notes if len(skipped) <= MAX_NOTES else (*notes, f"And {len(skipped) - MAX_NOTES:,} more.")
+    notes = tuple(skipped_part.reason for skipped_part in skipped_parts[:MAX_NOTES])
+    notes = notes if len(skipped_parts) <= MAX_NOTES else (*notes, f"And {len(skipped_parts) - MAX_NOTES:,} more.")
     if omitted_parts:
         notes = (*notes, f"Left out: {', '.join(map(str, omitted_parts))}.")
     return FileOutcome(file.name, outcome, documents, passages, notes)

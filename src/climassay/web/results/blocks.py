@@ -49,7 +49,7 @@ class BlockView(NamedTuple):
     kind: Literal["table", "figure", ""] = ""
     title: str = ""
     files: Sequence[tuple[str, str]] = ()
-    """Suffix and address of each file as which the block can be downloaded."""
+    """Suffix and address of each downloadable file with the content of the block."""
     rows: int = 0
 
 
@@ -106,15 +106,15 @@ def block_files(
     """
 
     def register_routes(report_dependency: Callable[..., NamedReport]) -> Callable[..., NamedReport]:
-        def send_table(number: int, suffix: str, named: NamedReport = Depends(report_dependency)) -> Response:
-            report, name = named
+        def send_table(number: int, suffix: str, named_report: NamedReport = Depends(report_dependency)) -> Response:
+            report, name = named_report
             table = _find_block(report, number, Table, "table")
             if suffix not in TABLE_FORMATS:
                 raise Missing(f"Tables are available as {', '.join(TABLE_FORMATS)}, not as {suffix[:20]}.")
             return as_file(TABLE_FORMATS[suffix](table), f"{name}-{table.title}.{suffix}")
 
-        def send_figure(number: int, named: NamedReport = Depends(report_dependency)) -> Response:
-            report, name = named
+        def send_figure(number: int, named_report: NamedReport = Depends(report_dependency)) -> Response:
+            report, name = named_report
             figure = _find_block(report, number, FIGURES, "figure")
             return as_file(as_svg(figure), f"{name}-{figure.title}.svg")
 

@@ -152,13 +152,13 @@ def _comparable_runs(app: AppState, chosen_ids: Sequence[str]) -> tuple[list[Run
         for command in COMMANDS
         for entry in list_run_entries(app.database, command=command, limit=MAX_OFFERED_RUNS + 1)
     }
-    newest = sorted(entries.values(), key=lambda entry: entry.summary.started_at, reverse=True)
-    offered = {entry.summary.id: entry for entry in newest[:MAX_OFFERED_RUNS]}
+    recent_entries = sorted(entries.values(), key=lambda entry: entry.summary.started_at, reverse=True)
+    offered_entries = {entry.summary.id: entry for entry in recent_entries[:MAX_OFFERED_RUNS]}
     for run in chosen_ids:
-        if run not in offered:
-            offered |= {entry.summary.id: entry for entry in list_run_entries(app.database, run=run)}
-    ordered = sorted(offered.values(), key=lambda entry: entry.summary.started_at, reverse=True)
-    return ordered, len(newest) > MAX_OFFERED_RUNS
+        if run not in offered_entries:
+            offered_entries |= {entry.summary.id: entry for entry in list_run_entries(app.database, run=run)}
+    sorted_entries = sorted(offered_entries.values(), key=lambda entry: entry.summary.started_at, reverse=True)
+    return sorted_entries, len(recent_entries) > MAX_OFFERED_RUNS
 
 
 def _parse_run_ids(values: list[str]) -> list[str]:
@@ -307,7 +307,7 @@ def show_runs(
     if number > clamp_page(number, run_list.total, PAGE_SIZE):
         number = clamp_page(number, run_list.total, PAGE_SIZE)
         run_list = load_page(number)
-    sorting = {
+    sort_parameters = {
         "order": "" if sort_column == "started" else sort_column,
         "direction": "" if direction == "down" else direction,
     }
@@ -315,7 +315,7 @@ def show_runs(
         request,
         "results/runs.html.j2",
         comparable=COMMANDS,
-        part=make_part(run_list.lines, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sorting}),
+        part=make_part(run_list.lines, number, run_list.total, PAGE_SIZE, "/results", {**filters, **sort_parameters}),
         headings=make_part((), 1, 0, PAGE_SIZE, "/results", filters),
         commands=run_list.commands,
         columns=COLUMNS,
@@ -378,20 +378,20 @@ def show_results(
     return page(request, "results/run_results.html.j2", run=summary, **_result_values(run, data, published, show))
 
 
-def _result_values(run: str, data: dict[str, Any], published: Published, show: ReportPart) -> dict[str, Any]:
+def _result_values(run: str, data: dict[str, Any], published: Published, report_part: ReportPart) -> dict[str, Any]:
     report = report_from_data(data["report"])
     sections = section_views(report, f"/results/{run}", {"published": published} if published else None)
     first_table = next((view for view in sections if any(block.kind == "table" for block in view.blocks)), None)
-    if show or sum(len(section.blocks) for section in sections) > MAX_OVERVIEW_BLOCKS:
+    if report_part or sum(len(section.blocks) for section in sections) > MAX_OVERVIEW_BLOCKS:
         # The overview of a long report shows its first section and the section with the first table completely, and the
         # other sections without tables and figures.
-        kinds = (show.removesuffix("s"),) if show else ("",)
+        kinds = (report_part.removesuffix("s"),) if report_part else ("",)
         shortened_sections = (
             view._replace(
                 blocks=[
                     block
                     for block in view.blocks
-                    if block.kind in kinds or (not show and (index == 0 or view is first_table))
+                    if block.kind in kinds or (not report_part and (index == 0 or view is first_table))
                 ]
             )
             for index, view in enumerate(sections)
@@ -401,7 +401,7 @@ def _result_values(run: str, data: dict[str, Any], published: Published, show: R
         # The section with the scores comes first.
         sections.sort(key=lambda view: first_table is None or view.id != first_table.id)
     counts = {"questions": data["questions"], "claims": data["claims"], "experiment": data["metrics"] is not None}
-    return {"report": report, "sections": sections, "show": show, "published": published, **counts}
+    return {"report": report, "sections": sections, "show": report_part, "published": published, **counts}
 
 
 @block_files(router, "/results/{run}")
@@ -435,12 +435,12 @@ def send_run(app: App, _user: Reader, run: str) -> Response:
 @router.get("/results/{run}/report.html")
 def send_report(app: App, _user: Reader, run: str, published: PublishedQuery = "") -> Response:
     """Send the report of a run as one self-contained HTML page; an experiment's report includes every answer."""
-    stored = find_stored_run(app, run)
-    command = stored.details.summary.command
-    if command in COMMANDS and stored.experiment is not None:
-        report = run_experiment_report(stored, published, answers=True)
+    stored_run = find_stored_run(app, run)
+    command = stored_run.details.summary.command
+    if command in COMMANDS and stored_run.experiment is not None:
+        report = run_experiment_report(stored_run, published, answers=True)
     else:
-        stored_report = stored.report(published)
+        stored_report = stored_run.report(published)
         report = Report(
             stored_report.title,
             stored_report.lead,
@@ -453,10 +453,10 @@ def send_report(app: App, _user: Reader, run: str, published: PublishedQuery = "
 @router.get("/results/{run}/scores.csv")
 def send_scores(app: App, _user: Reader, run: str, published: PublishedQuery = "") -> Response:
     """Send the scores of an experiment as CSV: a row per score, with numeric columns for value, interval and n."""
-    stored = find_stored_run(app, run)
-    if stored.experiment is None:
+    stored_run = find_stored_run(app, run)
+    if stored_run.experiment is None:
         raise Missing(f"The run {run} has no scores of questions.")
-    return as_file(as_csv(score_rows(stored.scores, paper_scores(published))), f"{run}-scores.csv")
+    return as_file(as_csv(score_rows(stored_run.scores, paper_scores(published))), f"{run}-scores.csv")
 
 
 @router.get("/results/{run}/answers.jsonl")
@@ -473,15 +473,15 @@ def show_claims(
     request: Request, app: App, _user: Reader, run: str, text: Search = "", verdict: Search = "", number: PageNumber = 1
 ) -> Response:
     """Show the checked claims of a run with their verdicts."""
-    stored = _find_factcheck_run(app, run)
-    rows = _claim_rows(stored)
+    stored_run = _find_factcheck_run(app, run)
+    rows = _claim_rows(stored_run)
     search_text = text.strip().lower()
     matching_rows = [row for row in rows if search_text in row["text"].lower() and verdict in ("", row["verdict"])]
     filters: dict[str, Any] = {"text": text.strip(), "verdict": verdict}
     return page(
         request,
         "results/claims.html.j2",
-        run=stored.details.summary,
+        run=stored_run.details.summary,
         part=slice_page(matching_rows, number, PAGE_SIZE, f"/results/{run}/claims", filters),
         verdicts=list(dict.fromkeys(row["verdict"] for row in rows)),
         with_published=any(row["published"] for row in rows),
@@ -494,30 +494,30 @@ def show_claims(
 def send_claim(app: App, _user: Reader, run: str, number: int) -> Response:
     """Send one fact-check as a self-contained HTML page."""
     _, transcript, scale = _find_factcheck(app, run, number)
-    current = CitationLinks(collection_cache(app)).transcript(transcript)
-    return as_file(factcheck_page(current, scale), f"{run}-claim-{number}.html")
+    current_transcript = CitationLinks(collection_cache(app)).transcript(transcript)
+    return as_file(factcheck_page(current_transcript, scale), f"{run}-claim-{number}.html")
 
 
 @router.get("/results/{run}/claims/{number}")
 def show_claim(request: Request, app: App, _user: Reader, run: str, number: int) -> Response:
     """Show one fact-check with its verdict, debate and passages."""
-    stored, transcript, scale = _find_factcheck(app, run, number)
+    stored_run, transcript, scale = _find_factcheck(app, run, number)
     return page(
         request,
         "results/claim.html.j2",
-        run=stored.details.summary,
+        run=stored_run.details.summary,
         number=number,
-        last=len(stored.transcripts),
-        published=_claim_rows(stored)[number - 1]["published"],
+        last=len(stored_run.transcripts),
+        published=_claim_rows(stored_run)[number - 1]["published"],
         **check_values(collection_cache(app), transcript, scale),
     )
 
 
 def _find_factcheck_run(app: AppState, run: str) -> StoredRun:
-    stored = find_stored_run(app, run)
-    if "transcript" not in stored.details.results:
+    stored_run = find_stored_run(app, run)
+    if "transcript" not in stored_run.details.results:
         raise Missing(f"The run {run} has no stored fact-checks.")
-    return stored
+    return stored_run
 
 
 def _find_factcheck(app: AppState, run: str, number: int) -> tuple[StoredRun, Transcript, Scale]:
@@ -530,20 +530,20 @@ def _find_factcheck(app: AppState, run: str, number: int) -> tuple[StoredRun, Tr
     return run_with_checks, transcript, load_scale(str(run_with_checks.details.config.get("scale", transcript.scale)))
 
 
-def _claim_rows(stored: StoredRun) -> list[dict[str, Any]]:
+def _claim_rows(stored_run: StoredRun) -> list[dict[str, Any]]:
     """Return a table row for each claim of a run; if a check has no verdict, its outcome takes the verdict's place."""
-    published = read_truths(stored.details.results.get("published", ()))
+    published_verdicts = read_truths(stored_run.details.results.get("published", ()))
     return [
         {
             "number": number,
             "text": transcript.claim.text,
             "verdict": transcript.verdict.label or OUTCOME[transcript.verdict.outcome],
             "demonstration": transcript.demonstration,
-            "published": published.get(transcript.claim.id, ""),
+            "published": published_verdicts.get(transcript.claim.id, ""),
             "confidence": transcript.verdict.levels.confidence if transcript.verdict.levels else "",
             "rounds": len(transcript.rounds),
         }
-        for number, transcript in enumerate(stored.transcripts, start=1)
+        for number, transcript in enumerate(stored_run.transcripts, start=1)
     ]
 
 

@@ -28,7 +28,7 @@ from climassay.web.results.stored_run import MANY_ROWS, StoredRun, answered_ques
 
 _BATCH_ROWS = 5000
 """Maximum number of rows in one INSERT statement."""
-_PARTLY_READ = ("outcomes", "predictions", "questions", "passages")
+_PARTLY_LOADED_TABLES = ("outcomes", "predictions", "questions", "passages")
 """Result tables of a run from which :meth:`QuestionIndex.load` reads only the required rows."""
 
 metadata = sa.MetaData()
@@ -174,9 +174,9 @@ class QuestionIndex:
             keys = (questions.c.wrong if reverse else questions.c.wrong.desc(),)
         elif order == "question":
             keys = (questions.c.question.desc() if reverse else questions.c.question,)
-        ordered = query.order_by(*keys, questions.c.number).offset(offset).limit(limit)
+        page_query = query.order_by(*keys, questions.c.number).offset(offset).limit(limit)
         with self._database.read() as connection:
-            return list(connection.execute(ordered).scalars())
+            return list(connection.execute(page_query).scalars())
 
     def numbers_by_key(self, keys: Sequence[tuple[str, str]]) -> list[int]:
         """Return the numbers of the questions with these pairs of benchmark and id; unknown pairs are left out."""
@@ -185,7 +185,7 @@ class QuestionIndex:
         return [row.number for row in self._database.rows(query)]
 
     def number(self, question: str, benchmark: str = "") -> int | None:
-        """Return the number of the first question with an id, or None if there is none.
+        """Return the number of the first question with the given id, or None if there is none.
 
         Args:
             question: Id of the question.
@@ -198,7 +198,7 @@ class QuestionIndex:
         return number
 
     def key(self, number: int) -> tuple[str, str] | None:
-        """Return the benchmark and id of the question with a number, or None if there is none."""
+        """Return the benchmark and id of the question with the given number, or None if there is none."""
         query = sa.select(questions.c.benchmark, questions.c.question)
         row = self._database.first(query.where(questions.c.run == self.run, questions.c.number == number))
         return None if row is None else (str(row.benchmark), str(row.question))
@@ -218,24 +218,26 @@ class QuestionIndex:
         def compute() -> dict[str, list[Any]]:
             if self._n_rows <= MANY_ROWS:
                 return self._read_choices()
-            stored: dict[str, list[Any]] = cached(self._database, key, self._read_choices)
-            return stored
+            choices: dict[str, list[Any]] = cached(self._database, key, self._read_choices)
+            return choices
 
         return self._app.computed.get(key, compute)
 
     def _read_choices(self) -> dict[str, list[Any]]:
         with self._database.read() as connection:
             columns_query = sa.select(answers.c.model, answers.c.setting).where(answers.c.run == self.run)
-            grouped = columns_query.group_by(answers.c.model, answers.c.setting).order_by(
+            ordered_columns_query = columns_query.group_by(answers.c.model, answers.c.setting).order_by(
                 sa.func.min(answers.c.position)
             )
-            columns = [list(row) for row in connection.execute(grouped)]
+            columns = [list(row) for row in connection.execute(ordered_columns_query)]
             choices: dict[str, list[Any]] = {"columns": columns}
             for name in ("benchmark", "kind", "level"):
-                values = sa.select(questions.c[name]).where(questions.c.run == self.run, questions.c[name] != "")
-                first = sa.func.min(questions.c.position)
-                ordered = values.group_by(questions.c[name]).order_by(first, questions.c[name])
-                choices[name] = list(connection.execute(ordered).scalars())
+                values_query = sa.select(questions.c[name]).where(questions.c.run == self.run, questions.c[name] != "")
+                first_position = sa.func.min(questions.c.position)
+                ordered_values_query = values_query.group_by(questions.c[name]).order_by(
+                    first_position, questions.c[name]
+                )
+                choices[name] = list(connection.execute(ordered_values_query).scalars())
         return choices | {"model": list(dict.fromkeys(model for model, _ in columns if model))}
 
     def load(self, numbers: Sequence[int], *, with_orders: bool = False) -> StoredRun:
@@ -255,7 +257,7 @@ class QuestionIndex:
                 "questions": sorted(connection.execute(question_positions).scalars()),
                 "outcomes": sorted(connection.execute(answer_positions).scalars()),
             }
-        results = run_rows(self._database, self.run, tables.results.c.name.not_in(_PARTLY_READ))
+        results = run_rows(self._database, self.run, tables.results.c.name.not_in(_PARTLY_LOADED_TABLES))
         for name, row_positions in positions.items():
             condition = (tables.results.c.name == name) & tables.results.c.position.in_(row_positions)
             results |= run_rows(self._database, self.run, condition)
@@ -287,9 +289,9 @@ class QuestionIndex:
         for is_required, flag in ((filters.invalid, answers.c.invalid), (filters.unstable, answers.c.unstable)):
             if is_required:
                 query = query.where(answers_to_question.where(flag).exists())
-        for column, wrong in ((filters.right, False), (filters.fails, True)):
+        for column, has_failed in ((filters.right, False), (filters.fails, True)):
             if column is not None:
-                query = query.where(_is_answered(column, wrong=wrong))
+                query = query.where(_is_answered(column, wrong=has_failed))
         if filters.text:
             text = filters.text.lower()
             in_answer = answers_to_question.where(answers.c.words.contains(text, autoescape=True)).exists()

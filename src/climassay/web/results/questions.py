@@ -210,13 +210,13 @@ def show_questions(
     ]
     run_summaries = [*([other_index.summary] if other_index else []), *recent_runs]
     parameters, address = query.parameters(), f"/results/{run}/questions"
-    sorting = {"order": order, "direction": direction}
+    sort_parameters = {"order": order, "direction": direction}
     return page(
         request,
         "results/questions.html.j2",
         run=index.summary,
         index=index,
-        part=make_part(rows, page_number, total, PAGE_SIZE, address, parameters | sorting),
+        part=make_part(rows, page_number, total, PAGE_SIZE, address, parameters | sort_parameters),
         headings=make_part((), 1, 0, PAGE_SIZE, address, parameters),
         filters=filters,
         parameters=parameters,
@@ -233,19 +233,19 @@ def _grid_rows(
     index: QuestionIndex, other_index: QuestionIndex | None, columns: Sequence[RunColumn], numbers: Sequence[int]
 ) -> list[GridRow]:
     """Load the questions with these numbers, in this order, with their answers in the run and in the other run."""
-    stored = index.load(numbers)
-    keys = dict(zip(sorted(numbers), stored.questions, strict=True))
-    runs = [stored]
+    stored_run = index.load(numbers)
+    keys = dict(zip(sorted(numbers), stored_run.questions, strict=True))
+    other_runs = []
     if other_index is not None and numbers:
-        runs.append(other_index.load(other_index.numbers_by_key(list(stored.questions))))
+        other_runs.append(other_index.load(other_index.numbers_by_key(list(stored_run.questions))))
     cells = {
-        (RunColumn(stored_run.id, outcome.cell.model, outcome.cell.setting), key): GridCell(number, outcome)
-        for stored_run in runs
-        for key, outcomes in stored_run.outcomes.items()
+        (RunColumn(run.id, outcome.cell.model, outcome.cell.setting), key): GridCell(number, outcome)
+        for run in (stored_run, *other_runs)
+        for key, outcomes in run.outcomes.items()
         for number, outcome in enumerate(outcomes, start=1)
     }
     return [
-        GridRow(key, stored.questions[key], tuple(cells.get((column, key)) for column in columns))
+        GridRow(key, stored_run.questions[key], tuple(cells.get((column, key)) for column in columns))
         for key in (keys[number] for number in numbers)
     ]
 
@@ -259,15 +259,15 @@ def answer_mark(outcome: Outcome, address: str) -> AnswerMark:
         score = outcome.scores.get(metrics[0].name) if metrics else None
         text = "–" if score is None else f"{score:.2f}"
         return AnswerMark(text, "", metrics[0].label if metrics else "no score", address)
-    tone: Literal["bad", "good"] = "bad" if is_wrong(outcome) else "good"
+    style: Literal["bad", "good"] = "bad" if is_wrong(outcome) else "good"
     accuracy = outcome.scores.get("accuracy", 0.0)
     if 0 < accuracy < 1:
         return AnswerMark(
-            f"{100 * accuracy:.0f}%", tone, f"right in {100 * accuracy:.0f}% of the option orders", address
+            f"{100 * accuracy:.0f}%", style, f"right in {100 * accuracy:.0f}% of the option orders", address
         )
-    text, meaning = ("✗", "wrong") if tone == "bad" else ("✓", "right")
+    text, meaning = ("✗", "wrong") if style == "bad" else ("✓", "right")
     violations = f" ({', '.join(outcome.violations)})" if outcome.violations else ""
-    return AnswerMark(text, tone, meaning + violations, address)
+    return AnswerMark(text, style, meaning + violations, address)
 
 
 def answer_verdict(outcome: Outcome) -> AnswerMark:
@@ -287,29 +287,29 @@ def answer_verdict(outcome: Outcome) -> AnswerMark:
 def show_question(request: Request, app: App, _user: Reader, run: str, question: str, benchmark: Word = "") -> Response:
     """Show one question with all of the run's answers to it."""
     index, number = _find_question(app, run, question, benchmark)
-    stored = index.load([number], with_orders=True)
-    [(key, content)] = stored.questions.items()
-    outcomes = stored.outcomes[key]
+    stored_run = index.load([number], with_orders=True)
+    [(key, content)] = stored_run.questions.items()
+    outcomes = stored_run.outcomes[key]
     metrics = metrics_of(outcomes)
     answers = []
     for outcome in outcomes:
         row = answer_row(outcome, content, metrics)
-        remarks = (*row.remarks, *_option_order_remarks(stored, outcome))
+        remarks = (*row.remarks, *_option_order_remarks(stored_run, outcome))
         mark = answer_verdict(outcome)
         answers.append({"outcome": outcome, "text": render_answer(row), "remarks": remarks, "mark": mark})
     previous_key, next_key = index.key(number - 1), index.key(number + 1)
     return page(
         request,
         "results/question.html.j2",
-        run=stored.details.summary,
+        run=stored_run.details.summary,
         question=content,
         benchmark=key[0],
         metrics=metrics,
         answers=answers,
-        texts=stored.experiment.passages if stored.experiment else {},
+        texts=stored_run.experiment.passages if stored_run.experiment else {},
         requests_address=f"/results/{run}/requests?{urlencode({'question': key[1], 'benchmark': key[0]})}",
-        before=_question_address(run, previous_key) if previous_key else "",
-        after=_question_address(run, next_key) if next_key else "",
+        previous_address=_question_address(run, previous_key) if previous_key else "",
+        next_address=_question_address(run, next_key) if next_key else "",
         **block_assets(),
     )
 
@@ -327,12 +327,12 @@ def show_requests(
     """Show the recorded requests of a run whose prompts contain a question, with their raw answers and grades."""
     summary = find_run_summary(app, run)
     index, question_number = _find_question(app, run, question, benchmark)
-    stored = index.load([question_number])
-    [(key, content)] = stored.questions.items()
+    stored_run = index.load([question_number])
+    [(key, content)] = stored_run.questions.items()
     # Prompts contain a line in place of the mask of a cloze statement, so its longest unmasked part is searched for.
     text = max(content.question.split("<MASK>"), key=len).strip()
     answers = search_answers(app.database, run, text, REQUESTS_PER_PAGE + 1, (number - 1) * REQUESTS_PER_PAGE)
-    exchanges = [(answer, make_exchange(answer, stored, key)) for answer in answers[:REQUESTS_PER_PAGE]]
+    exchanges = [(answer, make_exchange(answer, stored_run, key)) for answer in answers[:REQUESTS_PER_PAGE]]
     address = f"/results/{run}/requests?{urlencode({'question': question, 'benchmark': benchmark})}&page="
     return page(
         request,
@@ -342,8 +342,8 @@ def show_requests(
         address=_question_address(run, key),
         answers=exchanges,
         **block_assets(),
-        before=f"{address}{number - 1}" if number > 1 else "",
-        after=f"{address}{number + 1}" if len(answers) > REQUESTS_PER_PAGE else "",
+        previous_address=f"{address}{number - 1}" if number > 1 else "",
+        next_address=f"{address}{number + 1}" if len(answers) > REQUESTS_PER_PAGE else "",
     )
 
 
@@ -396,9 +396,9 @@ def _find_question(app: AppState, run: str, question: str, benchmark: str) -> tu
     return index, number
 
 
-def _option_order_remarks(stored: StoredRun, outcome: Outcome) -> list[str]:
+def _option_order_remarks(stored_run: StoredRun, outcome: Outcome) -> list[str]:
     """Return a remark on the options chosen in each option order; empty for fewer than two orders."""
-    predictions = stored.experiment.predictions.get(outcome.cell, ()) if stored.experiment else ()
+    predictions = stored_run.experiment.predictions.get(outcome.cell, ()) if stored_run.experiment else ()
     orders = sorted(
         (prediction for prediction in predictions if prediction.question == outcome.question),
         key=lambda prediction: prediction.permutation,

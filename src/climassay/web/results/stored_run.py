@@ -160,14 +160,14 @@ def run_data(app: AppState, run: RunSummary, published: str = "", *, wait: bool 
     cache_key = ("run", run.id, n_rows, published)
 
     def compute() -> dict[str, Any]:
-        stored = find_stored_run(app, run.id)
-        experiment = stored.experiment
+        stored_run = find_stored_run(app, run.id)
+        experiment = stored_run.experiment
         return {
-            "report": report_data(stored.report(published)),
+            "report": report_data(stored_run.report(published)),
             "name": experiment.name if experiment else "",
             "metrics": metrics_in([experiment]) if experiment else None,
-            "questions": len(stored.questions),
-            "claims": len(stored.details.results.get("transcript", ())),
+            "questions": len(stored_run.questions),
+            "claims": len(stored_run.details.results.get("transcript", ())),
         }
 
     if run.status == "running":
@@ -194,12 +194,12 @@ def run_report(run: StoredRun, published: str = "") -> Report:
         published: Dataset (``gold`` or ``silver``) of the ClimaQA paper whose published results are added to the report
             of an experiment; empty to add none.
     """
-    stored = run.details.results
+    stored_tables = run.details.results
     builder, used_tables = next(
         (
             (builder, (main_table, *further_tables))
             for command, main_table, builder, further_tables in _REPORT_BUILDERS
-            if main_table in stored and command in ("", run.details.summary.command)
+            if main_table in stored_tables and command in ("", run.details.summary.command)
         ),
         (None, ()),
     )
@@ -212,7 +212,9 @@ def run_report(run: StoredRun, published: str = "") -> Report:
             f"These results cannot be shown in their usual form ({type(error).__name__}), so here they are."
         )
         report, used_tables = Report(report.title, "", (Section("Stored results", (message,)),)), ()
-    plain_sections = tuple(_plain_section(name, rows) for name, rows in stored.items() if name not in used_tables)
+    plain_sections = tuple(
+        _plain_section(name, rows) for name, rows in stored_tables.items() if name not in used_tables
+    )
     return Report(report.title, report.lead, (*report.sections, *plain_sections), report.facts)
 
 
@@ -274,17 +276,19 @@ def _ranking_report(run: StoredRun, _published: str) -> Report:
 
     details = run.details
     table = ranking_table(details.results["ranking"], quality=details.config.get("quality", "quality"), words=None)
-    lead = f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
-    return Report(_run_title(details), lead, (Section("Ranking", (table,)),))
+    introduction = (
+        f"{len(details.results['ranking'])} items, best first, as {details.config.get('model', '?')} judges them."
+    )
+    return Report(_run_title(details), introduction, (Section("Ranking", (table,)),))
 
 
 def _insertion_report(run: StoredRun, _published: str) -> Report:
     from climassay.judging.report import insertion_table
 
     details = run.details
-    lead = f"{len(details.results['labels'])} new items between labelled ones."
+    introduction = f"{len(details.results['labels'])} new items between labelled ones."
     table = insertion_table(details.results["labels"], words=None)
-    return Report(_run_title(details), lead, (Section("Labels", (table,)),))
+    return Report(_run_title(details), introduction, (Section("Labels", (table,)),))
 
 
 def _answer_report(run: StoredRun, _published: str) -> Report:
@@ -296,14 +300,14 @@ def _answer_report(run: StoredRun, _published: str) -> Report:
         )
         sources = tuple((source["number"], source["citation"], source["passage"]["text"]) for source in row["sources"])
         # Runs of earlier versions store neither references nor whether an answer was truncated or a demonstration.
-        unchecked = note_unchecked_references(
+        reference_note = note_unchecked_references(
             name for sentence in row["sentences"] for name in sentence.get("unchecked_references", ())
         )
         notes = (
             DEMONSTRATION if row.get("demonstration") else "",
             note_truncation(row.get("truncated", False)),
             note_removed_citations(row["removed_citations"]),
-            unchecked,
+            reference_note,
         )
         note = " ".join(filter(None, notes))
         sentences = sentences or ((row["text"] or row["error"] or "", (), False),)
@@ -318,8 +322,8 @@ def _generation_report(run: StoredRun, _published: str) -> Report:
     columns = ("stream", "requested", "drafts", "failed", "accepted")
     cells = [(*(str(row[name]) for name in columns), row["ended"] or "-") for row in rows]
     table = Table.of("Drafts of this run", ["kind and level", *columns[1:], "ended"], cells)
-    accepted = sum(row["accepted"] for row in rows)
-    return Report(_run_title(details), f"{counted(accepted, 'question')} accepted.", (Section("Yield", (table,)),))
+    n_accepted = sum(row["accepted"] for row in rows)
+    return Report(_run_title(details), f"{counted(n_accepted, 'question')} accepted.", (Section("Yield", (table,)),))
 
 
 _EXPERIMENT_TABLES = ("experiment", "cells", "questions", "passages", "metric_sources", "predictions")
