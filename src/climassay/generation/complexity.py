@@ -20,7 +20,7 @@ from climassay.reporting import Table
 from climassay.statistics import mean_estimates
 
 _TOKEN = re.compile(r"\w+(?:[-'’.,]\w+)*|[^\w\s]")
-"""A word, with hyphens, apostrophes and decimal points inside it, or a punctuation mark."""
+"""Pattern of a word, including hyphens, apostrophes and decimal points inside it, or of a punctuation mark."""
 
 
 class Complexity(NamedTuple):

@@ -54,15 +54,15 @@ class DatasetStats:
     name: str
     streams: dict[Stream, StreamCounts] = field(default_factory=dict)
     reasons: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    """For each (step, reason): number of rejected drafts by kind."""
+    """Number of rejected drafts by kind, for each pair of step and reason for rejection."""
     failures: Counter[str] = field(default_factory=Counter)
     """Number of drafts that were not written because the model call failed, by error."""
     books: dict[str, Counter[Stream]] = field(default_factory=dict)
-    """For each source, by title: number of accepted questions by stream."""
+    """Number of accepted questions by kind and level, for the title of each source."""
     sections: dict[str, set[str]] = field(default_factory=dict)
-    """For each source, by title: sections with an accepted question."""
+    """Sections with an accepted question, for the title of each source."""
     complexity: dict[Stream, list[Complexity]] = field(default_factory=dict)
-    """For each stream: syntactic measures of every accepted question."""
+    """Syntactic measures of every accepted question, by kind and level."""
 
     @property
     def accepted(self) -> int:
@@ -374,9 +374,11 @@ class GeneratedDataset(Dataset):
         }
 
     def notes(self) -> Iterator[str]:
-        """Yield sentences on streams that ended early, and one on the usage of the run."""
+        """Yield a sentence for each reason why kinds and levels ended early, and one on the usage of the run."""
         for reason in dict.fromkeys(self.pipeline.ended.values()):
-            names = ", ".join(stream.name for stream, why in self.pipeline.ended.items() if why == reason)
+            names = ", ".join(
+                stream.name for stream, stream_reason in self.pipeline.ended.items() if stream_reason == reason
+            )
             yield f"{names} ended early: {reason.rstrip('.')}."
         usage = self.pipeline.usage
         cost = "" if usage.cost is None else f", ${usage.cost:.4f}"

@@ -72,7 +72,7 @@ class StoredDraft:
     book: str
     """Document id of the main passage."""
     number: int
-    """Index of the seed passage in the order in which the draft's stream uses the book's passages."""
+    """Index of the seed passage in the order in which the book's passages are used for the draft's kind and level."""
 
     @property
     def stream(self) -> Stream:
@@ -95,7 +95,7 @@ class DatasetSummary:
     made_at: float
     """Time of creation in seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
-    """Number of drafts by their current state."""
+    """Number of drafts by current state."""
 
 
 class DatasetStore:
@@ -250,7 +250,10 @@ def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[st
 def _load_later_decisions(
     connection: sa.Connection, name: str, ids: Sequence[str], excluded_prefix: str = ""
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the bodies of later decisions by draft id, oldest first, except those with a prefix of the key."""
+    """Return the bodies of later decisions by draft id, oldest first.
+
+    If ``excluded_prefix`` is given, decisions whose keys begin with it are excluded.
+    """
     query = (
         sa.select(decisions.c.draft, decisions.c.key, decisions.c.body)
         .where(decisions.c.dataset == name, decisions.c.draft.in_(ids))

@@ -66,7 +66,7 @@ class Origin:
     """Model, prompts and seed with which a draft was generated, so that it can be generated again."""
 
     model: str
-    """Name of the model, as in ``--model``."""
+    """Name of the model, as given to ``--model``."""
     fingerprint: str
     """Fingerprint of the model; see :class:`~climassay.models.contract.Generator`."""
     prompts: tuple[tuple[str, str], ...]
@@ -99,7 +99,7 @@ class Decision:
 
     step: DraftStep
     by: str
-    """Name of the check, the model or the annotator."""
+    """Name of the check, model or annotator that made the decision."""
     accepted: bool | None
     """Whether the draft is accepted; None if the call failed or the decider abstained."""
     reason: str = ""

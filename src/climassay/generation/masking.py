@@ -47,7 +47,7 @@ class Choice:
 
     @classmethod
     def of(cls, ranked: Sequence[tuple[str, float]]) -> "Choice":
-        """Choose the most probable of one or more (term, probability) pairs; of equally probable ones the first."""
+        """Choose the most probable term of one or more (term, probability) pairs, in a tie the first."""
         sorted_pairs = tuple(sorted(ranked, key=lambda pair: -pair[1]))
         return cls(*sorted_pairs[0], sorted_pairs)
 
@@ -202,7 +202,7 @@ def open_masker(
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
         model: Model of the masker ``prompted``; if None, the model named after the colon is loaded.
-        glossary: PreferredAnswer terms, for ``statistics``.
+        glossary: Preferred terms, for ``statistics``.
         subject: Field of science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
         load: Function that loads a model by its name.

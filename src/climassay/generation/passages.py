@@ -19,7 +19,7 @@ from climassay.grounding import CollectionGroup
 _MAX_CACHED_PASSAGES = 512
 """Maximum number of cached passages, of about 2000 characters each."""
 _MAX_CACHED_ORDERS = 256
-"""Maximum number of cached orders; each stream, book and repetition has its own order."""
+"""Maximum number of cached orders of passages: one for each kind and level, book and repetition."""
 
 
 SectionPassage = tuple[str, tuple[str, ...]]
@@ -67,10 +67,10 @@ class SeedSampler:
         """Return a seed passage; as long as the book is unchanged, the same arguments give the same passage.
 
         Args:
-            stream: Name of the stream, for example ``mcq/base``.
+            stream: Name of a kind and level, for example ``mcq/base``.
             book: Document id.
-            number: Index in the stream's order of the book's suitable passages. There is no upper limit: beyond the
-                last passage, all passages follow again in another order.
+            number: Index in the order in which the stream uses the book's suitable passages. There is no upper limit:
+                beyond the last passage, all passages follow again in another order.
 
         Returns:
             The passage, or None if the book does not exist or has no suitable passage.

@@ -24,14 +24,14 @@ from climassay.reporting import counted
 MIN_DRAFTS_PER_BOOK = 10
 """Number of drafts that a book must have before its yield can count as poor."""
 POOR_YIELD = 0.25
-"""Fraction of the stream's mean yield below which the yield of a book counts as poor."""
+"""Fraction of the mean yield (of the same kind and level) below which the yield of a book counts as poor."""
 POOR_BOOK_SHARE = 0.5
 """Maximum number of drafts from a book with poor yield, as a fraction of the mean number of drafts per book."""
 
 
 @dataclass(slots=True)
 class BookCounts:
-    """Counts of the drafts of one stream from one book."""
+    """Counts of the drafts of one kind and level from one book."""
 
     accepted: int = 0
     next_number: int = 0
@@ -85,7 +85,7 @@ class StreamCounts:
 
 
 class PipelineCounts(dict[Stream, StreamCounts]):
-    """Counts of all drafts of a dataset by stream; a stream without drafts has counts of 0."""
+    """Counts of all drafts of a dataset by stream (kind and level); a stream without drafts has counts of 0."""
 
     def __missing__(self, stream: Stream) -> StreamCounts:
         return self.setdefault(stream, StreamCounts())
@@ -152,15 +152,15 @@ class PipelineResult:
     counts: PipelineCounts
     """Counts of the whole dataset, including earlier runs."""
     requested: Mapping[Stream, int]
-    """Number of requested questions by stream."""
+    """Number of requested questions by kind and level."""
     ended: Mapping[Stream, str]
-    """Reason why a stream ended early, by stream; complete streams have no entry."""
+    """Reason why the generation of a kind and level ended early; those that are complete have no entry."""
     usage: Usage
     """Usage of this run."""
 
     @property
     def complete(self) -> bool:
-        """Whether every stream has its requested number of questions."""
+        """Whether every kind and level has its requested number of questions."""
         return all(self.counts[stream].accepted >= number for stream, number in self.requested.items())
 
 
@@ -170,10 +170,10 @@ PipelineProgress = Callable[[PipelineCounts, Usage], None]
 def run_pipeline(
     recipe: Recipe, parts: Pipeline, store: DatasetStore, *, on_progress: PipelineProgress | None = None
 ) -> PipelineResult:
-    """Write, screen, validate, mask and deduplicate drafts until each stream has the requested number of questions.
+    """Write, screen, validate, mask and deduplicate drafts until each stream has its requested number of questions.
 
-    A stream ends early if a limit of the recipe is reached. Drafts that failed in an earlier run are written again
-    first.
+    A stream is a kind and level; it ends early if a limit of the recipe is reached. Drafts that failed in an earlier
+    run are written again first.
 
     Raises:
         InputError: The dataset was begun with another recipe, or no book has a passage to write from.
@@ -210,12 +210,12 @@ def run_pipeline(
 
 
 Slot = tuple[Stream, str, int]
-"""Stream, document id and index of a seed passage, which together determine a draft."""
+"""Kind and level, document id, and index of a seed passage, which together determine a draft."""
 
 
 @dataclass(slots=True)
 class _PipelineRun:
-    """State of a running pipeline: its counts and the streams that have ended."""
+    """State of a running pipeline: its counts, and the kinds and levels that have ended."""
 
     recipe: Recipe
     parts: Pipeline
@@ -227,7 +227,7 @@ class _PipelineRun:
     """Ids of documents without a suitable passage."""
 
     def plan(self) -> list[Slot]:
-        """Plan the next batch: as many drafts of each stream as it needs at its current yield."""
+        """Plan the next batch: of each kind and level, as many drafts as it still needs at its current yield."""
         slots: list[Slot] = []
         for stream, requested in self.requested.items():
             counts = self.counts[stream]
@@ -251,7 +251,10 @@ class _PipelineRun:
         return None
 
     def _plan_stream(self, stream: Stream, number: int) -> list[Slot]:
-        """Choose up to ``number`` seed passages for a stream, from the books with its fewest accepted questions."""
+        """Choose up to ``number`` seed passages for a kind and level.
+
+        They come from the books that have the fewest accepted questions of this kind and level.
+        """
         counts = self.counts[stream]
         if self.recipe.stop.drafts is not None:
             number = min(number, self.recipe.stop.drafts - counts.drafts)

@@ -420,7 +420,7 @@ class _BatchWriter:
 
 
 class _Memory:
-    """Replacement of :class:`SettingActivations` that keeps the activations in memory."""
+    """Replacement for :class:`SettingActivations` that keeps the activations in memory."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, tuple[NDArray[np.float32], NDArray[np.float64], int]] = {}

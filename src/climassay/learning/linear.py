@@ -103,7 +103,7 @@ class LinearModel:
         return len(self.bias) + (self.link == "ordinal")
 
     def to_arrays(self, name: str = "{}") -> dict[str, FloatArray]:
-        """Return :attr:`weights` and :attr:`bias` by name, for saving, in their shapes.
+        """Return the arrays :attr:`weights` and :attr:`bias` by name, for saving.
 
         ``name`` is the pattern of the names, for example ``step_{}``, if a file holds several models.
         """

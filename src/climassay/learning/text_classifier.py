@@ -161,7 +161,7 @@ class TextClassifier(FeatureBasedModel):
         return probabilities if self.mix is None else reweight(probabilities, self.shares, self.mix)
 
     def probabilities(self, training: "TrainingTexts", indices: IntArray) -> FloatArray:
-        """Return the probabilities of the texts of a training set with the given indices, shape [indices, classes].
+        """Return the class probabilities of the training texts with the given indices, shape [indices, classes].
 
         They assume the class proportions of the training data, whatever ``mix`` is.
         """

@@ -266,7 +266,7 @@ class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
         self._validation_loss = math.nan
 
     def on_step_end(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Request an evaluation at planned steps, and a checkpoint then, after the interval, or on Ctrl-C."""
+        """Request an evaluation at planned steps, and a checkpoint at these steps, after the interval, or on Ctrl-C."""
         control.should_log = True
         control.should_evaluate = state.global_step in self._run.evaluation_steps
         is_due = time.perf_counter() - self._saved_at >= self._run.checkpoint_seconds

@@ -36,7 +36,7 @@ class AnnotationSettings:
     """Settings of a dataset's annotation queue."""
 
     overlap: Annotated[int, Field(ge=1, le=20, examples=[2])] = 1
-    """Number of labels each item needs, by different people."""
+    """Number of people who must label each item."""
     hide_confidence: bool = True
     """Hide the validator's confidence from annotators."""
     lease_seconds: Annotated[float, Field(ge=1, le=7 * 86400, allow_inf_nan=False)] = 1800
@@ -90,7 +90,7 @@ class Label:
     seconds: float | None = None
     """Time in seconds that the annotator spent on the item; None if unknown."""
     made_at: float = 0.0
-    """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown, which the store replaces by the current time."""
+    """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown; the store then uses the current time."""
     withdrawn_at: float | None = None
     """Time at which the label was undone or replaced; None while the label counts."""
     adjudicates: bool = False
@@ -130,7 +130,7 @@ class ImportReport:
     stored: int
     """Number of new labels."""
     known: int
-    """Number of labels that were stored already, as their keys show."""
+    """Number of labels whose keys were already stored."""
     withdrawn: int
     """Number of stored labels that the import withdrew."""
     refused: tuple[str, ...]
@@ -422,7 +422,7 @@ class ItemOutcome:
     wording: Wording | None = None
     """The experts' wording; None if the words are unchanged."""
     made_at: float = 0.0
-    """Time of the latest label on which the outcome rests."""
+    """Time of the latest label that decides the outcome, in seconds since 1970-01-01 UTC."""
 
 
 def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
@@ -444,24 +444,24 @@ def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> Item
         return ItemOutcome("open")
     verdicts = {(label.accepted, label.wording if label.accepted else None) for label in labels}
     ratings = [label.wording.answer for label in labels if label.accepted and label.wording and is_rating(base)]
-    is_agreed = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
-    return _outcome_of_agreeing_labels(labels, base) if is_agreed else ItemOutcome("conflict")
+    labels_agree = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
+    return _outcome_of_agreeing_labels(labels, base) if labels_agree else ItemOutcome("conflict")
 
 
 def is_rating(base: Wording) -> bool:
-    """Return whether a draft is a long answer to rate.
+    """Return whether a wording is that of a long answer to rate.
 
-    Its options are the rated dimensions and criteria, and none of them is marked as correct.
+    The options are the rated dimensions and criteria, and none of them is marked as correct.
     """
     return bool(base.options) and base.correct is None and not is_rubric(base)
 
 
 def is_rubric(base: Wording) -> bool:
-    """Return whether a draft is a long question for which experts write a rubric; its answer is the initial rubric."""
+    """Return whether a wording is that of a long question without a final rubric; its answer is the initial rubric."""
     return base.options == (RUBRIC,)
 
 
-def _outcome_of_agreeing_labels(labels: Sequence[Label], base: Wording) -> ItemOutcome:
+def _outcome_of_agreeing_labels(labels: Sequence[Label], draft_wording: Wording) -> ItemOutcome:
     first_label = labels[0]
     annotators = ", ".join(dict.fromkeys(label.annotator for label in labels))
     reasons = tuple(dict.fromkeys(reason for label in labels for reason in label.reasons))
@@ -473,6 +473,6 @@ def _outcome_of_agreeing_labels(labels: Sequence[Label], base: Wording) -> ItemO
         first_label.accepted,
         reason=reasons[0] if reasons else "",
         detail=detail,
-        replaced=None if first_label.wording is None else base,
+        replaced=None if first_label.wording is None else draft_wording,
     )
     return ItemOutcome("settled", decision, first_label.wording, max(label.made_at for label in labels))

@@ -123,8 +123,8 @@ def collect_ratings(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer],
 def rating_agreement(items: Iterable[AnnotationItem]) -> dict[str, ResampledEstimate]:
     """Return Krippendorff's alpha of the annotators' ratings, before any adjudication, by dimension.
 
-    Alpha is on the interval scale for dimensions. It is on the nominal scale for ``criteria`` (all criteria together)
-    and for preferences. Dimensions for which no item has two ratings are omitted.
+    Ratings of dimensions are treated as interval-scaled; ratings of ``criteria`` (all criteria together) and
+    preferences as nominal. Dimensions for which no item has two ratings are omitted.
     """
     ratings_by_name: dict[str, list[tuple[str, dict[str, float]]]] = {}
     for item in items:

@@ -108,7 +108,7 @@ class AnnotationStore:
             return self._database.write(lambda connection: change(LockedQueue(self._database, connection, dataset)))
 
     def _with_new_drafts(self, dataset: str, call: Callable[[], T]) -> T:
-        """Call a function; if its item is missing, queue the pipeline's new drafts and call the function again."""
+        """Call a function; if its item is not queued yet, queue the pipeline's new drafts and call it again."""
         try:
             return call()
         except NoItemError:
@@ -295,15 +295,17 @@ class AnnotationStore:
                 own_labels = sa.select(annotations.c.draft).where(
                     *current_label_conditions(dataset, annotator=annotator)
                 )
-                finished = own_labels.union(own_skips).subquery()
-                count_finished = (
+                finished_drafts = own_labels.union(own_skips).subquery()
+                finished_count = (
                     sa.select(sa.func.count())
                     .select_from(
-                        finished.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == finished.c.draft))
+                        finished_drafts.join(
+                            items, sa.and_(items.c.dataset == dataset, items.c.draft == finished_drafts.c.draft)
+                        )
                     )
                     .where(items.c.state == "open")
                 )
-                n_remaining -= int(connection.execute(count_finished).scalar_one())
+                n_remaining -= int(connection.execute(finished_count).scalar_one())
         sorted_totals = sorted(label_totals.items(), key=lambda entry: (-entry[1][0], entry[0]))
         return AnnotationProgress(
             items=sum(counts.values()) - counts.get(OUT, 0),

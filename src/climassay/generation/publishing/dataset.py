@@ -39,7 +39,7 @@ MANIFEST = "dataset.json"
 UNFINISHED = ".climassay-unfinished"
 """File with the dataset's name that exists only while the dataset is written.
 
-If writing is interrupted, the file shows that the next call may replace the others.
+If writing is interrupted, the file shows that the next call may replace the other files of the folder.
 """
 DRAFTS = "drafts.jsonl"
 _BENCHMARK = "benchmark.json"
@@ -199,7 +199,7 @@ def write_dataset(
     extra: str = "",
     configs: Sequence[Mapping[str, Any]] = (),
 ) -> PublishedDataset:
-    """Write a prepared dataset, and delete the files of an earlier dataset in the folder that it does not replace.
+    """Write a prepared dataset, and delete files of an earlier dataset in the folder that the new one does not have.
 
     Args:
         prepared: Result of :func:`prepare_dataset`.

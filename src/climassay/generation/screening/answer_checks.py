@@ -149,7 +149,7 @@ FLAWS = {
     "hard to read": "hard to read",
     "not about the subject": "not about the subject",
 }
-"""Reason for rejection by the flaw of the wording that a model names; empty for no flaw."""
+"""Reason for rejection for each flaw of the wording that a model can name; empty for no flaw."""
 VERDICTS = ("right", "wrong", "not in the passages", "beside the question")
 LETTERS = "abcd"
 _REASONS = {"wrong": "wrong answer", "not in the passages": "not in the passages"}

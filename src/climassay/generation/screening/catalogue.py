@@ -46,7 +46,7 @@ def screen(
     Args:
         drafts: Drafts to check; those without a wording are unchanged.
         without: Names of checks to skip.
-        only: Names of the checks to run; None runs all. Checks without their model are then skipped.
+        only: Names of the checks to run; None runs all except those whose model is missing.
         language: Required language of the questions, a code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`.
         encoder: Encoder for the check ``off topic``.
         entailment: Scorer for the check ``not entailed`` (:func:`climassay.metrics.load_entailment`).

@@ -157,12 +157,13 @@ def _describe_negative_option(draft: Draft) -> str | None:
 
 
 LENGTH_RATIO = 1.6
-"""Minimum ratio between the lengths of the correct option and all distractors at which the length is a clue."""
+"""Minimum ratio of the correct option's length to every distractor's, or the reverse, at which length is a clue."""
 LENGTH_DIFFERENCE = 20
-"""Minimum difference between these lengths, in characters, at which the length is a clue."""
+"""Minimum difference between the correct option's length and every distractor's, in characters, to be a clue."""
 MIN_SHARED_WORDS = 2
-"""Minimum number of the question's content words in the correct option that are a clue; they must be at least half of
-the option's words."""
+"""Minimum number of content words that only the correct option shares with the question for them to be a clue.
+
+They must be at least half of the option's content words, too."""
 _ARTICLE = re.compile(r"\b(an?)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$", re.IGNORECASE)
 _INITIAL_VOWEL = re.compile(
     r"^\W*(?:(?!u[bcfhjknqrstv][aeiou]|uni|eu|one\b|once\b|UV|US\b)[aeiouAEIOU8]|hour|honest|heir|11\b|18\b)"

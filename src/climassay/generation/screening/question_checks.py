@@ -79,7 +79,7 @@ _ET_AL = re.compile(r"\bet al\b")
 
 
 def other_language(text: str, required: str = "en") -> str | None:
-    """Recognise whether a text is in another than the required language.
+    """Detect a text in a language other than the required one.
 
     Returns:
         The code of the other language (see :data:`~climassay.corpus.languages.FUNCTION_WORDS`) or ``another script``;

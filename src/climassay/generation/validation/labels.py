@@ -240,8 +240,8 @@ class ValidatorScores:
     evaluation: HeldOutScores
     """Scores as a classifier with the classes invalid and valid; intervals resample main passages."""
     precisions: tuple[PrecisionAtShare, ...]
-    """Precision if all questions are accepted, those with P(valid) of at least 0.5 (if there are any), or the most
-    probable :data:`ACCEPTED_SHARES`."""
+    """Precision if all questions are accepted; if those with P(valid) of at least 0.5 are accepted, unless there are
+    none; and if the most probable :data:`ACCEPTED_SHARES` of the questions are accepted."""
     calibration: Calibration
 
     @property

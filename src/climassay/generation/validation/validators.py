@@ -301,7 +301,7 @@ class PromptedValidator(Validator):
         return results
 
     def _content_free_scores(self, kind: str, n_options: int) -> tuple[float, ...] | None:
-        """Return the scores to subtract, those of content-free prompts; None if no correction applies."""
+        """Return the scores for content-free prompts, which are subtracted; None if nothing is corrected."""
         if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
             return None
         return content_free_correction(

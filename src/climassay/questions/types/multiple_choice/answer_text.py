@@ -16,8 +16,10 @@ MAX_DICTIONARY = 2000
 """Maximum number of characters of a Python dictionary in an answer."""
 MAX_BOX = 300
 """Maximum number of characters in a LaTeX box that names an option."""
-_SQUARED = {code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)}
-_SPECIAL = re.compile(
+_SQUARED_LETTERS = {
+    code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)
+}
+_SPECIAL_TOKEN = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<0x[0-9A-Fa-f]{2}>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]",
     re.IGNORECASE,
 )
@@ -34,10 +36,10 @@ _LATEX = re.compile(r"\\(?:rm|bf|it|sf|tt)\b|\\(?:text|math)\w*\s*(?=\{)|\\[()\[
 _MATHS = re.compile(r"\$\$(.{1,2000}?)\$\$|\$([^$\n]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL)
 _MATHS_LETTER = re.compile(r"[\W_]*(?:\\(?:text|math)\w*\s*\{)?[\W_]*(?:option\s*)?([^\W\d_])[\W_]*", re.IGNORECASE)
 _MATHS_SIGNS = re.compile(r"[\\=^_{}<>+*/≈≤≥]")
-_EMPHASISED = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`)[\s(\[]*([^\W\d_])[)\].:]*\1(?!\w)")
+_EMPHASISED_LETTER = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`)[\s(\[]*([^\W\d_])[)\].:]*\1(?!\w)")
 _TURKISH_IS = re.compile(r"\b([A-Z])['’]d[ıiuü]r\b")
-_ABBREVIATED = re.compile(r"\bans\.", re.IGNORECASE)
-_SECOND_THOUGHT = re.compile(
+_ABBREVIATION = re.compile(r"\bans\.", re.IGNORECASE)
+_RETRACTION = re.compile(
     r"\bon second thoughts?\b|\blet me (?:reconsider|re-?think|correct)\b|\bscratch that\b"
     r"|\bI(?: have)? made an? (?:mistake|error)\b|\bcorrection\s*:|\bMoment(?:,| mal)",
     re.IGNORECASE,
@@ -62,28 +64,28 @@ _CORRECT = re.compile("[✓✔✅☑]|correct|right|true", re.IGNORECASE)
 
 def normalise_answer(text: str) -> str:
     """Remove thoughts, special tokens, invisible characters and markup from an answer."""
-    text = unicodedata.normalize("NFKC", separate_thoughts(text).answer).translate(_SQUARED)
+    text = unicodedata.normalize("NFKC", separate_thoughts(text).answer).translate(_SQUARED_LETTERS)
     text = "".join(
         character
         for character in text
         if unicodedata.category(character) != "Cf" and not 0xFE00 <= ord(character) <= 0xFE0F
     )
-    for segment in _SPECIAL.split(text):
-        bare = segment.strip().casefold()
-        if bare in _OTHER_ROLES:
+    for segment in _SPECIAL_TOKEN.split(text):
+        role = segment.strip().casefold()
+        if role in _OTHER_ROLES:
             return ""
-        if bare and bare not in _ROLES:
+        if role and role not in _ROLES:
             text = segment
             break
     for role in _OTHER_ROLES:
         text = re.split(rf"\n{role}\n", text)[0]
     text = _TURKISH_IS.sub(r"\1 ", _ROLE.sub("", text.lstrip("\u2581\u0120 ")))
-    if (following := _NEXT_QUESTION.search(text)) and text[: following.start()].strip():
-        text = text[: following.start()]
-    text = _SECOND_THOUGHT.sub(" wait, ", _ABBREVIATED.sub("ans:", text))
+    if (next_question := _NEXT_QUESTION.search(text)) and text[: next_question.start()].strip():
+        text = text[: next_question.start()]
+    text = _RETRACTION.sub(" wait, ", _ABBREVIATION.sub("ans:", text))
     text = _TAGS.sub(lambda tag: "\n" if tag[0][1] == "/" else "\nanswer: ", text)
     text = _LATEX.sub(" ", _MATHS.sub(_replace_formula, text))
-    return _EMPHASISED.sub(r" (\2) ", text).replace("**", "")
+    return _EMPHASISED_LETTER.sub(r" (\2) ", text).replace("**", "")
 
 
 def _replace_formula(maths: re.Match[str]) -> str:
@@ -200,19 +202,19 @@ def find_marked_option(text: str, options: int) -> tuple[int | None, str]:
     If the text has no list of two or more options, each with a mark, or if not exactly one of them is marked as
     correct, the option is None and the text is unchanged.
     """
-    rest, marks = [], {}
+    other_lines, correctness = [], {}
     for line in text.split("\n"):
         label = _LABELLED_LINE.match(line)
         index = ord(label[1].casefold()) - 97 if label else options
         mark = _MARK_AT_END.search(label[2]) or _MARK_AT_START.match(label[2]) if label and index < options else None
         if mark is None:
-            rest.append(line)
+            other_lines.append(line)
         else:
-            marks[index] = bool(_CORRECT.fullmatch(mark[1]))
-    correct_options = [index for index, is_correct in marks.items() if is_correct]
-    if len(marks) < 2 or len(correct_options) != 1:
+            correctness[index] = bool(_CORRECT.fullmatch(mark[1]))
+    correct_options = [index for index, is_correct in correctness.items() if is_correct]
+    if len(correctness) < 2 or len(correct_options) != 1:
         return None, text
-    return correct_options[0], "\n".join(rest)
+    return correct_options[0], "\n".join(other_lines)
 
 
 def strip_markup(text: str, fold: bool = True) -> str:

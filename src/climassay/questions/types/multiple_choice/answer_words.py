@@ -25,7 +25,7 @@ class WordClass(Flag):
     BAD = auto()
     """Adjectives and participles such as "wrong" and "excluded"."""
     LINK = auto()
-    """Forms of "to be", and words and marks that replace it, such as a colon."""
+    """Forms of "to be", and words and punctuation that replace it, such as a colon."""
     IT = auto()
     """Pronouns that stand for the answer."""
     CHOOSE = auto()
@@ -63,7 +63,7 @@ class WordClass(Flag):
 
 @cache
 def lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
-    """Return the classes of each word by its folded form, and a pattern of the words and marks in a text."""
+    """Return the classes of each word by its folded form, and a pattern of words and punctuation marks."""
     classes: dict[str, WordClass] = {}
     for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
         for word in map(fold_word, words.split()):

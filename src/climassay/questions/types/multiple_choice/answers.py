@@ -27,9 +27,9 @@ from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTE
 MAX_STATEMENT_WORDS = 16
 """Maximum number of words between a letter and the word that makes it the answer."""
 MAX_WORDS_AROUND_LABEL = 40
-"""Maximum number of words in an answer for its only label, such as "(c)", to be its choice."""
+"""Maximum number of words in an answer whose only label, such as "(c)", counts as its choice."""
 MIN_LABEL_DISTANCE = 3
-"""Minimum number of words and marks between two labels of a list."""
+"""Minimum number of words and punctuation marks between two labels of a list."""
 MAX_NESTING = 3
 """Maximum depth of boxes within boxes."""
 
@@ -54,7 +54,7 @@ _VOWELS = frozenset("aeiouy")
 
 
 class Token(NamedTuple):
-    """A word, a mark or a line break of an answer."""
+    """A word, a punctuation mark or a line break in an answer."""
 
     text: str
     classes: WordClass
