@@ -143,15 +143,15 @@ class DatasetStore:
         rows: list[dict[str, Any]] = [
             {
                 "dataset": name,
-                "id": stored.draft.id,
-                "kind": stored.draft.kind,
-                "level": stored.draft.level,
-                "book": stored.book,
-                "number": stored.number,
-                "state": stored.state,
-                "body": json.dumps(asdict(stored.draft), ensure_ascii=False, allow_nan=False),
+                "id": stored_draft.draft.id,
+                "kind": stored_draft.draft.kind,
+                "level": stored_draft.draft.level,
+                "book": stored_draft.book,
+                "number": stored_draft.number,
+                "state": stored_draft.state,
+                "body": json.dumps(asdict(stored_draft.draft), ensure_ascii=False, allow_nan=False),
             }
-            for stored in stored_drafts
+            for stored_draft in stored_drafts
         ]
 
         def write(connection: sa.Connection) -> None:
@@ -205,7 +205,7 @@ class DatasetStore:
 
     def drafts(self, name: str) -> Iterator[Draft]:
         """Yield all drafts of a dataset in the order of generation, with the decisions that were made later."""
-        return (stored.draft for stored in self.stored_drafts(name))
+        return (stored_draft.draft for stored_draft in self.stored_drafts(name))
 
     def list(self) -> list[DatasetSummary]:
         """Return a summary of each dataset, the newest first."""
@@ -275,11 +275,11 @@ def _restore_draft(body: str, later_decisions: Sequence[Mapping[str, Any]]) -> D
     return draft_from_row(row)
 
 
-def _find_differing_entries(first: Any, second: Any, prefix: str = "") -> Iterator[str]:
+def _find_differing_entries(first_value: Any, second_value: Any, prefix: str = "") -> Iterator[str]:
     """Yield the dotted names of the entries in which two nested mappings differ."""
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        for name in {*first, *second}:
+    if isinstance(first_value, Mapping) and isinstance(second_value, Mapping):
+        for name in {*first_value, *second_value}:
             entry = f"{prefix}.{name}" if prefix else name
-            yield from _find_differing_entries(first.get(name), second.get(name), entry)
-    elif first != second:
+            yield from _find_differing_entries(first_value.get(name), second_value.get(name), entry)
+    elif first_value != second_value:
         yield prefix

@@ -95,8 +95,8 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         counts = PipelineCounts()
         store = DatasetStore(records)
         if recipe.name in store:
-            for stored in store.stored_drafts(recipe.name):
-                counts.add(stored)
+            for stored_draft in store.stored_drafts(recipe.name):
+                counts.add(stored_draft)
     with closing(load_model(recipe.writer.model, recipe.writer.options(), folder=workspace.root)) as model:
         collector = _RequestCollector(model)
         setup = open_writer(recipe, workspace, collector, prompts=prompts)

@@ -87,8 +87,8 @@ def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
             return draft.with_decisions(Decision("mask", masker.name, accepted=False, reason=NO_TERM, detail=detail))
         if choice.error is not None:
             return draft.with_decisions(Decision("mask", masker.name, accepted=None, detail=choice.error))
-        runner_up = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
-        detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{runner_up}."
+        runner_up_text = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
+        detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{runner_up_text}."
         decision = Decision("mask", masker.name, accepted=True, detail=detail, score=choice.score)
         return draft.with_wording(replace(draft.wording, answer=choice.term), decision)
 
@@ -131,7 +131,8 @@ class StatisticsMasker:
         score = -max(float(frequency), 1.0)
         score += 2.0 * (term in self._glossary or term.removesuffix("s") in self._glossary)
         score -= 1.5 * (_VERB_OR_ADVERB.search(term) is not None) + 1.5 * (not term.isalnum())
-        score -= sum(other.term.casefold()[:_STEM_LENGTH] == term[:_STEM_LENGTH] for other in words(statement)) > 1
+        stems = [form.term.casefold()[:_STEM_LENGTH] for form in words(statement)]
+        score -= stems.count(term[:_STEM_LENGTH]) > 1
         return score - 10.0 * (term in GENERIC)
 
 
@@ -171,14 +172,14 @@ class PromptedMasker:
         pairs = [(statements[index], terms) for index, terms in terms_by_index.items()]
         requests = []
         for statement, terms in [*pairs, *((_EMPTY_STATEMENT, terms) for _, terms in pairs if is_calibrated)]:
-            rendered = prompt.render(statement=statement, field=self.subject.field)
+            rendered_prompt = prompt.render(statement=statement, field=self.subject.field)
             # The prefix ends without a space, so the space belongs to the answer, as in the models' tokens.
             options = tuple(f" {term}" for term in terms)
-            requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
+            requests.append(OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix))
         answers = self.model.option_logprobs(requests) if requests else []
         choices: list[Choice | None] = [None] * len(statements)
-        for number, (index, terms) in enumerate(terms_by_index.items()):
-            answer, baseline = answers[number], answers[len(pairs) + number] if is_calibrated else None
+        for position, (index, terms) in enumerate(terms_by_index.items()):
+            answer, baseline = answers[position], answers[len(pairs) + position] if is_calibrated else None
             if answer.is_named or (baseline is not None and baseline.is_named):
                 baseline = None  # a named answer is no distribution that could be corrected
             error = answer.error or (baseline.error if baseline is not None else None)

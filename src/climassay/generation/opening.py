@@ -238,10 +238,10 @@ def _validation_steps(
     for kind in KINDS:
         if name := getattr(recipe.validator, kind, ""):
             # A trained validator needs the model itself, so only prompted ones are recorded.
-            load_recorded = (lambda model: record(load(model))) if name.startswith("prompted:") else load
+            load_validator_model = (lambda model: record(load(model))) if name.startswith("prompted:") else load
             validators[kind] = load_validator(
                 resolve_file(recipe.folder, name),
-                load=load_recorded,
+                load=load_validator_model,
                 prompts=prompts,
                 subject=recipe.subject,
                 profile=recipe.profile,

@@ -192,22 +192,22 @@ class ContextFinder:
             and (self.fault is None or self.fault(hit.passage) is None)
         ]
         chosen_hits: list[Hit] = []
-        runs, documents = _word_runs(seed.text), {seed.document_id}
+        chosen_sequences, document_ids = _word_runs(seed.text), {seed.document_id}
         for needs_new_document in (True, False):
             for hit in candidates:
                 if len(chosen_hits) == self.max_passages:
                     break
-                hit_runs = _word_runs(hit.passage.text)
-                if hit_runs & runs or (needs_new_document and hit.passage.document_id in documents):
+                hit_sequences = _word_runs(hit.passage.text)
+                if hit_sequences & chosen_sequences or (needs_new_document and hit.passage.document_id in document_ids):
                     continue
                 chosen_hits.append(hit)
-                runs |= hit_runs
-                documents.add(hit.passage.document_id)
+                chosen_sequences |= hit_sequences
+                document_ids.add(hit.passage.document_id)
         return sorted(chosen_hits, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
 
 
 def _word_runs(text: str) -> set[tuple[str, ...]]:
     """Return all sequences of :data:`_MIN_SHARED_WORDS` consecutive words; a shorter text is one sequence."""
     words = re.findall(r"\w+", text.casefold())
-    n_runs = max(1, len(words) - _MIN_SHARED_WORDS + 1)
-    return {tuple(words[start : start + _MIN_SHARED_WORDS]) for start in range(n_runs)}
+    n_sequences = max(1, len(words) - _MIN_SHARED_WORDS + 1)
+    return {tuple(words[start : start + _MIN_SHARED_WORDS]) for start in range(n_sequences)}

@@ -100,16 +100,16 @@ class PipelineCounts(dict[Stream, StreamCounts]):
         """Subtract a draft that will be written again; its seed passage still counts as used."""
         self._update_counts(stored, -1)
 
-    def _update_counts(self, stored: StoredDraft, difference: int) -> None:
-        counts = self[stored.stream]
+    def _update_counts(self, stored_draft: StoredDraft, difference: int) -> None:
+        counts = self[stored_draft.stream]
         counts.drafts += difference
-        if stored.state == "accepted":
+        if stored_draft.state == "accepted":
             counts.accepted += difference
-            counts.book(stored.book).accepted += difference
-        elif stored.state == "failed":
+            counts.book(stored_draft.book).accepted += difference
+        elif stored_draft.state == "failed":
             counts.failed += difference
         else:
-            rejection = stored.draft.rejection
+            rejection = stored_draft.draft.rejection
             counts.rejected[rejection.reason if rejection else ""] += difference
 
 
@@ -161,7 +161,7 @@ class PipelineResult:
     @property
     def complete(self) -> bool:
         """Whether every kind and level has its requested number of questions."""
-        return all(self.counts[stream].accepted >= number for stream, number in self.requested.items())
+        return all(self.counts[stream].accepted >= n_requested for stream, n_requested in self.requested.items())
 
 
 PipelineProgress = Callable[[PipelineCounts, Usage], None]
@@ -229,9 +229,9 @@ class _PipelineRun:
     def plan(self) -> list[Slot]:
         """Plan the next batch: of each kind and level, as many drafts as it still needs at its current yield."""
         slots: list[Slot] = []
-        for stream, requested in self.requested.items():
+        for stream, n_requested in self.requested.items():
             counts = self.counts[stream]
-            n_missing = requested - counts.accepted
+            n_missing = n_requested - counts.accepted
             reason = None if n_missing <= 0 else self._stop_reason(counts)
             if reason:
                 self.ended[stream] = reason
@@ -250,25 +250,25 @@ class _PipelineRun:
             return f"only {n_accepted} of {n_drafts} drafts were accepted, below the minimum yield {stop.min_yield:g}"
         return None
 
-    def _plan_stream(self, stream: Stream, number: int) -> list[Slot]:
-        """Choose up to ``number`` seed passages for a kind and level.
+    def _plan_stream(self, stream: Stream, n_passages: int) -> list[Slot]:
+        """Choose up to ``n_passages`` seed passages for a kind and level.
 
         They come from the books that have the fewest accepted questions of this kind and level.
         """
         counts = self.counts[stream]
         if self.recipe.stop.drafts is not None:
-            number = min(number, self.recipe.stop.drafts - counts.drafts)
+            n_passages = min(n_passages, self.recipe.stop.drafts - counts.drafts)
         books = [book for book in self.parts.books() if book not in self.unsuitable_books]
-        pending: Counter[str] = Counter()
+        n_planned: Counter[str] = Counter()
         slots: list[Slot] = []
-        while books and len(slots) < number:
-            book = counts.next_book(books, pending)
-            passage_number = counts.book(book).next_number + pending[book]
+        while books and len(slots) < n_passages:
+            book = counts.next_book(books, n_planned)
+            passage_number = counts.book(book).next_number + n_planned[book]
             if self.parts.seed(stream.name, book, passage_number) is None:
                 self.unsuitable_books.add(book)
                 books.remove(book)
                 continue
-            pending[book] += 1
+            n_planned[book] += 1
             slots.append((stream, book, passage_number))
         if not slots:
             self.ended[stream] = "no book has a passage fit to write from"
@@ -287,8 +287,8 @@ class _PipelineRun:
                 drafts[index] = draft.with_decisions(decision)
         batch = [StoredDraft(draft, book, number) for draft, (_, book, number) in zip(drafts, slots, strict=True)]
         self.store.save(self.recipe.name, batch)
-        for stored in batch:
-            self.counts.add(stored)
+        for stored_draft in batch:
+            self.counts.add(stored_draft)
         errors = [draft.error for draft in drafts if draft.error is not None]
         if drafts and len(errors) == len(drafts):
             # A whole batch failed: the model is unreachable or unsuitable.

@@ -209,10 +209,12 @@ def fit_path(
         raise InputError(f"There is no link {link!r}; choose one of {', '.join(LINKS)}.")
     scaling = scaling or Scaling.fit(blocks, standardise=standardise)
     if any(issparse(block) for block in blocks):
-        ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
-        parts = zip(blocks, np.split(scaling.mean, ends), np.split(scaling.factor, ends), strict=True)
+        block_ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+        scaled_blocks = zip(
+            blocks, np.split(scaling.mean, block_ends), np.split(scaling.factor, block_ends), strict=True
+        )
         rows: Any = hstack(
-            [csr_array(block if issparse(block) else block - mean) * factor for block, mean, factor in parts],
+            [csr_array(block if issparse(block) else block - mean) * factor for block, mean, factor in scaled_blocks],
             format="csr",
         )
         basis = None
@@ -245,9 +247,9 @@ def project_to_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     Returns:
         Coordinates of the rows, shape [items, rank], and the basis, shape [features, rank].
     """
-    left, singular_values, right = np.linalg.svd(rows, full_matrices=False)
+    left_vectors, singular_values, right_vectors = np.linalg.svd(rows, full_matrices=False)
     is_nonzero = singular_values > 1e-10 * max(1e-300, float(singular_values.max(initial=0.0)))
-    return left[:, is_nonzero] * singular_values[is_nonzero], right[is_nonzero].T
+    return left_vectors[:, is_nonzero] * singular_values[is_nonzero], right_vectors[is_nonzero].T
 
 
 def minimise(

@@ -449,25 +449,25 @@ def train_text_classifier(
     options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
     candidates = compare_classifiers(specs, training, **options)
     candidates += [compare_classifiers([spec], texts, **options)[0] for spec, texts in alternatives]
-    best, data_provenance = choose_best(candidates), provenance or Provenance()
-    alternative_index = candidates.index(best) - len(specs)
+    best_candidate, data_provenance = choose_best(candidates), provenance or Provenance()
+    alternative_index = candidates.index(best_candidate) - len(specs)
     if alternative_index >= 0:
         training = alternatives[alternative_index][1]
     models = training.models
-    encoder = models.need_encoder() if needs_encoder(best.spec.sources) else None
-    model = models.need_model() if needs_model(best.spec.sources) else None
+    encoder = models.need_encoder() if needs_encoder(best_candidate.spec.sources) else None
+    model = models.need_model() if needs_model(best_candidate.spec.sources) else None
     full_provenance = replace(
         data_provenance.with_feature_models(encoder, model),
         seed=seed,
-        measured={**data_provenance.measured, **best.evaluation.figures},
+        measured={**data_provenance.measured, **best_candidate.evaluation.figures},
         items=len(training.texts),
         groups=len(np.unique(training.groups)),
         layers=(models.layer,) if model else (),
-        regularisation=best.spec.parts[0].regularisation,
+        regularisation=best_candidate.spec.parts[0].regularisation,
     )
-    fitted = fit_classifier(best.spec, training, np.arange(len(training.texts)))
-    fields = fitted.classes, fitted.parts, fitted.shares, fitted.vocabularies
-    return TrainedClassifier(kind(*fields, full_provenance, None, models), tuple(candidates), best)
+    classifier = fit_classifier(best_candidate.spec, training, np.arange(len(training.texts)))
+    fields = classifier.classes, classifier.parts, classifier.shares, classifier.vocabularies
+    return TrainedClassifier(kind(*fields, full_provenance, None, models), tuple(candidates), best_candidate)
 
 
 def class_indices(labels: Sequence[str], classes: Sequence[str]) -> IntArray:

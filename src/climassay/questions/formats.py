@@ -127,15 +127,15 @@ def read_questions(path: str | Path) -> QuestionSet:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
     convert = row_converter(file, rows[0])
     questions: list[Question] = []
-    skipped: list[str] = []
+    skipped_rows: list[str] = []
     for number, row in enumerate(rows, start=1):
         try:
             questions.append(convert(row, number))
         except InputError as error:
-            skipped.append(f"row {number}: {error}")
+            skipped_rows.append(f"row {number}: {error}")
     if not questions:
-        raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
-    return QuestionSet(file.name, _make_ids_unique(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+        raise InputError(f"{file} has no usable question; the first row fails because {skipped_rows[0]}")
+    return QuestionSet(file.name, _make_ids_unique(questions), tuple(skipped_rows), hashlib.sha256(data).hexdigest())
 
 
 def _nonblank_lines(file: Path, data: bytes) -> list[str]:
@@ -182,10 +182,12 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
     questions = [question for question_set in sets for question in question_set.questions]
     if len({question.id for question in questions}) < len(questions):
         questions = [replace(question, id=f"{question.kind}-{question.id}") for question in questions]
-    skipped = tuple(f"{question_set.name}, {sentence}" for question_set in sets for sentence in question_set.skipped)
+    skipped_rows = tuple(
+        f"{question_set.name}, {sentence}" for question_set in sets for sentence in question_set.skipped
+    )
     digests = [question_set.sha256 for question_set in sets]
     digest = digests[0] if len(sets) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    return QuestionSet(name, _make_ids_unique(questions), skipped, digest)
+    return QuestionSet(name, _make_ids_unique(questions), skipped_rows, digest)
 
 
 def _make_ids_unique(questions: Sequence[Question]) -> tuple[Question, ...]:
@@ -445,8 +447,8 @@ def _split_options(text: str) -> list[str]:
     if _DASHES.search(text):
         parts = _DASHES.split(text)
     else:
-        labelled_parts = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
-        parts = labelled_parts if len(labelled_parts) > 1 else text.split("\n")
+        option_texts = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
+        parts = option_texts if len(option_texts) > 1 else text.split("\n")
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 

@@ -88,18 +88,20 @@ def separate_thoughts(text: str) -> Separated:
     if harmony is not None:
         return harmony
     thoughts: list[str] = []
-    rest = text
-    while (block := _split_leading_block(rest)) is not None:
+    remaining_text = text
+    while (block := _split_leading_block(remaining_text)) is not None:
         thoughts.append(block.thoughts)
-        rest = block.answer
-    if not thoughts and (end := _find_unopened_end(rest)) is not None:
-        thoughts.append(rest[: end.start()])
-        rest = rest[end.end() :]
-    rest, later_thoughts = _remove_later_blocks(rest)
+        remaining_text = block.answer
+    if not thoughts and (end := _find_unopened_end(remaining_text)) is not None:
+        thoughts.append(remaining_text[: end.start()])
+        remaining_text = remaining_text[end.end() :]
+    remaining_text, later_thoughts = _remove_later_blocks(remaining_text)
     thoughts += later_thoughts
     if not thoughts:
         return Separated(text, "")
-    return Separated(_AROUND_ANSWER.sub("", rest).lstrip(), "\n".join(thought.strip() for thought in thoughts))
+    return Separated(
+        _AROUND_ANSWER.sub("", remaining_text).lstrip(), "\n".join(thought.strip() for thought in thoughts)
+    )
 
 
 def _may_hold_marks(text: str) -> bool:
@@ -109,12 +111,12 @@ def _may_hold_marks(text: str) -> bool:
 def _separate_channels(text: str) -> Separated | None:
     """Separate the channels of a text in harmony format; return None for other formats."""
     if text.lstrip().startswith(("<|channel|>", "<|start|>")) and (messages := list(_HARMONY.finditer(text))):
-        final = "".join(message[2] for message in messages if message[1] == "final")
-        return Separated(final.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
+        final_answer = "".join(message[2] for message in messages if message[1] == "final")
+        return Separated(final_answer.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
     # The template has put the beginning of the first message into the prompt.
     if (final_tag := _FINAL.search(text)) is not None and not _is_mention(text, final_tag):
-        rest = re.split(r"<\|(?:end|return)\|>", text[final_tag.end() :])[0]
-        return Separated(rest.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_tag.start()]))
+        answer = re.split(r"<\|(?:end|return)\|>", text[final_tag.end() :])[0]
+        return Separated(answer.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_tag.start()]))
     match = _BARE_HARMONY.match(text)
     return None if match is None else Separated(match[2].strip(), match[1])
 

@@ -328,9 +328,9 @@ class TrainingRun:
         self.fingerprint = fingerprint
         self.checkpoint_seconds = math.inf
         self.on_progress: ProgressCallback | None = None
-        loaded = base.load()
+        loaded_model = base.load()
         self.data = data
-        self.tokenised = tuple(_tokenise_data(part, loaded, config) for part in data)
+        self.tokenised = tuple(_tokenise_data(part, loaded_model, config) for part in data)
         n_sequences = len(self.tokenised[0].sequences)
         steps_per_epoch = math.ceil(n_sequences / (config.batch_size * config.accumulation))
         self.steps = steps_per_epoch * config.epochs
@@ -339,11 +339,11 @@ class TrainingRun:
             for epoch in range(config.epochs)
             for part in range(1, config.evaluations + 1)
         } - {0}
-        unfinished = read_unfinished(folder) or {}
-        self.seconds: float = unfinished.get("seconds", 0.0)
-        if base.device == "cpu" and "threads" in unfinished:
+        unfinished_training = read_unfinished(folder) or {}
+        self.seconds: float = unfinished_training.get("seconds", 0.0)
+        if base.device == "cpu" and "threads" in unfinished_training:
             # Another number of threads sums in another order and changes the last digits of the result.
-            torch.set_num_threads(unfinished["threads"])
+            torch.set_num_threads(unfinished_training["threads"])
         self.threads = torch.get_num_threads()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
@@ -437,7 +437,7 @@ class TrainingRun:
         """Write this training's fingerprint, number of threads and seconds so far to the checkpoints' folder."""
         metadata = {"fingerprint": self.fingerprint, "threads": self.threads, "seconds": seconds}
         file = self.folder / _CHECKPOINTS / _TRAINING_FILE
-        replace_file(file, lambda part: part.write_text(json.dumps(metadata), encoding="utf-8"))
+        replace_file(file, lambda temporary_file: temporary_file.write_text(json.dumps(metadata), encoding="utf-8"))
 
     def _save_adapter(
         self, state: Mapping[str, Any], peft_model: Any, preset: str | None, warnings: tuple[str, ...]
@@ -454,14 +454,14 @@ class TrainingRun:
         train_data, validation_data = (
             replace(
                 DataSummary.of(data),
-                sequences=len(tokenised.sequences),
-                tokens=tokenised.tokens,
-                learned=tokenised.learned,
-                cut=tokenised.cut,
+                sequences=len(tokenised_data.sequences),
+                tokens=tokenised_data.tokens,
+                learned=tokenised_data.learned,
+                cut=tokenised_data.cut,
             )
-            for data, tokenised in zip(self.data, self.tokenised, strict=True)
+            for data, tokenised_data in zip(self.data, self.tokenised, strict=True)
         )
-        unfinished = read_unfinished(self.folder) or {}
+        unfinished_training = read_unfinished(self.folder) or {}
         result = TuningResult(
             folder=self.folder,
             fingerprint=self.fingerprint,
@@ -483,7 +483,7 @@ class TrainingRun:
             ),
             best_step=state["best_global_step"],
             stopped_early=state["global_step"] < self.steps,
-            seconds=unfinished.get("seconds", self.seconds),
+            seconds=unfinished_training.get("seconds", self.seconds),
             weights_sha256=file_digest(weights),
             versions={name: version(name) for name in ("climassay", "torch", "transformers", "peft")},
         )
@@ -512,15 +512,15 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
         raise InputError(f"The checkpoint {checkpoint} is damaged: remove it to go on from the one before.") from error
 
 
-def _tokenise_data(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:
-    window = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
+def _tokenise_data(data: TuningData, loaded_model: LoadedModel, config: TuningConfig) -> TokenisedData:
+    window = int(getattr(loaded_model.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > window:
         raise InputError(f"The model takes {window} tokens: lower the maximum length from {config.max_length} to that.")
     # An answer ends where the model's generation settings or its tokenizer say.
-    eos_ids = getattr(loaded.model.generation_config, "eos_token_id", None)
-    end_tokens = [*(eos_ids if isinstance(eos_ids, list) else [eos_ids]), loaded.tokenizer.eos_token_id]
-    known_ends = frozenset(int(token) for token in end_tokens if token is not None)
-    tokenised = tokenise(data, PromptFormat(loaded.tokenizer), known_ends, config.max_length)
-    if not tokenised.sequences:
+    eos_ids = getattr(loaded_model.model.generation_config, "eos_token_id", None)
+    end_tokens = [*(eos_ids if isinstance(eos_ids, list) else [eos_ids]), loaded_model.tokenizer.eos_token_id]
+    end_token_ids = frozenset(int(token) for token in end_tokens if token is not None)
+    tokenised_data = tokenise(data, PromptFormat(loaded_model.tokenizer), end_token_ids, config.max_length)
+    if not tokenised_data.sequences:
         raise InputError(f"{data.name} has too little text to learn from.")
-    return tokenised
+    return tokenised_data

@@ -141,8 +141,8 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
     end = end_of_turn(prompts, ends)
     sequences, excess_counts = [], []
     pairs = zip(prompts.encode_all(prompt_texts), prompts.encode_all(full_texts), strict=True)
-    for number, (prompt, full) in enumerate(pairs, start=1):
-        start, tokens = max(1, common_length(prompt, full)), (*full, *end)
+    for number, (prompt_tokens, full_tokens) in enumerate(pairs, start=1):
+        start, tokens = max(1, common_length(prompt_tokens, full_tokens)), (*full_tokens, *end)
         n_excess = max(0, len(tokens) - max_length)
         if n_excess >= start:
             raise InputError(
@@ -172,7 +172,7 @@ def epoch_order(lengths: Sequence[int], step_size: int, *, seed: int, epoch: int
     for start in range(0, len(indices) - n_remaining, step_size * _POOL_STEPS):
         end = min(start + step_size * _POOL_STEPS, len(indices) - n_remaining)
         pool = sorted(indices[start:end], key=lambda index: lengths[index])
-        steps += [pool[first : first + step_size] for first in range(0, len(pool), step_size)]
+        steps += [pool[step_start : step_start + step_size] for step_start in range(0, len(pool), step_size)]
     generator.shuffle(steps)
     return [index for step in (*steps, incomplete_step) for index in step]
 

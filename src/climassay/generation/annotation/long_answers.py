@@ -62,8 +62,8 @@ def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int =
         if first.question.id == second.question.id and first.answer != second.answer
     ]  # fmt: skip
     chosen_pairs = [candidates[int(index)] for index in generator.permutation(len(candidates))[:pairs]]
-    is_swapped = generator.integers(0, 2, len(chosen_pairs)).astype(bool).tolist()
-    ordered_pairs = [pair[::-1] if swap else pair for pair, swap in zip(chosen_pairs, is_swapped, strict=True)]
+    swaps = generator.integers(0, 2, len(chosen_pairs)).astype(bool).tolist()
+    ordered_pairs = [pair[::-1] if swap else pair for pair, swap in zip(chosen_pairs, swaps, strict=True)]
     return [_rating_item(first, (first.answer, second.answer), (BETTER,), second.id) for first, second in ordered_pairs]
 
 
@@ -252,8 +252,8 @@ def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> Rubri
         return matched_criteria(first_vectors @ second_vectors.T)
 
     dice_by_question, groups = [], []
-    levels: list[tuple[float, float]] = []
-    weights: list[tuple[float, float]] = []
+    level_pairs: list[tuple[float, float]] = []
+    weight_pairs: list[tuple[float, float]] = []
     for draft, rubrics in rubrics_by_draft.items():
         dice_coefficients = []
         for first, second in combinations(rubrics, 2):
@@ -261,26 +261,26 @@ def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> Rubri
             dice_coefficients.append(2 * len(pairs) / (len(first) + len(second)))
             means = [sum(criterion.weight for criterion in rubric) / len(rubric) for rubric in (first, second)]
             groups += [draft] * len(pairs)
-            levels += [(float(first[i].level == "must"), float(second[j].level == "must")) for i, j in pairs]
-            weights += [(first[i].weight / means[0], second[j].weight / means[1]) for i, j in pairs]
+            level_pairs += [(float(first[i].level == "must"), float(second[j].level == "must")) for i, j in pairs]
+            weight_pairs += [(first[i].weight / means[0], second[j].weight / means[1]) for i, j in pairs]
         dice_by_question.append(float(np.mean(dice_coefficients)))
     halves = [(rubric[::2], rubric[1::2]) for rubric in all_rubrics if len(rubric) > 1]
     dice_of_halves = [2 * len(match(first, second)) / (len(first) + len(second)) for first, second in halves]
 
     def alpha(pairs: list[tuple[float, float]], nominal: bool) -> ResampledEstimate | None:
-        is_varied = len({value for pair in pairs for value in pair}) > 1
-        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if is_varied else None
+        has_variation = len({value for pair in pairs for value in pair}) > 1
+        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if has_variation else None
 
-    shared = mean_estimate(dice_by_question, seed=0)
+    mean_dice = mean_estimate(dice_by_question, seed=0)
     if len(dice_by_question) == 1:  # a single question has no sampling distribution
-        shared = replace(shared, interval=Interval(0.0, 1.0))
+        mean_dice = replace(mean_dice, interval=Interval(0.0, 1.0))
     return RubricAgreement(
         len(rubrics_by_draft),
-        shared,
+        mean_dice,
         float(np.mean(dice_of_halves)) if halves else None,
         len(groups),
-        alpha(levels, nominal=True),
-        alpha(weights, nominal=False),
+        alpha(level_pairs, nominal=True),
+        alpha(weight_pairs, nominal=False),
     )
 
 

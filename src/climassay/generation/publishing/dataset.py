@@ -212,7 +212,7 @@ def write_dataset(
         InputError: The folder has other files, or a file cannot be written.
     """
     check_target_folder(folder, prepared.name, force=force)
-    existing = read_manifest(folder)
+    old_manifest = read_manifest(folder)
     # The manifest is written last, so that a folder with a manifest is complete.
     files = {"README.md": dataset_card(prepared, extra, configs).encode()}
     canary = canary_sentence(prepared.canary) if prepared.canary else None
@@ -242,8 +242,8 @@ def write_dataset(
     )
     files[MANIFEST] = (manifest.model_dump_json(indent=2) + "\n").encode()
     write_file(folder / UNFINISHED, prepared.name.encode())
-    written, unchanged = write_files(folder, files)
-    removed = remove_files(folder, set(existing.files if existing else ()) - set(files))
+    written_paths, unchanged_paths = write_files(folder, files)
+    removed_paths = remove_files(folder, set(old_manifest.files if old_manifest else ()) - set(files))
     remove_files(folder, (UNFINISHED,))
     sources = {passage.document: passage.licence for entry in prepared.entries for passage in entry.passages}
     return PublishedDataset(
@@ -255,9 +255,9 @@ def write_dataset(
         rejected=sum(not draft.usable for draft in prepared.drafts),
         without_term=prepared.without_term,
         unlicensed=tuple(sorted(title for title, licence in sources.items() if licence is None)),
-        written=written,
-        unchanged=unchanged,
-        removed=removed,
+        written=written_paths,
+        unchanged=unchanged_paths,
+        removed=removed_paths,
     )
 
 

@@ -205,7 +205,7 @@ class Verification:
             question = mask_term(question, wording.answer).replace(GAP, "____")
         elif draft.type.fixed_options:
             question = f"{draft.type.title}? {question}"
-        rendered = self._prompt.render(
+        rendered_prompt = self._prompt.render(
             has_options=draft.type.has_options,
             has_gap=draft.type.has_gap,
             level=draft.level,
@@ -215,7 +215,9 @@ class Verification:
             passages=[{"source": passage.source, "text": passage.text} for passage in draft.passages],
             subject=self._subject,
         )
-        return GenerationRequest(rendered.messages, self._sampling, _answer_schema(draft), rendered.assistant_prefix)
+        return GenerationRequest(
+            rendered_prompt.messages, self._sampling, _answer_schema(draft), rendered_prompt.assistant_prefix
+        )
 
     def _decide(self, draft: Draft, answer: Completion) -> list[Decision]:
         fields: Mapping[str, Any] = {}

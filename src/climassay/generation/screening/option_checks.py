@@ -97,12 +97,12 @@ def _option_stems(option: str) -> tuple[str, ...]:
     )
 
 
-def _is_extension(first: str, second: str) -> bool:
+def _is_extension(first_option: str, second_option: str) -> bool:
     """Return whether one option extends the other at its beginning or end without giving another answer.
 
     An extension by comparisons, negations or numbers gives another answer.
     """
-    short, long = sorted((_option_words(first), _option_words(second)), key=len)
+    short, long = sorted((_option_words(first_option), _option_words(second_option)), key=len)
     if len(short) < 2 or len(short) == len(long) or _NUMBER.fullmatch(short[-1]):
         return False
     if long[: len(short)] == short:
@@ -117,7 +117,7 @@ def _is_extension(first: str, second: str) -> bool:
 _APPROXIMATE_WORDS = word_set("about around roughly approximately circa some to and between from by at near")
 
 
-def _have_equal_quantities(first: str, second: str) -> bool:
+def _have_equal_quantities(first_option: str, second_option: str) -> bool:
     """Return whether two options state equal quantities, possibly in different units or notations."""
 
     def list_other_words(option: str) -> tuple[str, ...]:
@@ -125,10 +125,10 @@ def _have_equal_quantities(first: str, second: str) -> bool:
             option = option.replace(quantity.text, " ", 1)
         return tuple(word for word in _option_words(option) if word not in _APPROXIMATE_WORDS and not word[0].isdigit())
 
-    first_quantities, second_quantities = find_quantities(first), find_quantities(second)
+    first_quantities, second_quantities = find_quantities(first_option), find_quantities(second_option)
     if not first_quantities or len(first_quantities) != len(second_quantities):
         return False
-    return list_other_words(first) == list_other_words(second) and all(
+    return list_other_words(first_option) == list_other_words(second_option) and all(
         left.unit is not None
         and right.unit is not None
         and left.unit.is_kind_of(right.unit)

@@ -111,7 +111,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     text_without_citations = _CITATION.sub(" ", text)
     prose = _FORMULA.sub(" ", text_without_citations)
     words = _WORD.findall(prose)
-    function_share = sum(word.lower() in FUNCTION_WORDS[language] for word in words) / max(1, len(words))
+    function_proportion = sum(word.lower() in FUNCTION_WORDS[language] for word in words) / max(1, len(words))
     n_tokens = len(words) + len(_NUMBER.findall(prose))
     n_years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
     if (
@@ -121,7 +121,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     ):
         return "references"
     n_entries = len(_INDEX_ENTRY.findall(prose)) + len(_PAGE_LIST.findall(prose))
-    if n_entries >= 5 and n_entries >= 0.15 * len(words) and function_share < 0.2:
+    if n_entries >= 5 and n_entries >= 0.15 * len(words) and function_proportion < 0.2:
         return "index"
     lines = [line for line in text.splitlines() if line.strip()]
     n_leaders = len(_LEADER.findall(text))
@@ -140,7 +140,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
         or n_symbols >= FORMULA_SHARE * max(1, len(tokens))
     ):
         return "equations"
-    if n_tokens - len(words) >= NUMBER_SHARE * n_tokens and function_share * len(words) < PROSE_SHARE * n_tokens:
+    if n_tokens - len(words) >= NUMBER_SHARE * n_tokens and function_proportion * len(words) < PROSE_SHARE * n_tokens:
         return "numbers"
     letters = [letter for letter in text if letter.isalpha()]
     if sum(letter.isupper() for letter in letters) >= CAPITAL_SHARE * len(letters):
@@ -154,7 +154,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
             return "figure legend"
     if other_language(prose, language):
         return "other language"
-    return "no sentences" if function_share < FUNCTION_SHARE else None
+    return "no sentences" if function_proportion < FUNCTION_SHARE else None
 
 
 def _is_front_matter(text: str, n_words: int) -> bool:

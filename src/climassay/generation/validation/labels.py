@@ -86,7 +86,7 @@ def read_label_set(path: str | Path) -> LabelSet:
             f"{file} does not say whether any question is valid: give drafts with expert decisions (climassay "
             "generate export), a question table with a column Validation or valid, or Pirá's rated questions."
         )
-    labelled_drafts, n_unlabelled, skipped = [], 0, []
+    labelled_drafts, n_unlabelled, skipped_rows = [], 0, []
     for number, row in enumerate(rows, start=1):
         try:
             if has_drafts:
@@ -95,16 +95,18 @@ def read_label_set(path: str | Path) -> LabelSet:
                 label = _pira_label(row) if has_ratings else _column_label(row, str(label_column))
                 labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, number), *label)
         except InputError as error:
-            skipped.append(f"row {number}: {error}")
+            skipped_rows.append(f"row {number}: {error}")
             continue
         if labelled_draft is None:
             n_unlabelled += 1
         else:
             labelled_drafts.append(labelled_draft)
     if not labelled_drafts:
-        first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
-        raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")
-    return LabelSet(file.name, tuple(labelled_drafts), n_unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
+        first_fault = f" The first row that cannot be used: {skipped_rows[0]}." if skipped_rows else ""
+        raise InputError(f"Nobody has called a question of {file} valid or invalid.{first_fault}")
+    return LabelSet(
+        file.name, tuple(labelled_drafts), n_unlabelled, tuple(skipped_rows), hashlib.sha256(data).hexdigest()
+    )
 
 
 def _row_draft(file: Path, row: Row, number: int) -> Draft:
@@ -197,8 +199,8 @@ def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> Stacke
     ``sets`` has pairs of a name and labelled drafts. There is one bar for each set and kind.
     """
     counts: dict[str, Counter[str]] = {}
-    for name, labelled in sets:
-        for example in labelled:
+    for name, labelled_drafts in sets:
+        for example in labelled_drafts:
             if not example.valid:
                 reason = example.reason or "no reason given"
                 counts.setdefault(f"{name}, {example.draft.kind}", Counter())[reason] += 1

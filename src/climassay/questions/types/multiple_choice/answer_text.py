@@ -129,11 +129,11 @@ def _parse_object(text: str, position: int) -> tuple[dict[Any, Any], int]:
     with suppress(ValueError, RecursionError):
         data, end = json.JSONDecoder(strict=False).raw_decode(text, position)
         return (data, end) if isinstance(data, dict) else ({}, end)
-    closing = text.find("}", position, position + MAX_DICTIONARY)
-    if closing > 0:
+    brace_index = text.find("}", position, position + MAX_DICTIONARY)
+    if brace_index > 0:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            data = ast.literal_eval(text[position : closing + 1])
-            return (data, closing + 1) if isinstance(data, dict) else ({}, position + 1)
+            data = ast.literal_eval(text[position : brace_index + 1])
+            return (data, brace_index + 1) if isinstance(data, dict) else ({}, position + 1)
     return {}, position + 1
 
 
@@ -149,11 +149,11 @@ def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
     for box in _BOX.finditer(text):
         if box.start() < position:
             continue
-        level, end = 1, box.end()
-        while end < len(text) and level:
-            level += {"{": 1, "}": -1}.get(text[end], 0)
+        depth, end = 1, box.end()
+        while end < len(text) and depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
-        content = text[box.end() : end - (level == 0)]
+        content = text[box.end() : end - (depth == 0)]
         letter = read(content) if len(content) < MAX_BOX else None
         names_several_letters = (
             letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
@@ -226,15 +226,16 @@ def strip_markup(text: str, fold: bool = True) -> str:
 def is_variable(text: str, start: int, end: int) -> bool:
     """Return whether the letter ``text[start:end]`` is a variable in a formula, as in "C = 3.7" or "h * A"."""
     if _OPERATOR_AFTER.match(text, end):
-        after = text[end:].lstrip()
-        return not (after[0] in "+*<" and re.match(r"(?:\*+|\+\s*[A-Za-z]\b|<[/|a-z])", after))
-    before = _OPERATOR_BEFORE.search(text[max(0, start - 24) : start])
-    if before is None:
+        text_after = text[end:].lstrip()
+        return not (text_after[0] in "+*<" and re.match(r"(?:\*+|\+\s*[A-Za-z]\b|<[/|a-z])", text_after))
+    operator_before = _OPERATOR_BEFORE.search(text[max(0, start - 24) : start])
+    if operator_before is None:
         return False
-    if before["equals"]:
+    if operator_before["equals"]:
         return not (
-            _NAMES_ANSWER.search(before["equals"]) or (len(before["equals"]) > 1 and not before["equals"].isascii())
+            _NAMES_ANSWER.search(operator_before["equals"])
+            or (len(operator_before["equals"]) > 1 and not operator_before["equals"].isascii())
         )
     # "**B" is markup; "A/B" and "A + C" are several letters.
-    operator = before[0].strip()
+    operator = operator_before[0].strip()
     return not (re.search(r"[*~]\Z", operator) or re.match(r"[A-Za-z]?\s*[/+]\Z", operator))

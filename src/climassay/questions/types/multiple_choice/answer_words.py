@@ -68,8 +68,8 @@ def lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
     for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
         for word in map(fold_word, words.split()):
             classes[word] = classes.get(word, WordClass(0)) | WordClass[name]
-    unspaced = sorted((word for word in classes if re.match(f"[{_UNSPACED}]", word)), key=len)
-    phrases = "|".join(map(re.escape, reversed(unspaced)))
+    unspaced_words = sorted((word for word in classes if re.match(f"[{_UNSPACED}]", word)), key=len)
+    phrases = "|".join(map(re.escape, reversed(unspaced_words)))
     pattern = rf"{phrases}|[{_UNSPACED}]|{WORD_CHARACTER}+(?:['’–-]{WORD_CHARACTER}+)*|=>|->|\n|[^\s\w]"
     return classes, re.compile(pattern)
 
