@@ -160,7 +160,7 @@ def _tokens_per_draft(
 ) -> tuple[float, float, float]:
     """Return the expected numbers of requests, prompt tokens and completion tokens per draft.
 
-    They include evolving the draft and answering it again.
+    They include the requests to evolve the draft and to answer it again.
     """
     draft_tokens = TYPES[stream.kind].draft_tokens
     n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(draft_tokens)

@@ -99,7 +99,7 @@ def open_writer(
 
 
 def _writer_examples(recipe: Recipe) -> Examples:
-    """Return the first examples of each kind and level, by kind; examples without a context cannot be used.
+    """Return the first examples of each kind and level, by kind; examples without a context are skipped.
 
     Writers use the examples of level ``base``, and evolvers those of the level that they produce.
     """
@@ -210,7 +210,7 @@ def open_pipeline(
             later_steps=tuple(steps),
             find_duplicate=duplicates.add,
             remember=duplicates.refill,
-            usage=lambda: sum((recorded.tally.usage for recorded in recorded_models), Usage()),
+            usage=lambda: sum((recorded_model.tally.usage for recorded_model in recorded_models), Usage()),
         )
 
 

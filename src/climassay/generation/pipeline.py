@@ -180,33 +180,35 @@ def run_pipeline(
         ModelError: A model is unusable, so that no request can succeed.
     """
     store.begin(recipe.name, recipe.identity())
-    run = _PipelineRun(recipe, parts, store, recipe.requested())
+    pipeline_run = _PipelineRun(recipe, parts, store, recipe.requested())
     failed_drafts, accepted_drafts = [], []
-    for stored in store.stored_drafts(recipe.name):
-        run.counts.add(stored)
-        if stored.state == "failed":
-            failed_drafts.append(stored)
-        elif stored.state == "accepted":
-            accepted_drafts.append(stored.draft)
+    for stored_draft in store.stored_drafts(recipe.name):
+        pipeline_run.counts.add(stored_draft)
+        if stored_draft.state == "failed":
+            failed_drafts.append(stored_draft)
+        elif stored_draft.state == "accepted":
+            accepted_drafts.append(stored_draft.draft)
     parts.remember(accepted_drafts)
     if not parts.books():
         raise InputError(
             f"The collections {', '.join(recipe.collections)} have no passage that questions could be written from."
         )
     report_progress = on_progress or (lambda _counts, _usage: None)
-    report_progress(run.counts, parts.usage())
+    report_progress(pipeline_run.counts, parts.usage())
     for start in range(0, len(failed_drafts), recipe.batch):
         batch = failed_drafts[start : start + recipe.batch]
-        for stored in batch:
-            run.counts.remove(stored)
-        run.write_batch([(stored.stream, stored.book, stored.number) for stored in batch])
-        report_progress(run.counts, parts.usage())
-        if run.ended:
+        for stored_draft in batch:
+            pipeline_run.counts.remove(stored_draft)
+        pipeline_run.write_batch(
+            [(stored_draft.stream, stored_draft.book, stored_draft.number) for stored_draft in batch]
+        )
+        report_progress(pipeline_run.counts, parts.usage())
+        if pipeline_run.ended:
             break
-    while slots := run.plan():
-        run.write_batch(slots)
-        report_progress(run.counts, parts.usage())
-    return PipelineResult(recipe.name, run.counts, run.requested, run.ended, parts.usage())
+    while slots := pipeline_run.plan():
+        pipeline_run.write_batch(slots)
+        report_progress(pipeline_run.counts, parts.usage())
+    return PipelineResult(recipe.name, pipeline_run.counts, pipeline_run.requested, pipeline_run.ended, parts.usage())
 
 
 Slot = tuple[Stream, str, int]

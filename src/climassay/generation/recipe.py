@@ -184,7 +184,7 @@ class Recipe:
     """Folder to which relative paths refer: that of the recipe file."""
 
     def requested(self) -> dict[Stream, int]:
-        """Return the requested number of accepted questions by stream; streams without questions are omitted.
+        """Return the requested number of accepted questions by kind and level; those without questions are omitted.
 
         The number of each kind is apportioned to its levels by the largest-remainder method.
         """

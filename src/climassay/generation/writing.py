@@ -366,9 +366,9 @@ class Writer(_Author):
                         f"The question {example.id} cannot be an example: the passage it was made from is missing."
                     )
                 passage = SourcePassage("", example.context, "", example.document or "", example.section or "")
-                rendered = prompt.render(**passage_values([passage]), **self._values)
-                answer = rendered.assistant_prefix + example_answer(example, self.lengths)
-                self._turns[kind] += [message for message in rendered.messages if message.role != "system"]
+                rendered_prompt = prompt.render(**passage_values([passage]), **self._values)
+                answer = rendered_prompt.assistant_prefix + example_answer(example, self.lengths)
+                self._turns[kind] += [message for message in rendered_prompt.messages if message.role != "system"]
                 self._turns[kind].append(Message("assistant", answer))
 
     def write(self, assignments: Sequence[Assignment]) -> list[Draft]:

@@ -91,7 +91,7 @@ class HeldOutScores:
     confusion: tuple[tuple[int, ...], ...]
     """Number of items by true class (rows) and predicted class (columns)."""
     mix: tuple[float, ...] | None = None
-    """Class proportions to which the scores are weighted; None: those of the items."""
+    """Class proportions to which the scores are weighted; None for the proportions among the items."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable values."""

@@ -126,7 +126,7 @@ class LinearModel:
             classes: Number of classes.
             name: Pattern of the names, as in :meth:`to_arrays`.
             link: Nominal or ordinal.
-            features: Number of features; None: not checked.
+            features: Required number of features; None for no check.
 
         Raises:
             ValueError: An array has another shape, or the link is unknown.
@@ -264,7 +264,7 @@ def minimise(
     tolerance: float = 1e-6,
     max_iterations: int = MAX_ITERATIONS,
 ) -> tuple[FloatArray, FloatArray, bool]:
-    """Minimise ``C * loss(rows @ weights, parameters) + |weights|^2 / 2`` by L-BFGS, for losses that libraries lack.
+    """Minimise ``C * loss(rows @ weights, parameters) + |weights|^2 / 2`` by L-BFGS, for losses that no library has.
 
     Args:
         rows: Scaled features, shape [rows, features]: dense, sparse, or a linear operator.

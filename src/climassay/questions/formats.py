@@ -52,7 +52,7 @@ PRIMER = "primer"
 """Name of the 120 bundled questions, which can be given instead of a question file."""
 LONG_ANSWERS = "primer:long_answers"
 """Name of the 24 bundled long-form questions with rubrics, which can be given instead of a question file."""
-_BUNDLED = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
+_BUNDLED_FILES = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
 _QUESTION_COLUMNS = ("question", "statement", "claim")
 _STATEMENT_COLUMNS = _QUESTION_COLUMNS[1:]
 _OPTION_FIELDS = ("options", "choices")
@@ -89,7 +89,7 @@ class QuestionSet:
 def bundled_files(name: str) -> tuple[Path, ...]:
     """Return the files of :data:`PRIMER` or :data:`LONG_ANSWERS`, in climassay's format."""
     folder = Path(__file__).parents[1] / "primer" / "questions"
-    return tuple(folder / f"{stem}.jsonl" for stem in _BUNDLED[name])
+    return tuple(folder / f"{stem}.jsonl" for stem in _BUNDLED_FILES[name])
 
 
 def read_questions(path: str | Path) -> QuestionSet:
@@ -107,7 +107,7 @@ def read_questions(path: str | Path) -> QuestionSet:
     name = str(path)
     if name.startswith(HUB):
         return join_questions(name.removeprefix(HUB), [read_questions(file) for file in fetch_questions(name)])
-    if name in _BUNDLED:
+    if name in _BUNDLED_FILES:
         return join_questions(name, [read_questions(file) for file in bundled_files(name)])
     file = Path(path)
     if file.is_dir():

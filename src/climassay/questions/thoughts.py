@@ -17,13 +17,13 @@ _NAMES = (
     r"(?:\w+:)?(?:think(?:ing)?|thoughts?|thought_process|reason(?:ing)?|reasoning_scratchpad|reflection|scratchpad"
     r"|chain_of_thought|cot|analysis|inner_monologue)"
 )
-_BARRED = r"(?:thinking|think|thoughts?|reasoning)"
+_PIPE_TAG_NAMES = r"(?:thinking|think|thoughts?|reasoning)"
 _OPENERS = (
     rf"<({_NAMES})>",
     rf"\[({_NAMES})\]",
     rf"◁({_NAMES})▷",
-    rf"<\|({_BARRED})\|>",
-    rf"<\|(?:start_|begin_of_)({_BARRED})\|>",
+    rf"<\|({_PIPE_TAG_NAMES})\|>",
+    rf"<\|(?:start_|begin_of_)({_PIPE_TAG_NAMES})\|>",
     r"<\|channel>(thought)",
     r"<unused94>(thought)",
 )
@@ -39,7 +39,7 @@ _CLOSERS = (
 _OPENER = re.compile("|".join(_OPENERS), re.IGNORECASE)
 _CLOSER = re.compile("|".join(closer.format(_NAMES) for closer in _CLOSERS[:5]), re.IGNORECASE)
 """Pattern of the end tags of thoughts whose start tag is in the prompt."""
-_AROUND_ANSWER = re.compile(
+_ANSWER_DELIMITERS = re.compile(
     r"\A\s*<\|(?:start_response|begin_of_solution)\|>|<\|(?:end_response|end_of_solution)\|>\s*\Z", re.IGNORECASE
 )
 _HARMONY = re.compile(
@@ -49,7 +49,7 @@ _HARMONY = re.compile(
 )
 _BARE_HARMONY = re.compile(r"\A\s*analysis(?! )(.*?)assistantfinal(.*)\Z", re.DOTALL)
 """Pattern of the harmony format if the server drops its special tokens."""
-_FINAL = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
+_FINAL_CHANNEL_START = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
 _SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
 """Pattern of the words after a thinking tag that show that the sentence is about the tag itself."""
 _WORD_BEFORE, _WORD_AFTER = re.compile(r"\w \Z"), re.compile(r" [^\W\d_A-Z]{2}")
@@ -100,7 +100,7 @@ def separate_thoughts(text: str) -> Separated:
     if not thoughts:
         return Separated(text, "")
     return Separated(
-        _AROUND_ANSWER.sub("", remaining_text).lstrip(), "\n".join(thought.strip() for thought in thoughts)
+        _ANSWER_DELIMITERS.sub("", remaining_text).lstrip(), "\n".join(thought.strip() for thought in thoughts)
     )
 
 
@@ -114,7 +114,7 @@ def _separate_channels(text: str) -> Separated | None:
         final_answer = "".join(message[2] for message in messages if message[1] == "final")
         return Separated(final_answer.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
     # The template has put the beginning of the first message into the prompt.
-    if (final_tag := _FINAL.search(text)) is not None and not _is_mention(text, final_tag):
+    if (final_tag := _FINAL_CHANNEL_START.search(text)) is not None and not _is_mention(text, final_tag):
         answer = re.split(r"<\|(?:end|return)\|>", text[final_tag.end() :])[0]
         return Separated(answer.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_tag.start()]))
     match = _BARE_HARMONY.match(text)

@@ -54,7 +54,7 @@ _TRAINING_FILE = "training.json"
 _CHECKPOINTS = "checkpoints"
 _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
 _WRITE_ERROR = re.compile("inline_container|iostream|No space left")
-"""Words of the errors of PyTorch and safetensors about a file that cannot be written."""
+"""Pattern of the messages of PyTorch and safetensors about a file that cannot be written."""
 
 
 class DivergedError(ModelError):
@@ -368,7 +368,7 @@ class TrainingRun:
             return self._save_adapter(state, peft_model, preset, warnings)
 
     def _arguments(self, checkpoints: Path) -> TrainingArguments:
-        config, never = self.config, self.steps + 1
+        config, unreachable_step = self.config, self.steps + 1
         arguments = TrainingArguments(
             output_dir=str(checkpoints),
             num_train_epochs=config.epochs,
@@ -383,9 +383,9 @@ class TrainingRun:
             seed=config.seed,
             use_cpu=self.base.device == "cpu",
             eval_strategy="steps",
-            eval_steps=never,  # the callback says when
+            eval_steps=unreachable_step,  # the callback says when
             save_strategy="steps",
-            save_steps=never,
+            save_steps=unreachable_step,
             metric_for_best_model="loss",
             greater_is_better=False,
             save_total_limit=2,  # the best and the last

@@ -204,7 +204,7 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
             f"{path} is not a table of labels: it needs the columns draft, annotator and label, and at least one row."
         )
     labels: list[Label] = []
-    unreadable: list[str] = []
+    row_faults: list[str] = []
     for number, row in enumerate(rows, start=1):
         cells = {name: "" if row.get(name) is None else str(row[name]) for name in COLUMNS}
         for name, text in cells.items():
@@ -215,8 +215,8 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
         try:
             labels.append(_label_from_cells(cells, row, drafts))
         except (InputError, ValueError) as error:
-            unreadable.append(f"{path.name}, row {number}: {error}")
-    return AnnotationFile(tuple(labels), unreadable=tuple(unreadable))
+            row_faults.append(f"{path.name}, row {number}: {error}")
+    return AnnotationFile(tuple(labels), unreadable=tuple(row_faults))
 
 
 def _label_from_cells(cells: Mapping[str, str], row: Row, drafts: Mapping[str, Draft]) -> Label:

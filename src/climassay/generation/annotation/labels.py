@@ -287,21 +287,21 @@ def _validate_edit(draft: Draft, wording: Wording | None) -> Wording | None:
     Raises:
         InputError: The wording is not a complete question.
     """
-    original = _clean_wording(draft.wording)
-    edit = original if wording is None else _clean_wording(wording)
+    original_wording = _clean_wording(draft.wording)
+    edit = original_wording if wording is None else _clean_wording(wording)
     if draft.type.has_options:
         # The answer follows from the marked option, so differences in it are no edit.
-        original, edit = replace(original, answer=""), replace(edit, answer="")
-    is_long_answer = is_rating(original) or is_rubric(original)
+        original_wording, edit = replace(original_wording, answer=""), replace(edit, answer="")
+    is_long_answer = is_rating(original_wording) or is_rubric(original_wording)
     if is_long_answer:
         # Experts cannot change what is rated, and an empty rating or rubric is no label.
-        edit = replace(edit, question=original.question, options=original.options, correct=None)
-    if edit == original and not draft.type.has_gap and not (is_long_answer and not edit.answer):
+        edit = replace(edit, question=original_wording.question, options=original_wording.options, correct=None)
+    if edit == original_wording and not draft.type.has_gap and not (is_long_answer and not edit.answer):
         return None
     valid_edit = Wording(*draft.type.validate_edit(Content(edit.question, edit.answer, edit.options, edit.correct)))
     if draft.type.has_gap:
         mask_term(valid_edit.question, valid_edit.answer)
-    return None if original in (edit, valid_edit) else valid_edit
+    return None if original_wording in (edit, valid_edit) else valid_edit
 
 
 def _clean_wording(wording: Wording) -> Wording:
@@ -383,19 +383,22 @@ def label_from_fields(
         return Label(draft.id, annotator, False, tuple(reasons), remark)
     wording = None
     if any(texts.get(name) for name in EDIT_FIELDS):
-        original = draft.wording
-        wording = replace(original, question=texts.get("edited_question") or original.question)
+        original_wording = draft.wording
+        wording = replace(original_wording, question=texts.get("edited_question") or original_wording.question)
         if draft.type.has_options:
-            options, correct = tuple(fields.get("edited_options", ())) or original.options, original.correct
+            options, correct = (
+                tuple(fields.get("edited_options", ())) or original_wording.options,
+                original_wording.correct,
+            )
             if letter := texts.get("edited_correct", "").strip().lower():
                 letters = [option_letter(index) for index in range(len(options))]
                 if letter not in letters:
                     raise InputError(f"There is no option {letter!r}: there are {', '.join(letters)}.")
                 correct = letters.index(letter)
-            answer = options[correct] if correct is not None and correct < len(options) else original.answer
+            answer = options[correct] if correct is not None and correct < len(options) else original_wording.answer
             wording = replace(wording, options=options, correct=correct, answer=answer)
         else:
-            wording = replace(wording, answer=texts.get("edited_answer") or original.answer)
+            wording = replace(wording, answer=texts.get("edited_answer") or original_wording.answer)
     return Label(draft.id, annotator, True, (), remark, wording)
 
 

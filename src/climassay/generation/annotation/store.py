@@ -60,7 +60,7 @@ from climassay.records.database import build_record, split_keys
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_QUEUED = (
+_QUEUED_IDS = (
     sa.select(items.c.draft)
     .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
     .where(items.c.state != OUT)
@@ -230,7 +230,7 @@ class AnnotationStore:
 
     def kinds(self, dataset: str) -> list[str]:
         """Return the kinds of the queued questions, in the order of :data:`~climassay.questions.KINDS`."""
-        query = _QUEUED.with_only_columns(drafts.c.kind).where(items.c.dataset == dataset).distinct()
+        query = _QUEUED_IDS.with_only_columns(drafts.c.kind).where(items.c.dataset == dataset).distinct()
         kinds = {row.kind for row in self._database.rows(query)}
         return [kind for kind in KINDS if kind in kinds]
 
@@ -354,11 +354,11 @@ class AnnotationStore:
 
     def revision(self, dataset: str) -> tuple[object, ...]:
         """Return a value that changes whenever a label, a skip or an outcome is added, changed or removed."""
-        label, skip, item, count, latest = annotations.c, skips.c, items.c, sa.func.count, sa.func.max
+        label, skip, item, count, maximum = annotations.c, skips.c, items.c, sa.func.count, sa.func.max
         queries = (
-            sa.select(count(), count(label.withdrawn_at), latest(label.number)).where(label.dataset == dataset),
-            sa.select(count(), latest(skip.number)).where(skip.dataset == dataset),
-            sa.select(count(), latest(item.settled_number)).where(item.dataset == dataset, item.state == "settled"),
+            sa.select(count(), count(label.withdrawn_at), maximum(label.number)).where(label.dataset == dataset),
+            sa.select(count(), maximum(skip.number)).where(skip.dataset == dataset),
+            sa.select(count(), maximum(item.settled_number)).where(item.dataset == dataset, item.state == "settled"),
         )
         with self._database.read() as connection:
             return tuple(value for query in queries for value in connection.execute(query).one())
@@ -468,7 +468,7 @@ def _matching_ids(connection: sa.Connection, dataset: str, annotator: str, item_
         "conflict": [items.c.state == "conflict"],
         "decided": [items.c.state == "settled"],
     }
-    query = _QUEUED.where(items.c.dataset == dataset, *conditions[item_filter.state]).order_by(drafts.c.ordinal)
+    query = _QUEUED_IDS.where(items.c.dataset == dataset, *conditions[item_filter.state]).order_by(drafts.c.ordinal)
     query = query.where(drafts.c.kind == item_filter.kind) if item_filter.kind else query
     text = item_filter.text.strip().lower()
     if not text:

@@ -127,8 +127,10 @@ def publish_dataset(
         InputError: There is nothing to publish, the splits are impossible, or the folder has other files.
     """
     plan = SplitPlan(splits, seed)
-    prepared = prepare_dataset(source, folder, name=name, plan=plan, kinds=kinds, licence=licence, canary=canary)
-    return write_dataset(prepared, folder, force=force)
+    prepared_dataset = prepare_dataset(
+        source, folder, name=name, plan=plan, kinds=kinds, licence=licence, canary=canary
+    )
+    return write_dataset(prepared_dataset, folder, force=force)
 
 
 def prepare_dataset(
@@ -175,9 +177,9 @@ def prepare_dataset(
             raise InputError(f"The canary {canary!r} is not a GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
         [guid] = guids
     elif canary:
-        existing = read_manifest(folder)
-        existing_guid = existing.canary if existing is not None and existing.name == name else None
-        guid = existing_guid or canary_guid(name, content)
+        old_manifest = read_manifest(folder)
+        old_guid = old_manifest.canary if old_manifest is not None and old_manifest.name == name else None
+        guid = old_guid or canary_guid(name, content)
     return PreparedDataset(
         name=name,
         entries=entries,
@@ -279,15 +281,15 @@ def check_target_folder(folder: Path, name: str, *, force: bool = False) -> None
         raise InputError(f"{folder} is a file: name a folder for the dataset.")
     if force or not folder.is_dir():
         return
-    existing = read_manifest(folder)
-    if existing is not None and existing.name != name:
+    old_manifest = read_manifest(folder)
+    if old_manifest is not None and old_manifest.name != name:
         raise InputError(
-            f"{folder} has another dataset ({existing.name}): name another folder, or replace it with --replace."
+            f"{folder} has another dataset ({old_manifest.name}): name another folder, or replace it with --replace."
         )
     with suppress(OSError, ValueError):
-        if existing is None and read_text(folder / UNFINISHED) == name:
+        if old_manifest is None and read_text(folder / UNFINISHED) == name:
             return
-    if existing is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
+    if old_manifest is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
         raise InputError(f"{folder} has other files: name an empty folder, or use --replace to write into it.")
 
 

@@ -145,8 +145,8 @@ def _group_features(item: Placement) -> Iterable[Hashable]:
         yield "passage", " ".join(words)
     for start in range(len(words) - _MIN_OVERLAP_WORDS + 1):
         # Digests save memory: books have millions of such runs.
-        run = " ".join(words[start : start + _MIN_OVERLAP_WORDS])
-        yield item.document_id, hashlib.blake2b(run.encode(), digest_size=8).digest()
+        word_sequence = " ".join(words[start : start + _MIN_OVERLAP_WORDS])
+        yield item.document_id, hashlib.blake2b(word_sequence.encode(), digest_size=8).digest()
 
 
 def _split_by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:

@@ -230,11 +230,11 @@ class Verification:
                 error = "The reply does not have the requested format."
         if error is not None:
             return [Decision("consistency", self.name, None, "failed call", error)]
-        reasoning = " ".join(str(fields["reasoning"]).split())
+        explanation = " ".join(str(fields["reasoning"]).split())
         if not faults:
-            return [Decision("consistency", self.name, True, detail=reasoning)]
+            return [Decision("consistency", self.name, True, detail=explanation)]
         return [
-            Decision("consistency", self.name, False, reason, f"{detail} {reasoning}".strip())
+            Decision("consistency", self.name, False, reason, f"{detail} {explanation}".strip())
             for reason, detail in faults.items()
         ]
 

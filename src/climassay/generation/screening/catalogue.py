@@ -131,8 +131,8 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
         for kind in kinds:
             kind_reasons = [reasons for draft_kind, reasons in reasons_by_draft if kind in (None, draft_kind)]
             n_total = sum(reason in reasons for reasons in kind_reasons)
-            n_first = sum(reasons[:1] == [reason] for reasons in kind_reasons)
-            counts.append(CheckCount(reason, kind, n_first, n_total, proportion(n_total, len(kind_reasons))))
+            n_first_faults = sum(reasons[:1] == [reason] for reasons in kind_reasons)
+            counts.append(CheckCount(reason, kind, n_first_faults, n_total, proportion(n_total, len(kind_reasons))))
     return tuple(counts)
 
 

@@ -102,13 +102,13 @@ def _is_extension(first_option: str, second_option: str) -> bool:
 
     An extension by comparisons, negations or numbers gives another answer.
     """
-    short, long = sorted((_option_words(first_option), _option_words(second_option)), key=len)
-    if len(short) < 2 or len(short) == len(long) or _NUMBER.fullmatch(short[-1]):
+    short_words, long_words = sorted((_option_words(first_option), _option_words(second_option)), key=len)
+    if len(short_words) < 2 or len(short_words) == len(long_words) or _NUMBER.fullmatch(short_words[-1]):
         return False
-    if long[: len(short)] == short:
-        added_words = long[len(short) :]
-    elif long[-len(short) :] == short:
-        added_words = long[: -len(short)]
+    if long_words[: len(short_words)] == short_words:
+        added_words = long_words[len(short_words) :]
+    elif long_words[-len(short_words) :] == short_words:
+        added_words = long_words[: -len(short_words)]
     else:
         return False
     return not any(word in _DISTINGUISHING_WORDS or word[0].isdigit() or word.startswith("-") for word in added_words)
@@ -129,12 +129,14 @@ def _have_equal_quantities(first_option: str, second_option: str) -> bool:
     if not first_quantities or len(first_quantities) != len(second_quantities):
         return False
     return list_other_words(first_option) == list_other_words(second_option) and all(
-        left.unit is not None
-        and right.unit is not None
-        and left.unit.is_kind_of(right.unit)
-        and left.unit.rate == right.unit.rate
-        and isclose(left.value * left.unit.factor, right.value * right.unit.factor)
-        for left, right in zip(first_quantities, second_quantities, strict=True)
+        first_quantity.unit is not None
+        and second_quantity.unit is not None
+        and first_quantity.unit.is_kind_of(second_quantity.unit)
+        and first_quantity.unit.rate == second_quantity.unit.rate
+        and isclose(
+            first_quantity.value * first_quantity.unit.factor, second_quantity.value * second_quantity.unit.factor
+        )
+        for first_quantity, second_quantity in zip(first_quantities, second_quantities, strict=True)
     )
 
 

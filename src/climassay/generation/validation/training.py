@@ -82,7 +82,7 @@ class Training(Generic[V]):
     refusal: str | None
     """Reason why the requested precision cannot be reached; None if it is reached, or none was requested."""
     choices: tuple[tuple[float, float], ...] = ()
-    """Pairs of C and the log loss on held-out items in nats, best first; empty for fine-tuned models."""
+    """Pairs of the regularisation parameter C and its held-out log loss in nats, best first; empty if fine-tuned."""
     left_out: int = 0
     """Number of labelled drafts whose features could not be computed."""
 

@@ -240,8 +240,8 @@ class PromptedValidator(Validator):
     subject: Subject = field(default_factory=Subject)
     content_free: bool | None = None
     """Whether to correct for the model's prior preference by content-free prompts (see
-    :func:`~climassay.models.contract.content_free_correction`). None: as the model's profile says. Should be False for
-    fine-tuned models, whose preference comes from the labels."""
+    :func:`~climassay.models.contract.content_free_correction`). None: as the model's profile says. It
+    should be False for fine-tuned models, whose preference comes from the labels."""
     record: TrainingRecord | None = None
     """Training record of a fine-tuned model. Without it the probabilities are uncalibrated, and drafts of all kinds are
     judged."""

@@ -56,9 +56,9 @@ _ANSWER_KEYS = re.compile(
     re.IGNORECASE,
 )
 _LABELLED_LINE = re.compile(r"[\s>*_\-•(\[|]*(?:option\s+)?([A-Za-z])[)\].:|*_\s\-–—]+(.*)", re.IGNORECASE)
-_MARKS = r"[✓✔✅☑✗✘❌✖☒]|correct|incorrect|right|wrong|true|false"
-_MARK_AT_END = re.compile(rf"(?:\A|[\s(\[:—–-])({_MARKS})[\s)\].*_|]*\Z", re.IGNORECASE)
-_MARK_AT_START = re.compile(rf"[\s(\[*_|]*({_MARKS})(?:[\s)\].:,;*_|—–-]|\Z)", re.IGNORECASE)
+_CORRECTNESS_MARKS = r"[✓✔✅☑✗✘❌✖☒]|correct|incorrect|right|wrong|true|false"
+_MARK_AT_END = re.compile(rf"(?:\A|[\s(\[:—–-])({_CORRECTNESS_MARKS})[\s)\].*_|]*\Z", re.IGNORECASE)
+_MARK_AT_START = re.compile(rf"[\s(\[*_|]*({_CORRECTNESS_MARKS})(?:[\s)\].:,;*_|—–-]|\Z)", re.IGNORECASE)
 _CORRECT = re.compile("[✓✔✅☑]|correct|right|true", re.IGNORECASE)
 
 
@@ -91,8 +91,8 @@ def normalise_answer(text: str) -> str:
 def _replace_formula(maths: re.Match[str]) -> str:
     """Return the replacement of a LaTeX formula.
 
-    It is a letter if the formula consists only of it. A formula that contains a box, or no mathematical sign, is kept.
-    All others are replaced by the word "formula".
+    A formula that consists of a single letter is replaced by this letter. A formula that contains a box, or no
+    mathematical sign, is kept. All others are replaced by the word "formula".
     """
     content = next(filter(None, maths.groups()), "")
     if letter := _MATHS_LETTER.fullmatch(content):

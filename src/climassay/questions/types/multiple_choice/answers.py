@@ -35,7 +35,7 @@ MAX_NESTING = 3
 
 
 W = WordClass
-_OPENING = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
+_OPENING_CHARACTERS = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
 _QUOTES = frozenset("\"'”’»)]}>›」』〉》】*_`$“‘")
 _PUNCTUATION = frozenset(".,:;!…。،।；")
 _SENTENCE_ENDS = frozenset(".!?。！？।;\n")
@@ -250,7 +250,7 @@ class _AnswerReader:
                 n_joins += 1
                 n_commas += token.text in (",", "、", "،")
             elif token.classes & W.NOT or not (
-                token.classes & (W.OPTION | W.DOUBT) or token.text in _OPENING | {"the"}
+                token.classes & (W.OPTION | W.DOUBT) or token.text in _OPENING_CHARACTERS | {"the"}
             ):
                 return None
             index += 1
@@ -311,7 +311,7 @@ class _AnswerReader:
         ) or (classes & W.BECAUSE == W.BECAUSE and fold_word(text_after) in ("given", "due", "which", "for"))
 
     def _follows_opening(self, position: int) -> bool:
-        return position > 0 and self.tokens[position - 1].text in _OPENING
+        return position > 0 and self.tokens[position - 1].text in _OPENING_CHARACTERS
 
     def _class_at(self, position: int) -> WordClass:
         return self.tokens[position].classes if 0 <= position < len(self.tokens) else W(0)
@@ -319,8 +319,8 @@ class _AnswerReader:
     def _text_at(self, position: int) -> str:
         return self.tokens[position].text if 0 <= position < len(self.tokens) else ""
 
-    def _skip(self, position: int, marks: frozenset[str]) -> int:
-        while position < len(self.tokens) and self.tokens[position].text in marks:
+    def _skip(self, position: int, characters: frozenset[str]) -> int:
+        while position < len(self.tokens) and self.tokens[position].text in characters:
             position += 1
         return position
 
@@ -420,7 +420,9 @@ class _AnswerReader:
                 return classes & ~W.OPTION, index + 1
             elif token.letter is not None:
                 pass  # an article
-            elif not (token.text in _OPENING | _QUOTES | {"-", "–", "—", "~", "#", "|"} or self._is_symbol(token)):
+            elif not (
+                token.text in _OPENING_CHARACTERS | _QUOTES | {"-", "–", "—", "~", "#", "|"} or self._is_symbol(token)
+            ):
                 break
             index -= 1
         return classes, index + 1
@@ -437,7 +439,7 @@ class _AnswerReader:
                 break
             if token.classes & (W.NOT | W.BAD):
                 return W(0), True
-            if not (token.classes & statement_classes or token.text in (_OPENING | _QUOTES) - {"("}):
+            if not (token.classes & statement_classes or token.text in (_OPENING_CHARACTERS | _QUOTES) - {"("}):
                 if index == self._skip(position + 1, _QUOTES) and token.classes & W.OBJECT:
                     return W(0), True
                 break
@@ -453,7 +455,7 @@ class _AnswerReader:
         return bool(is_verb) and self._text_at(position + 2) in ("", "\n", *_PUNCTUATION)
 
     def _is_closed(self, mention: Mention) -> bool:
-        """Return whether the statement may end after a letter, because only suitable words or marks follow."""
+        """Return whether the statement may end after a letter, because only suitable words or punctuation follow."""
         position = mention.last + 1
         next_index = self._skip(position, _QUOTES)
         if next_index >= len(self.tokens):
@@ -585,7 +587,7 @@ class _AnswerReader:
     def _heads_section(self, mention: Mention) -> bool:
         """Return whether a letter is part of a heading such as "Option A:" within a longer answer."""
         word_index = mention.first - 1
-        while word_index >= 0 and self._text_at(word_index) in _OPENING:
+        while word_index >= 0 and self._text_at(word_index) in _OPENING_CHARACTERS:
             word_index -= 1
         is_heading = (
             self._class_at(word_index) & W.OPTION and self._text_at(self._skip(mention.last + 1, _QUOTES)) == ":"
@@ -601,7 +603,7 @@ class _AnswerReader:
     def _is_label(self, mention: Mention) -> bool:
         """Return whether a letter is a label at the beginning of a line or clause."""
         previous_index = mention.first - 1
-        while previous_index >= 0 and self._text_at(previous_index) in _OPENING | {"-", "–"}:
+        while previous_index >= 0 and self._text_at(previous_index) in _OPENING_CHARACTERS | {"-", "–"}:
             previous_index -= 1
         text_after = self._text_at(mention.last + 1)
         return (previous_index < 0 or self._text_at(previous_index) in {"\n", ".", ";", ",", "!"}) and text_after in (
