@@ -335,7 +335,7 @@ class Dataset(Result):
         """Return a report of the counts and the drafts."""
         origins = [stored_draft.draft.origin for stored_draft in self.stored_drafts]
         models = {(origin.model, f"fingerprint {origin.fingerprint[:12]}", origin.dtype) for origin in origins}
-        facts = [("model", ", ".join(filter(None, parts))) for parts in sorted(models)]
+        facts = [("model", ", ".join(filter(None, model_facts))) for model_facts in sorted(models)]
         return dataset_report(self.stats, self.stored_drafts, facts)
 
 

@@ -136,15 +136,15 @@ def _mean_tokens(
     """Return the mean numbers of tokens of a prompt and of its passages, over the first prompts of a kind and level."""
     books = setup.sampler.books
     seeds = [
-        setup.sampler.passage(stream.name, books[number % len(books)], number)
-        for number in range(N_SAMPLED_PROMPTS if books else 0)
+        setup.sampler.passage(stream.name, books[passage_index % len(books)], passage_index)
+        for passage_index in range(N_SAMPLED_PROMPTS if books else 0)
     ]
     contexts = setup.finder.find([seed for seed in seeds if seed is not None])
     collector.requests.clear()
     setup.writer.write(
         [
-            Assignment(str(number), stream.kind, stream.level, passages, number)
-            for number, passages in enumerate(contexts)
+            Assignment(str(passage_index), stream.kind, stream.level, passages, passage_index)
+            for passage_index, passages in enumerate(contexts)
         ]
     )
     prompts = [model.render(request.messages, request.assistant_prefix) for request in collector.requests]

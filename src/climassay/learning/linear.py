@@ -103,7 +103,7 @@ class LinearModel:
         return len(self.bias) + (self.link == "ordinal")
 
     def to_arrays(self, name: str = "{}") -> dict[str, FloatArray]:
-        """Return the arrays :attr:`weights` and :attr:`bias` by name, for saving.
+        """Return the arrays :attr:`weights` and :attr:`bias` by name, for saving; their shapes are unchanged.
 
         ``name`` is the pattern of the names, for example ``step_{}``, if a file holds several models.
         """

@@ -206,8 +206,8 @@ class TextClassifier(FeatureBasedModel):
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and facts to save; see :meth:`SavedModel.contents`."""
         arrays: dict[str, FloatArray] = {}
-        for number, part in enumerate(self.parts):
-            arrays |= part.model.to_arrays(f"{{}}{number}")
+        for part_index, part in enumerate(self.parts):
+            arrays |= part.model.to_arrays(f"{{}}{part_index}")
         for source, vocabulary in self.vocabularies.items():
             arrays[f"{source} weights"] = np.array(vocabulary.weights)
         facts = {
@@ -235,8 +235,8 @@ class TextClassifier(FeatureBasedModel):
             weights = check_array("vocabulary", arrays[f"{name} weights"], (len(terms),))
             vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(entry["longest"]))
         parts = []
-        for number, entry in enumerate(facts["parts"]):
-            model = LinearModel.from_arrays(arrays, len(classes), name=f"{{}}{number}", link=entry["link"])
+        for part_index, entry in enumerate(facts["parts"]):
+            model = LinearModel.from_arrays(arrays, len(classes), name=f"{{}}{part_index}", link=entry["link"])
             parts.append(FittedPart(check_sources(entry["sources"]), model))
         mix = None if facts["mix"] is None else tuple(facts["mix"])
         return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(facts["provenance"]), mix)

@@ -229,7 +229,9 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
     control: Any
 
     def __init__(self, loss: SequenceLoss, validation: SequenceLoss, config: TuningConfig, **options: Any) -> None:
-        train_dataset, eval_dataset = (list(range(len(part.sequences))) for part in (loss, validation))
+        train_dataset, eval_dataset = (
+            list(range(len(sequence_loss.sequences))) for sequence_loss in (loss, validation)
+        )
         super().__init__(train_dataset=train_dataset, eval_dataset=eval_dataset, data_collator=self._collate, **options)
         self._loss, self._validation, self._config = loss, validation, config
         self.model_accepts_loss_kwargs = True  # the loss is divided by the learned tokens of the whole step

@@ -90,19 +90,25 @@ def measure_agreement(labels: Sequence[Label]) -> AnnotatorAgreement:
     has_two_labels_each = bool((counts.sum(1) == 2).all())
     verdict_pairs: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for verdicts in items:
-        for first, second in combinations(sorted(verdicts), 2):
-            verdict_pairs.setdefault((first, second), []).append((verdicts[first], verdicts[second]))
+        for first_annotator, second_annotator in combinations(sorted(verdicts), 2):
+            verdict_pairs.setdefault((first_annotator, second_annotator), []).append(
+                (verdicts[first_annotator], verdicts[second_annotator])
+            )
 
     def estimate(data: FloatArray, statistic: Callable[[FloatArray], float]) -> ResampledEstimate:
         interval = bootstrap_interval(data, statistic, resamples=RESAMPLES, seed=0)
         return ResampledEstimate.from_resamples(statistic(data), interval, len(data))
 
     pairs = []
-    for (first, second), common_verdicts in sorted(verdict_pairs.items(), key=lambda entry: (-len(entry[1]), entry[0])):
+    for (first_annotator, second_annotator), common_verdicts in sorted(
+        verdict_pairs.items(), key=lambda entry: (-len(entry[1]), entry[0])
+    ):
         verdicts_by_item = np.array(common_verdicts, dtype=np.float64)
         n_equal = int((verdicts_by_item[:, 0] == verdicts_by_item[:, 1]).sum())
         raw_agreement = proportion(n_equal, len(common_verdicts))
-        pairs.append(PairAgreement(first, second, estimate(verdicts_by_item, _cohen_kappa), raw_agreement))
+        pairs.append(
+            PairAgreement(first_annotator, second_annotator, estimate(verdicts_by_item, _cohen_kappa), raw_agreement)
+        )
     mean_agreement: Estimate | ResampledEstimate = estimate(counts, _mean_pair_agreement)
     if has_two_labels_each:
         mean_agreement = proportion(int((counts.max(1) == 2).sum()), len(counts))

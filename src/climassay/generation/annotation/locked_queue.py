@@ -58,13 +58,13 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
         if last_ordinal > known_ordinal:
             new_ids = sa.select(drafts.c.id).where(in_dataset, drafts.c.ordinal > known_ordinal)
             draft_ids += connection.execute(new_ids).scalars()
-        repeated_ids = (
+        rewritten_ids = (
             sa.select(items.c.draft)
             .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
             .where(items.c.dataset == dataset, items.c.state == OUT)
             .where(items.c.draft_status == "failed", drafts.c.state != "failed")
         )
-        draft_ids += connection.execute(repeated_ids).scalars()
+        draft_ids += connection.execute(rewritten_ids).scalars()
         if queue is not None and not draft_ids and last_ordinal <= known_ordinal:
             return
         new_drafts: dict[str, Draft] = {}
@@ -79,9 +79,9 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
             row = {"dataset": dataset, "draft": draft_id, "draft_status": status, "labels": 0, "settled_number": 0}
             row |= {"state": unlabelled_state(status, queue.settings), "position": 0}
             rows.append(row | {"p_valid": validator_confidence(draft), "judged_by": None})
-        delete_failed = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
+        failed_items_deletion = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
         for chunk in split_keys(list(new_drafts)):
-            connection.execute(delete_failed.where(items.c.draft.in_(chunk)))
+            connection.execute(failed_items_deletion.where(items.c.draft.in_(chunk)))
         database.insert_new(connection, items, rows)
         queue.update(last_ordinal=max(last_ordinal, queue.row.last_ordinal))
         queue.order()

@@ -479,6 +479,9 @@ def _matching_ids(connection: sa.Connection, dataset: str, annotator: str, item_
     draft_ids = []
     for draft_id, body in connection.execute(query):
         wording = json.loads(body)["wording"]
-        if any(text in part.lower() for part in (wording["question"], wording["answer"], *wording["options"])):
+        if any(
+            text in wording_text.lower()
+            for wording_text in (wording["question"], wording["answer"], *wording["options"])
+        ):
             draft_ids.append(draft_id)
     return draft_ids

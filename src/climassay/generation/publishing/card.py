@@ -118,7 +118,7 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
             _rejections_section(data.drafts),
             _agreement_section(data.drafts),
         ),
-        parts=", ".join(f"{part:g}" for part in data.plan.parts),
+        parts=", ".join(f"{size:g}" for size in data.plan.parts),
         judged=any(decision.step == "expert" for draft in data.drafts for decision in draft.decisions),
         extra=extra.rstrip("\n"),
     )

@@ -57,12 +57,12 @@ class SplitPlan:
         Raises:
             InputError: The parts are neither proportions nor numbers of questions.
         """
-        fixed_parts = [part for part in self.parts if part != -1]
-        are_integers = all(float(part).is_integer() for part in fixed_parts)
+        fixed_sizes = [size for size in self.parts if size != -1]
+        are_integers = all(float(size).is_integer() for size in fixed_sizes)
         are_shares = not self.counts and math.isclose(sum(self.parts), 1.0, abs_tol=1e-9)
-        if len(self.parts) != len(SPLITS) or any(part < 0 or not math.isfinite(part) for part in fixed_parts):
+        if len(self.parts) != len(SPLITS) or any(size < 0 or not math.isfinite(size) for size in fixed_sizes):
             raise InputError(f"Splits are three numbers for train, dev and test, not {self._parts_text}.")
-        if not are_shares and not (self.counts and are_integers and len(fixed_parts) >= len(SPLITS) - 1):
+        if not are_shares and not (self.counts and are_integers and len(fixed_sizes) >= len(SPLITS) - 1):
             raise InputError(
                 f"The splits {self._parts_text} are neither shares that sum to 1, as 0.8,0.1,0.1, nor numbers of "
                 "questions with at most one -1 for the remaining ones, as -1,100,100."
@@ -71,11 +71,11 @@ class SplitPlan:
     @property
     def counts(self) -> bool:
         """Whether the parts are numbers of questions rather than proportions."""
-        return any(part == -1 or part > 1 for part in self.parts)
+        return any(size == -1 or size > 1 for size in self.parts)
 
     @property
     def _parts_text(self) -> str:
-        return ",".join(f"{part:g}" for part in self.parts)
+        return ",".join(f"{size:g}" for size in self.parts)
 
 
 def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
@@ -198,15 +198,16 @@ def _random_number(seed: int, *parts: str) -> float:
 
 def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     n_items = len(items)
-    n_planned = sum(part for part in plan.parts if part != -1)
-    if n_planned > n_items or (n_planned < n_items and -1 not in plan.parts):
+    n_required = sum(part for part in plan.parts if part != -1)
+    if n_required > n_items or (n_required < n_items and -1 not in plan.parts):
         raise InputError(
-            f"The splits need {n_planned:g} questions, but there are {n_items}: let one split be -1 to take the others."
+            f"The splits need {n_required:g} questions, but there are {n_items}: let one split be -1 to take the "
+            "others."
         )
     sizes = {
         name: size
         for name, part in zip(SPLITS, plan.parts, strict=True)
-        if (size := part if part != -1 else n_items - n_planned) > 0
+        if (size := part if part != -1 else n_items - n_required) > 0
     }
     stratum_sizes = Counter(map(_stratum, items))
     # Number of questions that each split still lacks, in total and of each stratum.

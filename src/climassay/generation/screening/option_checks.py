@@ -57,9 +57,9 @@ def _option_words(option: str) -> tuple[str, ...]:
 
 @check("duplicate options", CHOICE_KINDS, "Two options differ only in case, articles or punctuation.")
 def _describe_duplicate_options(draft: Draft) -> str | None:
-    for first, second in combinations(draft.wording.options, 2):
-        if _option_words(first) == _option_words(second):
-            return f"“{first}” appears twice."
+    for first_option, second_option in combinations(draft.wording.options, 2):
+        if _option_words(first_option) == _option_words(second_option):
+            return f"“{first_option}” appears twice."
     return None
 
 
@@ -69,14 +69,16 @@ def _describe_duplicate_options(draft: Draft) -> str | None:
     "Two options say the same in other word forms, or one is the other with something added.",
 )
 def _describe_overlapping_options(draft: Draft) -> str | None:
-    for first, second in combinations(draft.wording.options, 2):
-        if _option_words(first) == _option_words(second):
+    for first_option, second_option in combinations(draft.wording.options, 2):
+        if _option_words(first_option) == _option_words(second_option):
             continue
-        if _have_equal_quantities(first, second):
-            return f"“{first}” and “{second}” are the same quantity."
+        if _have_equal_quantities(first_option, second_option):
+            return f"“{first_option}” and “{second_option}” are the same quantity."
         # The same stems in the same order, ignoring function words.
-        if _option_stems(first) == _option_stems(second) != () or _is_extension(first, second):
-            return f"“{first}” and “{second}” say nearly the same."
+        if _option_stems(first_option) == _option_stems(second_option) != () or _is_extension(
+            first_option, second_option
+        ):
+            return f"“{first_option}” and “{second_option}” say nearly the same."
     return None
 
 

@@ -210,8 +210,8 @@ class TrainedValidator(SavedModel, Validator):
             return results
         features = self.reader.read([drafts[index] for index in indices], on_read=on_judged)
         probabilities = _to_probabilities(self.record.calibrator, self.model.log_odds(features.blocks))
-        for number, index in enumerate(indices):
-            results[index] = None if number in features.failed else probabilities[number]
+        for position, index in enumerate(indices):
+            results[index] = None if position in features.failed else probabilities[position]
         return results
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:

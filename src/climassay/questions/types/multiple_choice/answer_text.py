@@ -17,7 +17,9 @@ MAX_DICTIONARY = 2000
 MAX_BOX = 300
 """Maximum number of characters in a LaTeX box that names an option."""
 _SQUARED_LETTERS = {
-    code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)
+    code: chr(65 + (code - first_code))
+    for first_code in (0x1F130, 0x1F150, 0x1F170)
+    for code in range(first_code, first_code + 26)
 }
 _SPECIAL_TOKEN = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<0x[0-9A-Fa-f]{2}>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]",
