@@ -106,7 +106,7 @@ class StatisticsMasker:
     The score of a word is its negative Zipf frequency (log10 of its occurrences in a billion words; Speer 2022,
     wordfreq 3.0). The score rises by 2 if the glossary lists the word. It falls by 1.5 if the word looks like a verb or
     an adverb, by 1.5 if it is a compound, by 1 if another form of it occurs in the statement, and by 10 if it is
-    frequent in reports of any science. These weights were set by hand.
+    common in scientific texts of any field. These weights were set by hand.
     """
 
     name = STATISTICS

@@ -138,7 +138,7 @@ def open_pipeline(
     Args:
         recipe: Recipe of the dataset.
         workspace: Workspace with the collections.
-        records: Open records.
+        records: Records, already open.
         run: Run to which the requests belong.
         prompts: Folder of the user's own prompts.
         deadline: Seconds after which a request to a server fails, including retries.

@@ -119,7 +119,8 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
             raise UnreadableAnswerError(f"The reply has {len(entries)} {name} instead of {count}.")
         singular = name.removesuffix("s")
         values[name] = [
-            _clean_text(entry, f"{singular} {number}", length) for number, entry in enumerate(entries[:count], start=1)
+            _clean_text(entry, f"{singular} {entry_number}", length)
+            for entry_number, entry in enumerate(entries[:count], start=1)
         ]
     return Wording(*TYPES[kind].assemble(values, position, random.Random(seed)))
 

@@ -322,7 +322,7 @@ class TrainingTexts:
 
 
 def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, indices: IntArray) -> TextClassifier:
-    """Fit a classifier, including its vocabularies, to the texts of the given indices, shape [training texts]."""
+    """Fit a classifier, including its vocabularies, to the training texts with the given indices, shape [indices]."""
     vocabularies: dict[Source, Vocabulary] = {}
     for source in spec.sources:
         if source.endswith("words"):

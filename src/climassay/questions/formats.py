@@ -128,11 +128,11 @@ def read_questions(path: str | Path) -> QuestionSet:
     convert = row_converter(file, rows[0])
     questions: list[Question] = []
     skipped_rows: list[str] = []
-    for number, row in enumerate(rows, start=1):
+    for row_number, row in enumerate(rows, start=1):
         try:
-            questions.append(convert(row, number))
+            questions.append(convert(row, row_number))
         except InputError as error:
-            skipped_rows.append(f"row {number}: {error}")
+            skipped_rows.append(f"row {row_number}: {error}")
     if not questions:
         raise InputError(f"{file} has no usable question; the first row fails because {skipped_rows[0]}")
     return QuestionSet(file.name, _make_ids_unique(questions), tuple(skipped_rows), hashlib.sha256(data).hexdigest())
@@ -243,7 +243,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _find_field(row: Row, names: Sequence[str], default: str) -> str:
-    """Return the first of ``names`` that has a value in a row, else the first that is in it, else ``default``."""
+    """Return the first of ``names`` that has a value in a row, else the first that the row has, else ``default``."""
     row_names = [name for name in names if name in row]
     return next((name for name in row_names if not _is_empty(row[name])), row_names[0] if row_names else default)
 
@@ -277,7 +277,7 @@ def _parse_level(value: str) -> Level | None:
     raise InputError(f"the level {value!r} is not one of {', '.join(LEVELS)}")
 
 
-def _convert_row(row: Row, number: int) -> Question:
+def _convert_row(row: Row, row_number: int) -> Question:
     if _get_text(row, "validation").lower() in _REJECTION_WORDS:
         raise InputError("experts marked it invalid")
     question_field = _find_field(row, _QUESTION_COLUMNS, "question")
@@ -302,7 +302,7 @@ def _convert_row(row: Row, number: int) -> Question:
     content = question_type.parse(question, answer, options.texts, correct)
     passages = ("passage", "context", *(("text",) if "alternative" in row else ()))
     return Question(
-        id=_get_text(row, "id") or _get_text(row, "question_id") or f"q{number:05d}",
+        id=_get_text(row, "id") or _get_text(row, "question_id") or f"q{row_number:05d}",
         kind=kind,
         **content._asdict(),
         level=_parse_level(_get_text(row, "level") or _get_text(row, "complexity")),
@@ -452,7 +452,7 @@ def _split_options(text: str) -> list[str]:
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 
-def _convert_pira_row(row: Row, number: int) -> Question:
+def _convert_pira_row(row: Row, row_number: int) -> Question:
     """Convert a row of Pira 2 with a free answer to a question.
 
     Rows without ratings are accepted.
@@ -474,7 +474,7 @@ def _convert_pira_row(row: Row, number: int) -> Question:
         if is_low:
             raise InputError(f"its raters found that {sentence}")
     return Question(
-        id=_get_text(row, "id_qa") or f"pira-{number:05d}",
+        id=_get_text(row, "id_qa") or f"pira-{row_number:05d}",
         kind="freeform",
         question=_require_text(row, "question_en_origin"),
         answer=_require_text(row, "answer_en_origin"),

@@ -446,7 +446,7 @@ class TrainingRun:
     ) -> TuningResult:
         """Copy the best checkpoint's adapter to the folder, write the result, and delete the checkpoints.
 
-        If it is interrupted, it can be repeated.
+        After an interruption, the method can be called again.
         """
         base, history = self.base, state["log_history"]
         weights = self.folder / WEIGHTS_FILE

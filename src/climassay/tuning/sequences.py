@@ -141,13 +141,13 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
     end = end_of_turn(prompts, ends)
     sequences, excess_counts = [], []
     pairs = zip(prompts.encode_all(prompt_texts), prompts.encode_all(full_texts), strict=True)
-    for number, (prompt_tokens, full_tokens) in enumerate(pairs, start=1):
+    for example_number, (prompt_tokens, full_tokens) in enumerate(pairs, start=1):
         start, tokens = max(1, common_length(prompt_tokens, full_tokens)), (*full_tokens, *end)
         n_excess = max(0, len(tokens) - max_length)
         if n_excess >= start:
             raise InputError(
-                f"The answer of example {number} of {data.name} has {len(tokens) - start} tokens with its end, which "
-                f"leaves no room for a prompt in {max_length}: raise the maximum length."
+                f"The answer of example {example_number} of {data.name} has {len(tokens) - start} tokens with its end, "
+                f"which leaves no room for a prompt in {max_length}: raise the maximum length."
             )
         excess_counts.append(n_excess)
         sequences.append(TokenSequence(tokens[n_excess:], start - n_excess))

@@ -218,9 +218,9 @@ def search(
         if finished_result is not None:
             return finished_result
         trials: dict[TuningConfig, TuningResult | None] = {}
-        for number, (trial_config, fingerprint) in enumerate(zip(configs, fingerprints, strict=True), start=1):
+        for trial_number, (trial_config, fingerprint) in enumerate(zip(configs, fingerprints, strict=True), start=1):
             if on_trial is not None:
-                on_trial(SearchProgress(number, len(configs), trial_config))
+                on_trial(SearchProgress(trial_number, len(configs), trial_config))
             try:
                 trials[trial_config] = train(
                     tuning_base,

@@ -40,9 +40,9 @@ class AnnotatorAgreement:
     """Number of items labelled by two annotators or more."""
     raw: Estimate | ResampledEstimate | None
     """Mean proportion of agreeing pairs of labels per item, with Wilson's interval if every item has two labels. None
-    if no item has two labels; the coefficients below are None, too."""
+    if no item has two labels; then the coefficients below are None, too."""
     pairs: tuple[PairAgreement, ...]
-    """Cohen's kappa by pair of annotators, the pair with the most common items first."""
+    """Cohen's kappa by pair of annotators, the pair with the most items in common first."""
     fleiss: ResampledEstimate | None
     """Fleiss' kappa over the items with the most frequent number of labels (two or more)."""
     krippendorff: ResampledEstimate | None

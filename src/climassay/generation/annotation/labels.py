@@ -53,7 +53,7 @@ class AnnotationSettings:
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Seed of the random part of the order."""
     annotators: tuple[str, ...] = ()
-    """Names of the users who annotate the dataset; everybody who may annotate if empty."""
+    """Names of the users who annotate the dataset; if empty, everybody who may annotate."""
 
     def admits(self, annotator: str) -> bool:
         """Return whether the dataset is assigned to an annotator."""

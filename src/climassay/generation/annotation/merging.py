@@ -148,7 +148,7 @@ def _label_content(label: Label) -> tuple[object, ...]:
 
 
 def _import_skips(queue: LockedQueue, imported_skips: Sequence[Skip]) -> None:
-    """Store imported skips, except of items that are not queued or that the annotator has labelled."""
+    """Store imported skips, except those of items that are not queued or that the annotator has labelled."""
     drafts = [skip.draft for skip in imported_skips]
     labels = labels_by_draft(queue.connection, queue.dataset, drafts)
     queue_rows = item_rows(queue.connection, queue.dataset, drafts)

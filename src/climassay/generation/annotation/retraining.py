@@ -66,7 +66,7 @@ def retrain(
     settings, and probabilities are stored in batches.
 
     Args:
-        records: Open records.
+        records: Records, already open.
         workspace: Workspace whose folder ``validators`` gets the validator's file.
         dataset: Name of the dataset.
         reader: Reader that computes the validator's features; by default it uses the bundled encoder.

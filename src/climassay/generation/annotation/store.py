@@ -93,7 +93,7 @@ class AnnotationStore:
     Threads can share a store, and processes can share a database.
 
     Args:
-        records: Open records.
+        records: Records, already open.
     """
 
     def __init__(self, records: Records) -> None:

@@ -170,7 +170,7 @@ def _split_by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
 
     split_by_root: dict[int, int] = {}
     members: dict[int, list[int]] = {}
-    open_splits = [split for split, share in enumerate(plan.parts) if share > 0]
+    open_splits = [split for split, proportion in enumerate(plan.parts) if proportion > 0]
     for index, item in enumerate(items):
         roots = groups.add(item)
         root = roots[0] if roots else index
@@ -198,7 +198,7 @@ def _random_number(seed: int, *parts: str) -> float:
 
 def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     n_items = len(items)
-    n_required = sum(part for part in plan.parts if part != -1)
+    n_required = sum(planned_size for planned_size in plan.parts if planned_size != -1)
     if n_required > n_items or (n_required < n_items and -1 not in plan.parts):
         raise InputError(
             f"The splits need {n_required:g} questions, but there are {n_items}: let one split be -1 to take the "
@@ -206,8 +206,8 @@ def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split
         )
     sizes = {
         name: size
-        for name, part in zip(SPLITS, plan.parts, strict=True)
-        if (size := part if part != -1 else n_items - n_required) > 0
+        for name, planned_size in zip(SPLITS, plan.parts, strict=True)
+        if (size := planned_size if planned_size != -1 else n_items - n_required) > 0
     }
     stratum_sizes = Counter(map(_stratum, items))
     # Number of questions that each split still lacks, in total and of each stratum.
@@ -219,7 +219,7 @@ def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split
 
     def rank_split(strata: Counter[Stratum], name: Split) -> tuple[bool, float, float]:
         """Return the sort key by which the best split for a group with the given strata is chosen."""
-        deficit = sum(number * deficits[name][stratum] for stratum, number in strata.items())
+        deficit = sum(n_questions * deficits[name][stratum] for stratum, n_questions in strata.items())
         return total_deficits[name] >= strata.total(), deficit / sizes[name], total_deficits[name] / sizes[name]
 
     groups = group_questions(items)
@@ -235,6 +235,6 @@ def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split
         strata = Counter(map(_stratum, members[group]))
         split = split_by_group[group] = max(sizes, key=partial(rank_split, strata))
         total_deficits[split] -= strata.total()
-        for stratum, number in strata.items():
-            deficits[split][stratum] -= number
+        for stratum, n_questions in strata.items():
+            deficits[split][stratum] -= n_questions
     return [split_by_group[group] for group in groups]

@@ -27,7 +27,7 @@ PIRA_FAULTS = (
     ("question_meaningful", 2.0, "makes no sense"),
     ("answer_equivalent", 2.0, "wrong answer"),
 )
-"""For each of Pirá 2's ratings: column, maximum rating that makes a question invalid, and the reason for rejection. If
+"""Column, maximum rating that makes a question invalid, and reason for rejection, for each of Pirá 2's ratings. If
 several ratings make a question invalid, the first one gives the reason."""
 _LABEL_COLUMNS = ("Validation", "validation", "valid", "Valid")
 _REASON_COLUMNS = ("reason", "Reason")
@@ -87,15 +87,15 @@ def read_label_set(path: str | Path) -> LabelSet:
             "generate export), a question table with a column Validation or valid, or Pirá's rated questions."
         )
     labelled_drafts, n_unlabelled, skipped_rows = [], 0, []
-    for number, row in enumerate(rows, start=1):
+    for row_number, row in enumerate(rows, start=1):
         try:
             if has_drafts:
                 labelled_draft = label_by_experts(draft_from_row(row))
             else:
                 label = _pira_label(row) if has_ratings else _column_label(row, str(label_column))
-                labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, number), *label)
+                labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, row_number), *label)
         except InputError as error:
-            skipped_rows.append(f"row {number}: {error}")
+            skipped_rows.append(f"row {row_number}: {error}")
             continue
         if labelled_draft is None:
             n_unlabelled += 1
@@ -109,15 +109,15 @@ def read_label_set(path: str | Path) -> LabelSet:
     )
 
 
-def _row_draft(file: Path, row: Row, number: int) -> Draft:
+def _row_draft(file: Path, row: Row, row_number: int) -> Draft:
     """Convert a row of a question table to a draft.
 
     The label columns are removed first, because invalid rows could not be converted otherwise.
     """
     label_columns = {*(name for name, _, _ in PIRA_FAULTS), *_LABEL_COLUMNS}
     cells = {name: value for name, value in row.items() if name not in label_columns}
-    question = row_converter(file, cells)(cells, number)
-    named_question = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
+    question = row_converter(file, cells)(cells, row_number)
+    named_question = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{row_number:05d}"))
     draft = question_draft(named_question, file.stem)
     if draft.passages:
         return draft
