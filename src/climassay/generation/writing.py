@@ -148,9 +148,9 @@ def _clean_text(value: object, name: str, max_length: int) -> str:
     if not isinstance(value, str) or re.search(r"\w", value) is None:
         raise UnreadableAnswerError(f"The reply leaves the {name} empty.")
     text = " ".join(value.split())
-    inner = text[1:-1]
-    if len(text) > 2 and (text[0], text[-1]) in _QUOTES and text[0] not in inner:
-        text = inner.strip()
+    quoted_text = text[1:-1]
+    if len(text) > 2 and (text[0], text[-1]) in _QUOTES and text[0] not in quoted_text:
+        text = quoted_text.strip()
     # A grammar ends a text at exactly its maximum length; a longer text was written without a grammar.
     if len(value) == max_length and not text.endswith((".", "?", "!")):
         raise UnreadableAnswerError(f"The {name} of the reply was cut off at {max_length} characters.")

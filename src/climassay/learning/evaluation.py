@@ -431,12 +431,16 @@ def _sum_by_group(
     """
     sums = np.zeros((int(group_indices.max()) + 1, n_classes, n_classes + 4))
     np.add.at(sums, (group_indices, labels, np.where(predictions < 0, n_classes, predictions)), 1.0)
-    rows = np.flatnonzero(has_probabilities)
-    true_class_probabilities = probabilities[rows, labels[rows]]
+    scored_indices = np.flatnonzero(has_probabilities)
+    true_class_probabilities = probabilities[scored_indices, labels[scored_indices]]
     log_losses = -np.log(np.maximum(true_class_probabilities, _FLOOR))
-    squared_differences = ((probabilities[rows] - np.eye(n_classes)[labels[rows]]) ** 2).sum(axis=1) / 2
-    for column, values in enumerate((log_losses, squared_differences, np.ones(len(rows))), start=n_classes + 1):
-        np.add.at(sums[:, :, column], (group_indices[rows], labels[rows]), values)
+    squared_differences = ((probabilities[scored_indices] - np.eye(n_classes)[labels[scored_indices]]) ** 2).sum(
+        axis=1
+    ) / 2
+    for column, values in enumerate(
+        (log_losses, squared_differences, np.ones(len(scored_indices))), start=n_classes + 1
+    ):
+        np.add.at(sums[:, :, column], (group_indices[scored_indices], labels[scored_indices]), values)
     return sums
 
 

@@ -206,9 +206,9 @@ class SequenceLoss:
 
     def nats(self, indices: Sequence[int]) -> Tensor:
         """Return the summed loss of the sequences with the given indices, in nats: a float32 tensor of shape []."""
-        rows = [self.sequences[index] for index in indices]
-        start = min(row.start for row in rows)
-        tokens, labels = (tensor.to(self._base.device, non_blocking=True) for tensor in _make_batch(rows, start))
+        sequences = [self.sequences[index] for index in indices]
+        start = min(sequence.start for sequence in sequences)
+        tokens, labels = (tensor.to(self._base.device, non_blocking=True) for tensor in _make_batch(sequences, start))
         options: dict[str, Any] = {"logits_to_keep": labels.shape[1]} if self._supports_logits_to_keep else {}
         with self._base.autocast():
             logits = self._model(input_ids=tokens, use_cache=False, **options).logits
@@ -222,8 +222,8 @@ class SequenceLoss:
 
         They are tokens, or :data:`IGNORED` at positions that do not count in the loss.
         """
-        rows = [self.sequences[index] for index in indices]
-        return _make_batch(rows, min(row.start for row in rows))[1]
+        sequences = [self.sequences[index] for index in indices]
+        return _make_batch(sequences, min(sequence.start for sequence in sequences))[1]
 
     def learned(self, indices: Sequence[int]) -> int:
         """Return the number of tokens that count in the loss of the sequences with the given indices."""
@@ -250,16 +250,16 @@ class SequenceLoss:
         return total / self.learned(all_indices)
 
 
-def _make_batch(rows: Sequence[TokenSequence], start: int) -> tuple[Tensor, Tensor]:
+def _make_batch(sequences: Sequence[TokenSequence], start: int) -> tuple[Tensor, Tensor]:
     """Return padded input tokens [rows, max_length - 1] and labels [rows, max_length - start].
 
     The labels are the tokens from index ``start`` on, each predicted from the input before it.
     """
-    max_length = max(len(row.tokens) for row in rows)
-    tokens = torch.zeros(len(rows), max_length - 1, dtype=torch.long)
-    labels = torch.full((len(rows), max_length - start), IGNORED, dtype=torch.long)
-    for row_index, row in enumerate(rows):
-        row_tokens = torch.tensor(row.tokens, dtype=torch.long)
+    max_length = max(len(sequence.tokens) for sequence in sequences)
+    tokens = torch.zeros(len(sequences), max_length - 1, dtype=torch.long)
+    labels = torch.full((len(sequences), max_length - start), IGNORED, dtype=torch.long)
+    for row_index, sequence in enumerate(sequences):
+        row_tokens = torch.tensor(sequence.tokens, dtype=torch.long)
         tokens[row_index, : len(row_tokens) - 1] = row_tokens[:-1]
-        labels[row_index, row.start - start : len(row_tokens) - start] = row_tokens[row.start :]
+        labels[row_index, sequence.start - start : len(row_tokens) - start] = row_tokens[sequence.start :]
     return tokens, labels

@@ -60,8 +60,8 @@ class Cloze(QuestionType):
         Code fences, ``\boxed``, list marks, introductions ("Missing word:", "The missing word is"), quotation marks,
         emphasis and a final full stop are removed.
         """
-        boxed = _LATEX_BOX.search(text)
-        content = (boxed[1] if boxed else _FENCE.sub("", text)).strip()
+        box = _LATEX_BOX.search(text)
+        content = (box[1] if box else _FENCE.sub("", text)).strip()
         line = _INTRODUCTION.sub("", _LIST_MARK.sub("", content)).strip() or content
         return line.partition("\n")[0].strip(_ENCLOSING_CHARACTERS).removesuffix(".").strip(_ENCLOSING_CHARACTERS)
 
