@@ -20,7 +20,7 @@ from climassay.reporting import Table
 from climassay.statistics import mean_estimates
 
 _TOKEN = re.compile(r"\w+(?:[-'’.,]\w+)*|[^\w\s]")
-"""A word, with hyphens, apostrophes and decimal points inside it, or a punctuation mark."""
+"""Pattern of a word, including hyphens, apostrophes and decimal points inside it, or of a punctuation mark."""
 
 
 class Complexity(NamedTuple):
@@ -51,16 +51,16 @@ def complexity_table(name: str, measures: Mapping[Stream, Sequence[Complexity]])
     rows = []
     for stream in sorted(measures, key=lambda stream: (KINDS.index(stream.kind), LEVELS.index(stream.level))):
         estimates = mean_estimates([list(column) for column in zip(*measures[stream], strict=True)])
-        n = len(measures[stream])
+        n_questions = len(measures[stream])
         cells = [
             cell
             for estimate in estimates
             for cell in (
                 f"{estimate.value:.1f}",
-                f"{estimate.interval.low:.1f} to {estimate.interval.high:.1f}" if n > 1 else "-",
+                f"{estimate.interval.low:.1f} to {estimate.interval.high:.1f}" if n_questions > 1 else "-",
             )
         ]
-        rows.append((stream.kind, str(stream.level), str(n), *cells))
+        rows.append((stream.kind, str(stream.level), str(n_questions), *cells))
     headings = [
         heading
         for measure in ("sentences", "tokens per\nsentence", "longest\nsentence")

@@ -54,15 +54,15 @@ class DatasetStats:
     name: str
     streams: dict[Stream, StreamCounts] = field(default_factory=dict)
     reasons: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
-    """For each (step, reason): number of rejected drafts by kind."""
+    """Number of rejected drafts by kind, for each pair of step and reason for rejection."""
     failures: Counter[str] = field(default_factory=Counter)
     """Number of drafts that were not written because the model call failed, by error."""
     books: dict[str, Counter[Stream]] = field(default_factory=dict)
-    """For each source, by title: number of accepted questions by stream."""
+    """Number of accepted questions by kind and level, for the title of each source."""
     sections: dict[str, set[str]] = field(default_factory=dict)
-    """For each source, by title: sections with an accepted question."""
+    """Sections with an accepted question, for the title of each source."""
     complexity: dict[Stream, list[Complexity]] = field(default_factory=dict)
-    """For each stream: syntactic measures of every accepted question."""
+    """Syntactic measures of every accepted question, by kind and level."""
 
     @property
     def accepted(self) -> int:
@@ -73,10 +73,10 @@ class DatasetStats:
 def dataset_stats(name: str, stored_drafts: Iterable[StoredDraft]) -> DatasetStats:
     """Count the drafts of a dataset in one pass."""
     stats = DatasetStats(name)
-    for stored in stored_drafts:
-        counts = stats.streams.setdefault(stored.stream, StreamCounts())
+    for stored_draft in stored_drafts:
+        counts = stats.streams.setdefault(stored_draft.stream, StreamCounts())
         counts.drafts += 1
-        draft, rejection = stored.draft, stored.draft.rejection
+        draft, rejection = stored_draft.draft, stored_draft.draft.rejection
         if draft.error is not None:
             counts.failed += 1
             stats.failures[draft.error] += 1
@@ -85,9 +85,9 @@ def dataset_stats(name: str, stored_drafts: Iterable[StoredDraft]) -> DatasetSta
             stats.reasons.setdefault(reason, Counter())[draft.kind] += 1
         else:
             counts.accepted += 1
-            stats.books.setdefault(draft.main.document, Counter())[stored.stream] += 1
+            stats.books.setdefault(draft.main.document, Counter())[stored_draft.stream] += 1
             stats.sections.setdefault(draft.main.document, set()).add(draft.main.section)
-            stats.complexity.setdefault(stored.stream, []).append(measure_complexity(draft.wording.question))
+            stats.complexity.setdefault(stored_draft.stream, []).append(measure_complexity(draft.wording.question))
     return stats
 
 
@@ -200,13 +200,13 @@ def dataset_report(
         limit: Maximum number of drafts in the report.
     """
     n_drafts = sum(counts.drafts for counts in stats.streams.values())
-    lead = f"{counted(stats.accepted, 'accepted question')} of {counted(n_drafts, 'draft')}."
+    introduction = f"{counted(stats.accepted, 'accepted question')} of {counted(n_drafts, 'draft')}."
     reported_drafts = stored_drafts[:limit]
-    passages = {stored.draft.main.id: stored.draft.main for stored in reported_drafts}
+    passages = {stored_draft.draft.main.id: stored_draft.draft.main for stored_draft in reported_drafts}
     indices = {passage_id: index for index, passage_id in enumerate(passages)}
     answers = AnswerTables(
         "Drafts and the decisions on them",
-        tuple(_to_report_row(stored, indices[stored.draft.main.id]) for stored in reported_drafts),
+        tuple(_to_report_row(stored_draft, indices[stored_draft.draft.main.id]) for stored_draft in reported_drafts),
         tuple(SourceText(passage.citation, passage.text) for passage in passages.values()),
         f"The first {limit} of {len(stored_drafts):,} drafts." if len(stored_drafts) > limit else "",
         total=len(stored_drafts),
@@ -216,12 +216,12 @@ def dataset_report(
     )
     origin = (Section("How they were made", (Facts(tuple(facts)),)),) if facts else ()
     yields = Section("Yield", (*stats_tables(stats), *stats_figures(stats)))
-    return Report(f"Dataset {stats.name}", lead, (yields, *origin, Section("Drafts", (answers,))))
+    return Report(f"Dataset {stats.name}", introduction, (yields, *origin, Section("Drafts", (answers,))))
 
 
-def _to_report_row(stored: StoredDraft, source_index: int) -> AnsweredQuestion:
+def _to_report_row(stored_draft: StoredDraft, source_index: int) -> AnsweredQuestion:
     """Convert a draft to a row of the report; ``source_index`` is the index of its main passage in the report."""
-    draft, wording = stored.draft, stored.draft.wording
+    draft, wording = stored_draft.draft, stored_draft.draft.wording
     rows = []
     if draft.error is not None:
         rows.append(AnswerRow("writing", draft.origin.model, draft.error, ("",), True, True))
@@ -242,7 +242,7 @@ def _to_report_row(stored: StoredDraft, source_index: int) -> AnsweredQuestion:
         id=draft.id,
         kind=draft.kind,
         level=draft.level,
-        collection=stored.state,
+        collection=stored_draft.state,
         text=wording.question or "(not written)",
         reference=wording.answer,
         metrics=("score",),
@@ -282,7 +282,7 @@ class Dataset(Result):
     @property
     def drafts(self) -> tuple[Draft, ...]:
         """Accepted drafts."""
-        return tuple(stored.draft for stored in self.stored_drafts if stored.draft.usable)
+        return tuple(stored_draft.draft for stored_draft in self.stored_drafts if stored_draft.draft.usable)
 
     def __len__(self) -> int:
         return len(self.drafts)
@@ -317,8 +317,8 @@ class Dataset(Result):
             "sources": {book: by_stream(dict(counts)) for book, counts in stats.books.items()},
             "complexity": by_stream(
                 {
-                    stream: [measures._asdict() for measures in all_measures]
-                    for stream, all_measures in stats.complexity.items()
+                    stream: [measures._asdict() for measures in measures_of_questions]
+                    for stream, measures_of_questions in stats.complexity.items()
                 }
             ),
         }
@@ -333,9 +333,9 @@ class Dataset(Result):
 
     def report(self) -> Report:
         """Return a report of the counts and the drafts."""
-        origins = [stored.draft.origin for stored in self.stored_drafts]
+        origins = [stored_draft.draft.origin for stored_draft in self.stored_drafts]
         models = {(origin.model, f"fingerprint {origin.fingerprint[:12]}", origin.dtype) for origin in origins}
-        facts = [("model", ", ".join(filter(None, parts))) for parts in sorted(models)]
+        facts = [("model", ", ".join(filter(None, model_facts))) for model_facts in sorted(models)]
         return dataset_report(self.stats, self.stored_drafts, facts)
 
 
@@ -352,14 +352,14 @@ class GeneratedDataset(Dataset):
         return [
             {
                 "stream": stream.name,
-                "requested": requested,
+                "requested": n_requested,
                 "drafts": counts[stream].drafts,
                 "failed": counts[stream].failed,
                 "accepted": counts[stream].accepted,
                 "rejected": dict(+counts[stream].rejected),
                 "ended": self.pipeline.ended.get(stream),
             }
-            for stream, requested in self.pipeline.requested.items()
+            for stream, n_requested in self.pipeline.requested.items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -374,9 +374,11 @@ class GeneratedDataset(Dataset):
         }
 
     def notes(self) -> Iterator[str]:
-        """Yield sentences on streams that ended early, and one on the usage of the run."""
+        """Yield a sentence for each reason why kinds and levels ended early, and one on the usage of the run."""
         for reason in dict.fromkeys(self.pipeline.ended.values()):
-            names = ", ".join(stream.name for stream, why in self.pipeline.ended.items() if why == reason)
+            names = ", ".join(
+                stream.name for stream, stream_reason in self.pipeline.ended.items() if stream_reason == reason
+            )
             yield f"{names} ended early: {reason.rstrip('.')}."
         usage = self.pipeline.usage
         cost = "" if usage.cost is None else f", ${usage.cost:.4f}"

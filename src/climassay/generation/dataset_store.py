@@ -72,7 +72,7 @@ class StoredDraft:
     book: str
     """Document id of the main passage."""
     number: int
-    """Index of the seed passage in the order in which the draft's stream uses the book's passages."""
+    """Index of the seed passage in the order in which the book's passages are used for the draft's kind and level."""
 
     @property
     def stream(self) -> Stream:
@@ -95,7 +95,7 @@ class DatasetSummary:
     made_at: float
     """Time of creation in seconds since 1970-01-01 UTC."""
     states: Mapping[str, int]
-    """Number of drafts by their current state."""
+    """Number of drafts by current state."""
 
 
 class DatasetStore:
@@ -143,15 +143,15 @@ class DatasetStore:
         rows: list[dict[str, Any]] = [
             {
                 "dataset": name,
-                "id": stored.draft.id,
-                "kind": stored.draft.kind,
-                "level": stored.draft.level,
-                "book": stored.book,
-                "number": stored.number,
-                "state": stored.state,
-                "body": json.dumps(asdict(stored.draft), ensure_ascii=False, allow_nan=False),
+                "id": stored_draft.draft.id,
+                "kind": stored_draft.draft.kind,
+                "level": stored_draft.draft.level,
+                "book": stored_draft.book,
+                "number": stored_draft.number,
+                "state": stored_draft.state,
+                "body": json.dumps(asdict(stored_draft.draft), ensure_ascii=False, allow_nan=False),
             }
-            for stored in stored_drafts
+            for stored_draft in stored_drafts
         ]
 
         def write(connection: sa.Connection) -> None:
@@ -205,7 +205,7 @@ class DatasetStore:
 
     def drafts(self, name: str) -> Iterator[Draft]:
         """Yield all drafts of a dataset in the order of generation, with the decisions that were made later."""
-        return (stored.draft for stored in self.stored_drafts(name))
+        return (stored_draft.draft for stored_draft in self.stored_drafts(name))
 
     def list(self) -> list[DatasetSummary]:
         """Return a summary of each dataset, the newest first."""
@@ -250,7 +250,10 @@ def drafts_before_experts(connection: sa.Connection, name: str, ids: Sequence[st
 def _load_later_decisions(
     connection: sa.Connection, name: str, ids: Sequence[str], excluded_prefix: str = ""
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the bodies of later decisions by draft id, oldest first, except those with a prefix of the key."""
+    """Return the bodies of later decisions by draft id, oldest first.
+
+    If ``excluded_prefix`` is given, decisions whose keys begin with it are excluded.
+    """
     query = (
         sa.select(decisions.c.draft, decisions.c.key, decisions.c.body)
         .where(decisions.c.dataset == name, decisions.c.draft.in_(ids))
@@ -272,11 +275,11 @@ def _restore_draft(body: str, later_decisions: Sequence[Mapping[str, Any]]) -> D
     return draft_from_row(row)
 
 
-def _find_differing_entries(first: Any, second: Any, prefix: str = "") -> Iterator[str]:
+def _find_differing_entries(first_value: Any, second_value: Any, prefix: str = "") -> Iterator[str]:
     """Yield the dotted names of the entries in which two nested mappings differ."""
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        for name in {*first, *second}:
+    if isinstance(first_value, Mapping) and isinstance(second_value, Mapping):
+        for name in {*first_value, *second_value}:
             entry = f"{prefix}.{name}" if prefix else name
-            yield from _find_differing_entries(first.get(name), second.get(name), entry)
-    elif first != second:
+            yield from _find_differing_entries(first_value.get(name), second_value.get(name), entry)
+    elif first_value != second_value:
         yield prefix

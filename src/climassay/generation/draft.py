@@ -66,7 +66,7 @@ class Origin:
     """Model, prompts and seed with which a draft was generated, so that it can be generated again."""
 
     model: str
-    """Name of the model, as in ``--model``."""
+    """Name of the model, as given to ``--model``."""
     fingerprint: str
     """Fingerprint of the model; see :class:`~climassay.models.contract.Generator`."""
     prompts: tuple[tuple[str, str], ...]
@@ -99,7 +99,7 @@ class Decision:
 
     step: DraftStep
     by: str
-    """Name of the check, the model or the annotator."""
+    """Name of the check, model or annotator that made the decision."""
     accepted: bool | None
     """Whether the draft is accepted; None if the call failed or the decider abstained."""
     reason: str = ""
@@ -286,7 +286,7 @@ def question_draft(question: Question, document: str = "") -> Draft:
     """Convert a question from elsewhere to a draft, with its context as the only passage and an empty origin.
 
     The gap of a cloze statement is filled with its term. If the question has no context, the draft has no passages, and
-    the checks that compare it with its passages are passed.
+    passes the checks that compare it with its passages.
     """
     context, title = question.context or "", question.document or document
     passage = SourcePassage(f"{question.id}-context", context, title, title, question.section or "")
@@ -358,7 +358,7 @@ def read_drafts(path: Path) -> Iterator[Draft]:
         InputError: The file cannot be read, or a line is not a draft.
     """
     try:
-        for number, line in enumerate(read_lines(path), start=1):
+        for line_number, line in enumerate(read_lines(path), start=1):
             if not line.strip():
                 continue
             try:
@@ -367,7 +367,7 @@ def read_drafts(path: Path) -> Iterator[Draft]:
                     raise InputError("it is not an object")
                 draft = draft_from_row(row)
             except (ValueError, InputError) as error:
-                raise InputError(f"{path}, line {number}: {error}") from None
+                raise InputError(f"{path}, line {line_number}: {error}") from None
             yield draft
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The drafts {path} cannot be read: {describe_error(error)}.") from None

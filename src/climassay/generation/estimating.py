@@ -26,11 +26,11 @@ from climassay.reporting import Table
 from climassay.workspace import Workspace
 
 N_SAMPLED_PROMPTS = 6
-"""Number of prompts per stream on which tokens are counted."""
+"""Number of prompts per kind and level whose tokens are counted."""
 ASSUMED_YIELD = 0.5
-"""Proportion of accepted drafts to assume while it is unknown; in ClimaQA about 0.6 for multiple choice."""
+"""Assumed proportion of accepted drafts until it can be measured; in ClimaQA about 0.6 for multiple choice."""
 MIN_DRAFTS_FOR_YIELD = 20
-"""Number of drafts that a stream must have for its measured yield to replace :data:`ASSUMED_YIELD`."""
+"""Minimum number of drafts of a kind and level for its measured yield to replace :data:`ASSUMED_YIELD`."""
 QUESTION_TOKENS = 150
 """Assumed number of tokens in a prompt that asks a multiple-choice question, without the passages."""
 VERIFYING_TOKENS = 550
@@ -82,7 +82,7 @@ class _RequestCollector:
 
 
 def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None = None) -> list[StreamEstimate]:
-    """Estimate for each stream of a recipe the drafts, requests, tokens and cost until it is complete.
+    """Estimate the drafts, requests, tokens and cost that each kind and level of a recipe still needs.
 
     Prompts are rendered for a few passages and counted by the model's own tokenizer if there is one. Validators and
     maskers are not included.
@@ -95,8 +95,8 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         counts = PipelineCounts()
         store = DatasetStore(records)
         if recipe.name in store:
-            for stored in store.stored_drafts(recipe.name):
-                counts.add(stored)
+            for stored_draft in store.stored_drafts(recipe.name):
+                counts.add(stored_draft)
     with closing(load_model(recipe.writer.model, recipe.writer.options(), folder=workspace.root)) as model:
         collector = _RequestCollector(model)
         setup = open_writer(recipe, workspace, collector, prompts=prompts)
@@ -104,7 +104,7 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
         price = model_price(spec.model, spec, workspace.root)
         is_scored = profile_of(model, recipe.profile).scored
         results = []
-        for stream, requested in recipe.requested().items():
+        for stream, n_requested in recipe.requested().items():
             prompt_mean, context_mean = _mean_tokens(stream, setup, collector, model)
             n_requests, prompt_tokens, completion_tokens = _tokens_per_draft(
                 recipe, stream, prompt_mean, context_mean, is_scored
@@ -112,12 +112,12 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
             stream_counts = counts[stream]
             is_measured = stream_counts.drafts >= MIN_DRAFTS_FOR_YIELD
             expected_yield = max(stream_counts.accepted, 0.5) / stream_counts.drafts if is_measured else ASSUMED_YIELD
-            n_drafts = round(max(0, requested - stream_counts.accepted) / expected_yield)
+            n_drafts = round(max(0, n_requested - stream_counts.accepted) / expected_yield)
             tokens = round(n_drafts * prompt_tokens), round(n_drafts * completion_tokens)
             results.append(
                 StreamEstimate(
                     stream.name,
-                    requested,
+                    n_requested,
                     stream_counts.accepted,
                     expected_yield,
                     is_measured,
@@ -133,18 +133,18 @@ def estimate_run(recipe: Recipe, workspace: Workspace, *, prompts: Path | None =
 def _mean_tokens(
     stream: Stream, setup: WriterSetup, collector: _RequestCollector, model: Generator
 ) -> tuple[float, float]:
-    """Return the mean numbers of tokens of a prompt and of its passages, over the first prompts of a stream."""
+    """Return the mean numbers of tokens of a prompt and of its passages, over the first prompts of a kind and level."""
     books = setup.sampler.books
     seeds = [
-        setup.sampler.passage(stream.name, books[number % len(books)], number)
-        for number in range(N_SAMPLED_PROMPTS if books else 0)
+        setup.sampler.passage(stream.name, books[passage_index % len(books)], passage_index)
+        for passage_index in range(N_SAMPLED_PROMPTS if books else 0)
     ]
     contexts = setup.finder.find([seed for seed in seeds if seed is not None])
     collector.requests.clear()
     setup.writer.write(
         [
-            Assignment(str(number), stream.kind, stream.level, passages, number)
-            for number, passages in enumerate(contexts)
+            Assignment(str(passage_index), stream.kind, stream.level, passages, passage_index)
+            for passage_index, passages in enumerate(contexts)
         ]
     )
     prompts = [model.render(request.messages, request.assistant_prefix) for request in collector.requests]
@@ -160,7 +160,7 @@ def _tokens_per_draft(
 ) -> tuple[float, float, float]:
     """Return the expected numbers of requests, prompt tokens and completion tokens per draft.
 
-    They include evolving the draft and answering it again.
+    They include the requests to evolve the draft and to answer it again.
     """
     draft_tokens = TYPES[stream.kind].draft_tokens
     n_requests, prompt_tokens, completion_tokens = 1.0, prompt_mean, float(draft_tokens)
@@ -182,14 +182,14 @@ def estimate_table(estimates: Sequence[StreamEstimate]) -> Table:
     """Return a table of the estimates, with their sum in the last row."""
 
     def format_row(name: str, yield_cell: str, group: Sequence[StreamEstimate]) -> tuple[str, ...]:
-        requested, accepted = (
+        n_requested, n_accepted = (
             sum(getattr(estimate, field) for estimate in group) for field in ("requested", "accepted")
         )
         fields = ("drafts", "requests", "prompt_tokens", "completion_tokens")
         sums = (sum(getattr(estimate, field) for estimate in group) for field in fields)
         costs = [estimate.cost for estimate in group if estimate.cost is not None]
         cost = f"{sum(costs):.2f}" if costs else "-"
-        return (name, str(requested), str(accepted), yield_cell, *(f"{number:,}" for number in sums), cost)
+        return (name, str(n_requested), str(n_accepted), yield_cell, *(f"{total:,}" for total in sums), cost)
 
     kinds = dict.fromkeys(estimate.stream.partition("/")[0] for estimate in estimates)
     rows = []

@@ -47,7 +47,7 @@ class Choice:
 
     @classmethod
     def of(cls, ranked: Sequence[tuple[str, float]]) -> "Choice":
-        """Choose the most probable of one or more (term, probability) pairs; of equally probable ones the first."""
+        """Choose the most probable term of one or more (term, probability) pairs, in a tie the first."""
         sorted_pairs = tuple(sorted(ranked, key=lambda pair: -pair[1]))
         return cls(*sorted_pairs[0], sorted_pairs)
 
@@ -87,8 +87,8 @@ def mask(drafts: Sequence[Draft], masker: Masker) -> list[Draft]:
             return draft.with_decisions(Decision("mask", masker.name, accepted=False, reason=NO_TERM, detail=detail))
         if choice.error is not None:
             return draft.with_decisions(Decision("mask", masker.name, accepted=None, detail=choice.error))
-        runner_up = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
-        detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{runner_up}."
+        runner_up_text = f", before {choice.ranked[1][0]} ({choice.ranked[1][1]:.2f})" if len(choice.ranked) > 1 else ""
+        detail = f"{choice.term} ({choice.score:.2f}) of {len(choice.ranked)} words{runner_up_text}."
         decision = Decision("mask", masker.name, accepted=True, detail=detail, score=choice.score)
         return draft.with_wording(replace(draft.wording, answer=choice.term), decision)
 
@@ -106,7 +106,7 @@ class StatisticsMasker:
     The score of a word is its negative Zipf frequency (log10 of its occurrences in a billion words; Speer 2022,
     wordfreq 3.0). The score rises by 2 if the glossary lists the word. It falls by 1.5 if the word looks like a verb or
     an adverb, by 1.5 if it is a compound, by 1 if another form of it occurs in the statement, and by 10 if it is
-    frequent in reports of any science. These weights were set by hand.
+    common in scientific texts of any field. These weights were set by hand.
     """
 
     name = STATISTICS
@@ -131,7 +131,8 @@ class StatisticsMasker:
         score = -max(float(frequency), 1.0)
         score += 2.0 * (term in self._glossary or term.removesuffix("s") in self._glossary)
         score -= 1.5 * (_VERB_OR_ADVERB.search(term) is not None) + 1.5 * (not term.isalnum())
-        score -= sum(other.term.casefold()[:_STEM_LENGTH] == term[:_STEM_LENGTH] for other in words(statement)) > 1
+        stems = [form.term.casefold()[:_STEM_LENGTH] for form in words(statement)]
+        score -= stems.count(term[:_STEM_LENGTH]) > 1
         return score - 10.0 * (term in GENERIC)
 
 
@@ -171,14 +172,14 @@ class PromptedMasker:
         pairs = [(statements[index], terms) for index, terms in terms_by_index.items()]
         requests = []
         for statement, terms in [*pairs, *((_EMPTY_STATEMENT, terms) for _, terms in pairs if is_calibrated)]:
-            rendered = prompt.render(statement=statement, field=self.subject.field)
+            rendered_prompt = prompt.render(statement=statement, field=self.subject.field)
             # The prefix ends without a space, so the space belongs to the answer, as in the models' tokens.
             options = tuple(f" {term}" for term in terms)
-            requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
+            requests.append(OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix))
         answers = self.model.option_logprobs(requests) if requests else []
         choices: list[Choice | None] = [None] * len(statements)
-        for number, (index, terms) in enumerate(terms_by_index.items()):
-            answer, baseline = answers[number], answers[len(pairs) + number] if is_calibrated else None
+        for position, (index, terms) in enumerate(terms_by_index.items()):
+            answer, baseline = answers[position], answers[len(pairs) + position] if is_calibrated else None
             if answer.is_named or (baseline is not None and baseline.is_named):
                 baseline = None  # a named answer is no distribution that could be corrected
             error = answer.error or (baseline.error if baseline is not None else None)
@@ -202,7 +203,7 @@ def open_masker(
     Args:
         name: ``statistics`` or ``prompted:MODEL``.
         model: Model of the masker ``prompted``; if None, the model named after the colon is loaded.
-        glossary: PreferredAnswer terms, for ``statistics``.
+        glossary: Preferred terms, for ``statistics``.
         subject: Field of science of the statements, for ``prompted``.
         prompts: Folder of templates that replace built-in ones, for ``prompted``.
         load: Function that loads a model by its name.

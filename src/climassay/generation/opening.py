@@ -99,7 +99,7 @@ def open_writer(
 
 
 def _writer_examples(recipe: Recipe) -> Examples:
-    """Return the first examples of each kind and level, by kind; examples without a context cannot be used.
+    """Return the first examples of each kind and level, by kind; examples without a context are skipped.
 
     Writers use the examples of level ``base``, and evolvers those of the level that they produce.
     """
@@ -138,7 +138,7 @@ def open_pipeline(
     Args:
         recipe: Recipe of the dataset.
         workspace: Workspace with the collections.
-        records: Open records.
+        records: Records, already open.
         run: Run to which the requests belong.
         prompts: Folder of the user's own prompts.
         deadline: Seconds after which a request to a server fails, including retries.
@@ -210,7 +210,7 @@ def open_pipeline(
             later_steps=tuple(steps),
             find_duplicate=duplicates.add,
             remember=duplicates.refill,
-            usage=lambda: sum((recorded.tally.usage for recorded in recorded_models), Usage()),
+            usage=lambda: sum((recorded_model.tally.usage for recorded_model in recorded_models), Usage()),
         )
 
 
@@ -238,10 +238,10 @@ def _validation_steps(
     for kind in KINDS:
         if name := getattr(recipe.validator, kind, ""):
             # A trained validator needs the model itself, so only prompted ones are recorded.
-            load_recorded = (lambda model: record(load(model))) if name.startswith("prompted:") else load
+            load_validator_model = (lambda model: record(load(model))) if name.startswith("prompted:") else load
             validators[kind] = load_validator(
                 resolve_file(recipe.folder, name),
-                load=load_recorded,
+                load=load_validator_model,
                 prompts=prompts,
                 subject=recipe.subject,
                 profile=recipe.profile,

@@ -19,7 +19,7 @@ from climassay.grounding import CollectionGroup
 _MAX_CACHED_PASSAGES = 512
 """Maximum number of cached passages, of about 2000 characters each."""
 _MAX_CACHED_ORDERS = 256
-"""Maximum number of cached orders; each stream, book and repetition has its own order."""
+"""Maximum number of cached orders of passages: one for each kind and level, book and repetition."""
 
 
 SectionPassage = tuple[str, tuple[str, ...]]
@@ -67,10 +67,10 @@ class SeedSampler:
         """Return a seed passage; as long as the book is unchanged, the same arguments give the same passage.
 
         Args:
-            stream: Name of the stream, for example ``mcq/base``.
+            stream: Name of a kind and level, for example ``mcq/base``.
             book: Document id.
-            number: Index in the stream's order of the book's suitable passages. There is no upper limit: beyond the
-                last passage, all passages follow again in another order.
+            number: Index in the order in which the stream uses the book's suitable passages. There is no upper limit:
+                beyond the last passage, all passages follow again in another order.
 
         Returns:
             The passage, or None if the book does not exist or has no suitable passage.
@@ -85,7 +85,7 @@ class SeedSampler:
 
     @cached_property
     def _collection_by_document(self) -> dict[str, Collection]:
-        """For each complete document, by id: the first collection that contains it; sorted by the documents' titles."""
+        """First collection that contains each complete document, by document id, in the order of the titles."""
         results = {}
         for collection in self._group.collections:
             for document in collection.documents():
@@ -192,22 +192,22 @@ class ContextFinder:
             and (self.fault is None or self.fault(hit.passage) is None)
         ]
         chosen_hits: list[Hit] = []
-        runs, documents = _word_runs(seed.text), {seed.document_id}
+        chosen_sequences, document_ids = _word_runs(seed.text), {seed.document_id}
         for needs_new_document in (True, False):
             for hit in candidates:
                 if len(chosen_hits) == self.max_passages:
                     break
-                hit_runs = _word_runs(hit.passage.text)
-                if hit_runs & runs or (needs_new_document and hit.passage.document_id in documents):
+                hit_sequences = _word_runs(hit.passage.text)
+                if hit_sequences & chosen_sequences or (needs_new_document and hit.passage.document_id in document_ids):
                     continue
                 chosen_hits.append(hit)
-                runs |= hit_runs
-                documents.add(hit.passage.document_id)
+                chosen_sequences |= hit_sequences
+                document_ids.add(hit.passage.document_id)
         return sorted(chosen_hits, key=lambda hit: (-(hit.cosine or 0.0), hit.rank))
 
 
 def _word_runs(text: str) -> set[tuple[str, ...]]:
     """Return all sequences of :data:`_MIN_SHARED_WORDS` consecutive words; a shorter text is one sequence."""
     words = re.findall(r"\w+", text.casefold())
-    n_runs = max(1, len(words) - _MIN_SHARED_WORDS + 1)
-    return {tuple(words[start : start + _MIN_SHARED_WORDS]) for start in range(n_runs)}
+    n_sequences = max(1, len(words) - _MIN_SHARED_WORDS + 1)
+    return {tuple(words[start : start + _MIN_SHARED_WORDS]) for start in range(n_sequences)}

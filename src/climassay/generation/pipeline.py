@@ -24,14 +24,14 @@ from climassay.reporting import counted
 MIN_DRAFTS_PER_BOOK = 10
 """Number of drafts that a book must have before its yield can count as poor."""
 POOR_YIELD = 0.25
-"""Fraction of the stream's mean yield below which the yield of a book counts as poor."""
+"""Fraction of the mean yield (of the same kind and level) below which the yield of a book counts as poor."""
 POOR_BOOK_SHARE = 0.5
 """Maximum number of drafts from a book with poor yield, as a fraction of the mean number of drafts per book."""
 
 
 @dataclass(slots=True)
 class BookCounts:
-    """Counts of the drafts of one stream from one book."""
+    """Counts of the drafts of one kind and level from one book."""
 
     accepted: int = 0
     next_number: int = 0
@@ -85,7 +85,7 @@ class StreamCounts:
 
 
 class PipelineCounts(dict[Stream, StreamCounts]):
-    """Counts of all drafts of a dataset by stream; a stream without drafts has counts of 0."""
+    """Counts of all drafts of a dataset by stream (kind and level); a stream without drafts has counts of 0."""
 
     def __missing__(self, stream: Stream) -> StreamCounts:
         return self.setdefault(stream, StreamCounts())
@@ -100,16 +100,16 @@ class PipelineCounts(dict[Stream, StreamCounts]):
         """Subtract a draft that will be written again; its seed passage still counts as used."""
         self._update_counts(stored, -1)
 
-    def _update_counts(self, stored: StoredDraft, difference: int) -> None:
-        counts = self[stored.stream]
+    def _update_counts(self, stored_draft: StoredDraft, difference: int) -> None:
+        counts = self[stored_draft.stream]
         counts.drafts += difference
-        if stored.state == "accepted":
+        if stored_draft.state == "accepted":
             counts.accepted += difference
-            counts.book(stored.book).accepted += difference
-        elif stored.state == "failed":
+            counts.book(stored_draft.book).accepted += difference
+        elif stored_draft.state == "failed":
             counts.failed += difference
         else:
-            rejection = stored.draft.rejection
+            rejection = stored_draft.draft.rejection
             counts.rejected[rejection.reason if rejection else ""] += difference
 
 
@@ -152,16 +152,16 @@ class PipelineResult:
     counts: PipelineCounts
     """Counts of the whole dataset, including earlier runs."""
     requested: Mapping[Stream, int]
-    """Number of requested questions by stream."""
+    """Number of requested questions by kind and level."""
     ended: Mapping[Stream, str]
-    """Reason why a stream ended early, by stream; complete streams have no entry."""
+    """Reason why the generation of a kind and level ended early; those that are complete have no entry."""
     usage: Usage
     """Usage of this run."""
 
     @property
     def complete(self) -> bool:
-        """Whether every stream has its requested number of questions."""
-        return all(self.counts[stream].accepted >= number for stream, number in self.requested.items())
+        """Whether every kind and level has its requested number of questions."""
+        return all(self.counts[stream].accepted >= n_requested for stream, n_requested in self.requested.items())
 
 
 PipelineProgress = Callable[[PipelineCounts, Usage], None]
@@ -170,52 +170,54 @@ PipelineProgress = Callable[[PipelineCounts, Usage], None]
 def run_pipeline(
     recipe: Recipe, parts: Pipeline, store: DatasetStore, *, on_progress: PipelineProgress | None = None
 ) -> PipelineResult:
-    """Write, screen, validate, mask and deduplicate drafts until each stream has the requested number of questions.
+    """Write, screen, validate, mask and deduplicate drafts until each stream has its requested number of questions.
 
-    A stream ends early if a limit of the recipe is reached. Drafts that failed in an earlier run are written again
-    first.
+    A stream is a kind and level; it ends early if a limit of the recipe is reached. Drafts that failed in an earlier
+    run are written again first.
 
     Raises:
         InputError: The dataset was begun with another recipe, or no book has a passage to write from.
         ModelError: A model is unusable, so that no request can succeed.
     """
     store.begin(recipe.name, recipe.identity())
-    run = _PipelineRun(recipe, parts, store, recipe.requested())
+    pipeline_run = _PipelineRun(recipe, parts, store, recipe.requested())
     failed_drafts, accepted_drafts = [], []
-    for stored in store.stored_drafts(recipe.name):
-        run.counts.add(stored)
-        if stored.state == "failed":
-            failed_drafts.append(stored)
-        elif stored.state == "accepted":
-            accepted_drafts.append(stored.draft)
+    for stored_draft in store.stored_drafts(recipe.name):
+        pipeline_run.counts.add(stored_draft)
+        if stored_draft.state == "failed":
+            failed_drafts.append(stored_draft)
+        elif stored_draft.state == "accepted":
+            accepted_drafts.append(stored_draft.draft)
     parts.remember(accepted_drafts)
     if not parts.books():
         raise InputError(
             f"The collections {', '.join(recipe.collections)} have no passage that questions could be written from."
         )
     report_progress = on_progress or (lambda _counts, _usage: None)
-    report_progress(run.counts, parts.usage())
+    report_progress(pipeline_run.counts, parts.usage())
     for start in range(0, len(failed_drafts), recipe.batch):
         batch = failed_drafts[start : start + recipe.batch]
-        for stored in batch:
-            run.counts.remove(stored)
-        run.write_batch([(stored.stream, stored.book, stored.number) for stored in batch])
-        report_progress(run.counts, parts.usage())
-        if run.ended:
+        for stored_draft in batch:
+            pipeline_run.counts.remove(stored_draft)
+        pipeline_run.write_batch(
+            [(stored_draft.stream, stored_draft.book, stored_draft.number) for stored_draft in batch]
+        )
+        report_progress(pipeline_run.counts, parts.usage())
+        if pipeline_run.ended:
             break
-    while slots := run.plan():
-        run.write_batch(slots)
-        report_progress(run.counts, parts.usage())
-    return PipelineResult(recipe.name, run.counts, run.requested, run.ended, parts.usage())
+    while slots := pipeline_run.plan():
+        pipeline_run.write_batch(slots)
+        report_progress(pipeline_run.counts, parts.usage())
+    return PipelineResult(recipe.name, pipeline_run.counts, pipeline_run.requested, pipeline_run.ended, parts.usage())
 
 
 Slot = tuple[Stream, str, int]
-"""Stream, document id and index of a seed passage, which together determine a draft."""
+"""Kind and level, document id, and index of a seed passage, which together determine a draft."""
 
 
 @dataclass(slots=True)
 class _PipelineRun:
-    """State of a running pipeline: its counts and the streams that have ended."""
+    """State of a running pipeline: its counts, and the kinds and levels that have ended."""
 
     recipe: Recipe
     parts: Pipeline
@@ -227,11 +229,11 @@ class _PipelineRun:
     """Ids of documents without a suitable passage."""
 
     def plan(self) -> list[Slot]:
-        """Plan the next batch: as many drafts of each stream as it needs at its current yield."""
+        """Plan the next batch: of each kind and level, as many drafts as it still needs at its current yield."""
         slots: list[Slot] = []
-        for stream, requested in self.requested.items():
+        for stream, n_requested in self.requested.items():
             counts = self.counts[stream]
-            n_missing = requested - counts.accepted
+            n_missing = n_requested - counts.accepted
             reason = None if n_missing <= 0 else self._stop_reason(counts)
             if reason:
                 self.ended[stream] = reason
@@ -250,22 +252,25 @@ class _PipelineRun:
             return f"only {n_accepted} of {n_drafts} drafts were accepted, below the minimum yield {stop.min_yield:g}"
         return None
 
-    def _plan_stream(self, stream: Stream, number: int) -> list[Slot]:
-        """Choose up to ``number`` seed passages for a stream, from the books with its fewest accepted questions."""
+    def _plan_stream(self, stream: Stream, n_passages: int) -> list[Slot]:
+        """Choose up to ``n_passages`` seed passages for a kind and level.
+
+        They come from the books that have the fewest accepted questions of this kind and level.
+        """
         counts = self.counts[stream]
         if self.recipe.stop.drafts is not None:
-            number = min(number, self.recipe.stop.drafts - counts.drafts)
+            n_passages = min(n_passages, self.recipe.stop.drafts - counts.drafts)
         books = [book for book in self.parts.books() if book not in self.unsuitable_books]
-        pending: Counter[str] = Counter()
+        n_planned: Counter[str] = Counter()
         slots: list[Slot] = []
-        while books and len(slots) < number:
-            book = counts.next_book(books, pending)
-            passage_number = counts.book(book).next_number + pending[book]
+        while books and len(slots) < n_passages:
+            book = counts.next_book(books, n_planned)
+            passage_number = counts.book(book).next_number + n_planned[book]
             if self.parts.seed(stream.name, book, passage_number) is None:
                 self.unsuitable_books.add(book)
                 books.remove(book)
                 continue
-            pending[book] += 1
+            n_planned[book] += 1
             slots.append((stream, book, passage_number))
         if not slots:
             self.ended[stream] = "no book has a passage fit to write from"
@@ -284,8 +289,8 @@ class _PipelineRun:
                 drafts[index] = draft.with_decisions(decision)
         batch = [StoredDraft(draft, book, number) for draft, (_, book, number) in zip(drafts, slots, strict=True)]
         self.store.save(self.recipe.name, batch)
-        for stored in batch:
-            self.counts.add(stored)
+        for stored_draft in batch:
+            self.counts.add(stored_draft)
         errors = [draft.error for draft in drafts if draft.error is not None]
         if drafts and len(errors) == len(drafts):
             # A whole batch failed: the model is unreachable or unsuitable.

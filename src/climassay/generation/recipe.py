@@ -117,7 +117,7 @@ class ScreenSpec:
     min_agreement: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Minimum proportion of option orders that must be answered correctly."""
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.2
-    """Minimum difference between the probabilities of the marked option and the next one."""
+    """Minimum difference between the probabilities of the marked option and the next most probable one."""
     jaccard: Annotated[float, Field(gt=0, le=1)] = 0.8
     """Minimum Jaccard similarity of word pairs at which two questions are duplicates."""
     cosine: Annotated[float, Field(gt=0, le=1)] = 0.92
@@ -149,14 +149,14 @@ class MaskerSpec:
 
 @settings
 class StopSpec:
-    """Limits at which a kind and level ends, even if its requested number of questions is not reached."""
+    """Limits at which the generation of a kind and level ends before its requested number of questions is reached."""
 
     cost: Annotated[float | None, Field(ge=0, examples=[5.0])] = None
     """Budget in US dollars."""
     drafts: Annotated[int | None, Field(ge=1, examples=[1000])] = None
     """Maximum number of drafts of one kind and level."""
     min_yield: Annotated[float, Field(ge=0, le=1)] = 0.01
-    """Minimum proportion of accepted drafts; with a lower yield the kind and level ends."""
+    """Minimum proportion of accepted drafts; if it is lower, the generation of the kind and level ends."""
     after: Annotated[int, Field(ge=1)] = 200
     """Number of drafts of a kind and level after which min_yield applies."""
 
@@ -184,7 +184,7 @@ class Recipe:
     """Folder to which relative paths refer: that of the recipe file."""
 
     def requested(self) -> dict[Stream, int]:
-        """Return the requested number of accepted questions by stream; streams without questions are omitted.
+        """Return the requested number of accepted questions by kind and level; those without questions are omitted.
 
         The number of each kind is apportioned to its levels by the largest-remainder method.
         """

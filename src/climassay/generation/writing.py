@@ -119,7 +119,8 @@ def read_wording(kind: Kind, text: str, lengths: Lengths, *, position: int = 0, 
             raise UnreadableAnswerError(f"The reply has {len(entries)} {name} instead of {count}.")
         singular = name.removesuffix("s")
         values[name] = [
-            _clean_text(entry, f"{singular} {number}", length) for number, entry in enumerate(entries[:count], start=1)
+            _clean_text(entry, f"{singular} {entry_number}", length)
+            for entry_number, entry in enumerate(entries[:count], start=1)
         ]
     return Wording(*TYPES[kind].assemble(values, position, random.Random(seed)))
 
@@ -147,9 +148,9 @@ def _clean_text(value: object, name: str, max_length: int) -> str:
     if not isinstance(value, str) or re.search(r"\w", value) is None:
         raise UnreadableAnswerError(f"The reply leaves the {name} empty.")
     text = " ".join(value.split())
-    inner = text[1:-1]
-    if len(text) > 2 and (text[0], text[-1]) in _QUOTES and text[0] not in inner:
-        text = inner.strip()
+    quoted_text = text[1:-1]
+    if len(text) > 2 and (text[0], text[-1]) in _QUOTES and text[0] not in quoted_text:
+        text = quoted_text.strip()
     # A grammar ends a text at exactly its maximum length; a longer text was written without a grammar.
     if len(value) == max_length and not text.endswith((".", "?", "!")):
         raise UnreadableAnswerError(f"The {name} of the reply was cut off at {max_length} characters.")
@@ -165,12 +166,12 @@ Examples = Mapping[Kind, Sequence[Question]]
 
 def passage_values(passages: Sequence[SourcePassage]) -> dict[str, Any]:
     """Return template variables with the texts and sources of passages, of which the first is the main one."""
-    main, *retrieved = passages
+    main, *retrieved_passages = passages
     return {
         "main": main.text,
         "main_source": main.source,
-        "retrieved": [passage.text for passage in retrieved],
-        "retrieved_sources": [passage.source for passage in retrieved],
+        "retrieved": [passage.text for passage in retrieved_passages],
+        "retrieved_sources": [passage.source for passage in retrieved_passages],
     }
 
 
@@ -308,12 +309,12 @@ class _Author:
         max_prompt_tokens = window_of(model) - self._max_tokens
 
         def build_request(passages: Sequence[SourcePassage]) -> GenerationRequest:
-            rendered = self._render(draft, passages)
+            rendered_prompt = self._render(draft, passages)
             return GenerationRequest(
-                rendered.messages,
+                rendered_prompt.messages,
                 Sampling(self._max_tokens, self._temperature, seed=draft.origin.seed),
                 answer_schema(draft.kind, self.lengths),
-                rendered.assistant_prefix,
+                rendered_prompt.assistant_prefix,
             )
 
         def fits(passages: Sequence[SourcePassage]) -> bool:
@@ -325,15 +326,15 @@ class _Author:
             if fits(passages[:count]):
                 return passages[:count], build_request(passages[:count])
         main = passages[0]
-        ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
-        low, high = 0, len(ends) - 1  # the first sentence always stays; the whole passage does not fit
+        sentence_ends = [end for _, end in sentence_spans(main.text)] or [len(main.text)]
+        low, high = 0, len(sentence_ends) - 1  # the first sentence always stays; the whole passage does not fit
         while low + 1 < high:
             middle = (low + high) // 2
-            if fits((replace(main, text=main.text[: ends[middle]].rstrip()),)):
+            if fits((replace(main, text=main.text[: sentence_ends[middle]].rstrip()),)):
                 low = middle
             else:
                 high = middle
-        truncated_passages = (replace(main, text=main.text[: ends[low]].rstrip()),)
+        truncated_passages = (replace(main, text=main.text[: sentence_ends[low]].rstrip()),)
         return truncated_passages, build_request(truncated_passages)
 
 
@@ -366,9 +367,9 @@ class Writer(_Author):
                         f"The question {example.id} cannot be an example: the passage it was made from is missing."
                     )
                 passage = SourcePassage("", example.context, "", example.document or "", example.section or "")
-                rendered = prompt.render(**passage_values([passage]), **self._values)
-                answer = rendered.assistant_prefix + example_answer(example, self.lengths)
-                self._turns[kind] += [message for message in rendered.messages if message.role != "system"]
+                rendered_prompt = prompt.render(**passage_values([passage]), **self._values)
+                answer = rendered_prompt.assistant_prefix + example_answer(example, self.lengths)
+                self._turns[kind] += [message for message in rendered_prompt.messages if message.role != "system"]
                 self._turns[kind].append(Message("assistant", answer))
 
     def write(self, assignments: Sequence[Assignment]) -> list[Draft]:
@@ -386,10 +387,10 @@ class Writer(_Author):
 
     def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
         """Render the prompt, and insert the examples after its system message."""
-        rendered = self._prompts[draft.kind].render(**passage_values(passages), **self._values)
-        messages = rendered.messages
+        rendered_prompt = self._prompts[draft.kind].render(**passage_values(passages), **self._values)
+        messages = rendered_prompt.messages
         start = next((index for index, message in enumerate(messages) if message.role != "system"), 0)
-        return replace(rendered, messages=(*messages[:start], *self._turns[draft.kind], *messages[start:]))
+        return replace(rendered_prompt, messages=(*messages[:start], *self._turns[draft.kind], *messages[start:]))
 
 
 EVOLVING_KINDS: tuple[Kind, ...] = tuple(kind for kind, question_type in TYPES.items() if question_type.has_levels)
@@ -456,14 +457,14 @@ class Evolver(_Author):
         return results
 
     def _render(self, draft: Draft, passages: Sequence[SourcePassage]) -> RenderedPrompt:
-        base = draft.origin.evolved_from
-        assert base is not None
-        distractors = [option for index, option in enumerate(base.options) if index != base.correct]
+        base_wording = draft.origin.evolved_from
+        assert base_wording is not None
+        distractors = [option for index, option in enumerate(base_wording.options) if index != base_wording.correct]
         return self._prompts[draft.kind].render(
             **passage_values(passages),
             subject=self._subject,
             level=draft.level,
-            base={"question": base.question, "answer": base.answer, "distractors": distractors},
+            base={"question": base_wording.question, "answer": base_wording.answer, "distractors": distractors},
             examples=self._examples.get((draft.kind, draft.level), []),
         )
 

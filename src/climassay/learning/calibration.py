@@ -87,18 +87,18 @@ def _fit_platt(scores: FloatArray, labels: IntArray) -> Calibrator:
     from scipy.optimize import minimize
 
     n_positive = int(labels.sum())
-    high, low = (n_positive + 1) / (n_positive + 2), 1 / (len(labels) - n_positive + 2)
-    targets = np.where(labels == 1, high, low)
+    positive_target, negative_target = (n_positive + 1) / (n_positive + 2), 1 / (len(labels) - n_positive + 2)
+    targets = np.where(labels == 1, positive_target, negative_target)
     base_log_odds = float(np.log(targets.mean() / (1 - targets.mean())))
     mean, deviation = float(scores.mean()), float(scores.std())
     if deviation < 1e-12:
         return Calibrator("platt", 0.0, base_log_odds)
-    standardised = (scores - mean) / deviation
+    standardised_scores = (scores - mean) / deviation
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
-        logits = parameters[0] * standardised + parameters[1]
+        logits = parameters[0] * standardised_scores + parameters[1]
         residuals = 1 / (1 + np.exp(-logits)) - targets
-        gradient = np.array([np.mean(residuals * standardised), np.mean(residuals)])
+        gradient = np.array([np.mean(residuals * standardised_scores), np.mean(residuals)])
         return float(np.mean(np.logaddexp(0, logits) - targets * logits)), gradient
 
     start, bounds = np.array([0.0, base_log_odds]), ((0.0, None), (None, None))

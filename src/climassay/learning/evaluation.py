@@ -54,7 +54,7 @@ class Calibration:
     brier_constant: float
     """Brier score of always predicting the base rate, which a useful forecast must beat."""
     log_loss: float
-    """Mean negative log-likelihood in nats; always predicting one half has log 2 = 0.693."""
+    """Mean negative log-likelihood in nats; always predicting one half gives log 2 = 0.693."""
     expected_calibration_error: float
     """Expected calibration error of the more probable outcome: its probability max(p, 1 - p) against its frequency."""
     curve: tuple[ReliabilityBin, ...]
@@ -69,13 +69,13 @@ class HeldOutScores:
     groups: int
     """Number of groups that are resampled for the intervals."""
     failed: int
-    """Number of items without a prediction, which are wrong in accuracy, F1 and recall, and excluded elsewhere."""
+    """Number of items without a prediction; they count as wrong in accuracy, F1 and recall, and not in other scores."""
     constant: Estimate
     """Accuracy of always predicting the most frequent class."""
     constant_macro_f1: float
     accuracy: Estimate
     balanced_accuracy: Estimate
-    """Mean recall of the classes; for a constant baseline 1 / number of classes."""
+    """Mean recall of the classes; a constant baseline has 1 / number of classes."""
     macro_f1: Estimate
     """Mean F1 of the classes that occur among the true or predicted classes."""
     ordinal_error: Estimate
@@ -91,7 +91,7 @@ class HeldOutScores:
     confusion: tuple[tuple[int, ...], ...]
     """Number of items by true class (rows) and predicted class (columns)."""
     mix: tuple[float, ...] | None = None
-    """Class proportions to which the scores are weighted; None: those of the items."""
+    """Class proportions to which the scores are weighted; None for the proportions among the items."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as JSON-serialisable values."""
@@ -427,16 +427,20 @@ def _sum_by_group(
     """Return the sums from which all measures are computed, by group; shape [groups, classes, classes + 4].
 
     The second axis is the true class. The last axis has the number of items by predicted class, the number of failed
-    items, and, over the items with probabilities, the sums of log losses and squared differences and the number.
+    items, and the sums of log losses and squared differences over the items with probabilities and their number.
     """
     sums = np.zeros((int(group_indices.max()) + 1, n_classes, n_classes + 4))
     np.add.at(sums, (group_indices, labels, np.where(predictions < 0, n_classes, predictions)), 1.0)
-    rows = np.flatnonzero(has_probabilities)
-    true_class_probabilities = probabilities[rows, labels[rows]]
+    scored_indices = np.flatnonzero(has_probabilities)
+    true_class_probabilities = probabilities[scored_indices, labels[scored_indices]]
     log_losses = -np.log(np.maximum(true_class_probabilities, _FLOOR))
-    squared_differences = ((probabilities[rows] - np.eye(n_classes)[labels[rows]]) ** 2).sum(axis=1) / 2
-    for column, values in enumerate((log_losses, squared_differences, np.ones(len(rows))), start=n_classes + 1):
-        np.add.at(sums[:, :, column], (group_indices[rows], labels[rows]), values)
+    squared_differences = ((probabilities[scored_indices] - np.eye(n_classes)[labels[scored_indices]]) ** 2).sum(
+        axis=1
+    ) / 2
+    for column, values in enumerate(
+        (log_losses, squared_differences, np.ones(len(scored_indices))), start=n_classes + 1
+    ):
+        np.add.at(sums[:, :, column], (group_indices[scored_indices], labels[scored_indices]), values)
     return sums
 
 

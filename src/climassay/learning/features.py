@@ -236,24 +236,32 @@ def text_states(
     from climassay.models.local.network import StateRequest
     from climassay.models.provider import loaded_model
 
-    if (local := loaded_model(model)) is None:
+    if (local_model := loaded_model(model)) is None:
         raise InputError(f"The states of {getattr(model, 'name', 'this model')} cannot be read: give a local: model.")
-    missing_layer = next((layer for layer in layers if not -local.layers - 1 <= layer <= local.layers), None)
+    missing_layer = next(
+        (layer for layer in layers if not -local_model.layers - 1 <= layer <= local_model.layers), None
+    )
     if missing_layer is not None:
-        raise ModelError(f"{local.name} has no layer {missing_layer}: its hidden states are 0 to {local.layers}.")
-    opening = local.prompts.encode(OPENING)
+        raise ModelError(
+            f"{local_model.name} has no layer {missing_layer}: its hidden states are 0 to {local_model.layers}."
+        )
+    suffix_tokens = local_model.prompts.encode(OPENING)
     results = []
     for text in texts:
         # The first token's state is the same whatever follows and far larger than all others: a token before the
         # text takes its place, and is not read.
-        tokens = [*local.prompts.encode(_FILLER)[:1], *(local.prompts.encode(text)[:_MAX_TOKENS] or opening), *opening]
-        output = local.network.compute_sequence(
+        tokens = [
+            *local_model.prompts.encode(_FILLER)[:1],
+            *(local_model.prompts.encode(text)[:_MAX_TOKENS] or suffix_tokens),
+            *suffix_tokens,
+        ]
+        output = local_model.network.compute_sequence(
             tokens, [len(tokens) - 1], StateRequest(range(1, len(tokens)), list(layers))
         )
         if output.states is None:
-            raise ModelError(f"{local.name} gave no hidden states.")
+            raise ModelError(f"{local_model.name} gave no hidden states.")
         states = output.states.cpu().float().numpy()
-        results.append(np.stack([states[: -len(opening)].mean(axis=0), states[-1]], axis=1))
+        results.append(np.stack([states[: -len(suffix_tokens)].mean(axis=0), states[-1]], axis=1))
         if on_progress is not None:
             on_progress(1)
     return np.array(results, dtype=np.float32)

@@ -372,9 +372,9 @@ def harvest(
             states[positions] = target.states([keys[int(indices[position])] for position in positions])
         return states
 
-    work = model.work - work_before
+    new_work = model.work - work_before
     n_computed = len(successful_indices) - n_stored
-    return Harvest(logprobs, errors, n_stored, n_computed, work.passes, work.tokens, tokens_two_pass, read)
+    return Harvest(logprobs, errors, n_stored, n_computed, new_work.passes, new_work.tokens, tokens_two_pass, read)
 
 
 class _BatchWriter:
@@ -420,7 +420,7 @@ class _BatchWriter:
 
 
 class _Memory:
-    """Replacement of :class:`SettingActivations` that keeps the activations in memory."""
+    """Replacement for :class:`SettingActivations` that keeps the activations in memory."""
 
     def __init__(self) -> None:
         self._entries: dict[bytes, tuple[NDArray[np.float32], NDArray[np.float64], int]] = {}

@@ -103,7 +103,7 @@ class LinearModel:
         return len(self.bias) + (self.link == "ordinal")
 
     def to_arrays(self, name: str = "{}") -> dict[str, FloatArray]:
-        """Return :attr:`weights` and :attr:`bias` by name, for saving, in their shapes.
+        """Return the arrays :attr:`weights` and :attr:`bias` by name, for saving; their shapes are unchanged.
 
         ``name`` is the pattern of the names, for example ``step_{}``, if a file holds several models.
         """
@@ -126,7 +126,7 @@ class LinearModel:
             classes: Number of classes.
             name: Pattern of the names, as in :meth:`to_arrays`.
             link: Nominal or ordinal.
-            features: Number of features; None: not checked.
+            features: Required number of features; None for no check.
 
         Raises:
             ValueError: An array has another shape, or the link is unknown.
@@ -209,29 +209,39 @@ def fit_path(
         raise InputError(f"There is no link {link!r}; choose one of {', '.join(LINKS)}.")
     scaling = scaling or Scaling.fit(blocks, standardise=standardise)
     if any(issparse(block) for block in blocks):
-        ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
-        parts = zip(blocks, np.split(scaling.mean, ends), np.split(scaling.factor, ends), strict=True)
-        rows: Any = hstack(
-            [csr_array(block if issparse(block) else block - mean) * factor for block, mean, factor in parts],
+        block_ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
+        scaled_blocks = zip(
+            blocks, np.split(scaling.mean, block_ends), np.split(scaling.factor, block_ends), strict=True
+        )
+        scaled_features: Any = hstack(
+            [csr_array(block if issparse(block) else block - mean) * factor for block, mean, factor in scaled_blocks],
             format="csr",
         )
         basis = None
     else:
-        rows = (np.concatenate([np.asarray(block) for block in blocks], axis=1) - scaling.mean) * scaling.factor
-        rows, basis = project_to_span(rows) if rows.shape[1] > rows.shape[0] else (rows, None)
+        scaled_features = (
+            np.concatenate([np.asarray(block) for block in blocks], axis=1) - scaling.mean
+        ) * scaling.factor
+        scaled_features, basis = (
+            project_to_span(scaled_features)
+            if scaled_features.shape[1] > scaled_features.shape[0]
+            else (scaled_features, None)
+        )
     results = []
     # On products this small a second thread only waits for the first, and takes the core from other work.
     with threadpool_limits(limits=1, user_api="blas"):
         for regularisation in regularisations:
             if link == "nominal":
-                weights, bias = _fit_nominal(rows, truth, classes, regularisation, balanced)
+                weights, bias = _fit_nominal(scaled_features, truth, classes, regularisation, balanced)
             else:
                 if len(np.unique(truth)) < 2:
                     raise InputError("An ordinal model learns from items of at least two classes.")
                 frequencies = np.clip((truth[:, None] > np.arange(classes - 1)).mean(axis=0), 1e-4, 1 - 1e-4)
                 initial_bias = np.sort(-np.log(frequencies / (1 - frequencies)))
                 start = [initial_bias[0], *np.log(np.maximum(np.diff(initial_bias), 1e-2))]
-                weights, parameters, _ = minimise(rows, ordinal_loss(truth, classes), regularisation, parameters=start)
+                weights, parameters, _ = minimise(
+                    scaled_features, ordinal_loss(truth, classes), regularisation, parameters=start
+                )
                 weights, bias = weights[:, None], thresholds(parameters)
             weights = (weights if basis is None else basis @ weights) * scaling.factor[:, None]
             shift = scaling.mean @ weights
@@ -245,9 +255,9 @@ def project_to_span(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     Returns:
         Coordinates of the rows, shape [items, rank], and the basis, shape [features, rank].
     """
-    left, singular_values, right = np.linalg.svd(rows, full_matrices=False)
+    left_vectors, singular_values, right_vectors = np.linalg.svd(rows, full_matrices=False)
     is_nonzero = singular_values > 1e-10 * max(1e-300, float(singular_values.max(initial=0.0)))
-    return left[:, is_nonzero] * singular_values[is_nonzero], right[is_nonzero].T
+    return left_vectors[:, is_nonzero] * singular_values[is_nonzero], right_vectors[is_nonzero].T
 
 
 def minimise(
@@ -262,7 +272,7 @@ def minimise(
     tolerance: float = 1e-6,
     max_iterations: int = MAX_ITERATIONS,
 ) -> tuple[FloatArray, FloatArray, bool]:
-    """Minimise ``C * loss(rows @ weights, parameters) + |weights|^2 / 2`` by L-BFGS, for losses that libraries lack.
+    """Minimise ``C * loss(rows @ weights, parameters) + |weights|^2 / 2`` by L-BFGS, for losses that no library has.
 
     Args:
         rows: Scaled features, shape [rows, features]: dense, sparse, or a linear operator.
@@ -394,14 +404,14 @@ def _exceedance_probabilities(scores: FloatArray, bias: FloatArray) -> FloatArra
 
 
 def _fit_nominal(
-    rows: Any, truth: IntArray, classes: int, regularisation: float, balanced: bool
+    scaled_features: Any, truth: IntArray, classes: int, regularisation: float, balanced: bool
 ) -> tuple[FloatArray, FloatArray]:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
 
-    weights, bias = np.zeros((rows.shape[1], classes)), np.full(classes, _ABSENT_CLASS_LOGIT)
+    weights, bias = np.zeros((scaled_features.shape[1], classes)), np.full(classes, _ABSENT_CLASS_LOGIT)
     present_classes = np.unique(truth)
-    if len(present_classes) == 1 or not rows.shape[1]:
+    if len(present_classes) == 1 or not scaled_features.shape[1]:
         bias[present_classes] = np.log(np.bincount(truth)[present_classes] / len(truth))
         return weights, bias
     with warnings.catch_warnings():
@@ -409,7 +419,7 @@ def _fit_nominal(
         warnings.simplefilter("ignore", ConvergenceWarning)
         regression = LogisticRegression(
             C=regularisation, max_iter=MAX_ITERATIONS, class_weight="balanced" if balanced else None
-        ).fit(rows, truth)
+        ).fit(scaled_features, truth)
     coefficients, intercepts = regression.coef_, regression.intercept_
     if len(present_classes) == 2:
         # scikit-learn returns one set of weights for two classes: it is split between them.

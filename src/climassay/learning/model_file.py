@@ -99,15 +99,15 @@ class Provenance:
         Raises:
             InputError: The encoder or language model is another one.
         """
-        for role, name, expected, current in (
+        for role, name, expected_fingerprint, feature_model in (
             ("encoder", self.encoder, self.encoder_fingerprint, encoder),
             ("model", self.model, self.fingerprint, model),
         ):
-            if current is not None and expected and current.fingerprint != expected:
+            if feature_model is not None and expected_fingerprint and feature_model.fingerprint != expected_fingerprint:
                 raise InputError(
-                    f"This {display_name} was trained on the {role} {name} ({expected[:12]}) and cannot read "
-                    f"{current.name} ({current.fingerprint[:12]}): the weights or the number format (--dtype) differ; "
-                    "use it, or"
+                    f"This {display_name} was trained on the {role} {name} ({expected_fingerprint[:12]}) and cannot "
+                    f"read {feature_model.name} ({feature_model.fingerprint[:12]}): the weights or the number format "
+                    "(--dtype) differ; use it, or"
                     f" train {'an' if display_name[0] in 'aeiou' else 'a'} {display_name} on this one."
                 )
 
@@ -256,7 +256,7 @@ def check_array(name: str, array: Array, shape: tuple[int | None, ...]) -> Array
         ValueError: The array has another shape or type, or is not finite.
     """
     has_shape = array.ndim == len(shape) and all(
-        expected in (None, actual) for expected, actual in zip(shape, array.shape, strict=True)
+        required_length in (None, length) for required_length, length in zip(shape, array.shape, strict=True)
     )
     if not has_shape or array.dtype != np.float64:
         raise ValueError(f"{name} has shape {array.shape} and type {array.dtype}")

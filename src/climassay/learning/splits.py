@@ -83,8 +83,8 @@ class NearDuplicates:
                 index = parents[index]
             return index
 
-        for first, second in self._pairs.tolist():
-            parents[find_root(first)] = find_root(second)
+        for first_index, second_index in self._pairs.tolist():
+            parents[find_root(first_index)] = find_root(second_index)
         roots = [find_root(index) for index in range(self._n_texts)]
         return np.unique(roots, return_inverse=True)[1].reshape(-1).astype(np.int64)
 

@@ -161,7 +161,7 @@ class TextClassifier(FeatureBasedModel):
         return probabilities if self.mix is None else reweight(probabilities, self.shares, self.mix)
 
     def probabilities(self, training: "TrainingTexts", indices: IntArray) -> FloatArray:
-        """Return the probabilities of the texts of a training set with the given indices, shape [indices, classes].
+        """Return the class probabilities of the training texts with the given indices, shape [indices, classes].
 
         They assume the class proportions of the training data, whatever ``mix`` is.
         """
@@ -206,8 +206,8 @@ class TextClassifier(FeatureBasedModel):
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the arrays and facts to save; see :meth:`SavedModel.contents`."""
         arrays: dict[str, FloatArray] = {}
-        for number, part in enumerate(self.parts):
-            arrays |= part.model.to_arrays(f"{{}}{number}")
+        for part_index, part in enumerate(self.parts):
+            arrays |= part.model.to_arrays(f"{{}}{part_index}")
         for source, vocabulary in self.vocabularies.items():
             arrays[f"{source} weights"] = np.array(vocabulary.weights)
         facts = {
@@ -235,8 +235,8 @@ class TextClassifier(FeatureBasedModel):
             weights = check_array("vocabulary", arrays[f"{name} weights"], (len(terms),))
             vocabularies[check_sources([name])[0]] = Vocabulary(terms, tuple(weights.tolist()), int(entry["longest"]))
         parts = []
-        for number, entry in enumerate(facts["parts"]):
-            model = LinearModel.from_arrays(arrays, len(classes), name=f"{{}}{number}", link=entry["link"])
+        for part_index, entry in enumerate(facts["parts"]):
+            model = LinearModel.from_arrays(arrays, len(classes), name=f"{{}}{part_index}", link=entry["link"])
             parts.append(FittedPart(check_sources(entry["sources"]), model))
         mix = None if facts["mix"] is None else tuple(facts["mix"])
         return cls(classes, tuple(parts), shares, vocabularies, Provenance.read(facts["provenance"]), mix)
@@ -322,7 +322,7 @@ class TrainingTexts:
 
 
 def fit_classifier(spec: ClassifierSpec, training: TrainingTexts, indices: IntArray) -> TextClassifier:
-    """Fit a classifier, including its vocabularies, to the texts of the given indices, shape [training texts]."""
+    """Fit a classifier, including its vocabularies, to the training texts with the given indices, shape [indices]."""
     vocabularies: dict[Source, Vocabulary] = {}
     for source in spec.sources:
         if source.endswith("words"):
@@ -449,25 +449,25 @@ def train_text_classifier(
     options: Any = {"folds": folds, "seed": seed, "resamples": resamples, "on_fit": on_fit}
     candidates = compare_classifiers(specs, training, **options)
     candidates += [compare_classifiers([spec], texts, **options)[0] for spec, texts in alternatives]
-    best, data_provenance = choose_best(candidates), provenance or Provenance()
-    alternative_index = candidates.index(best) - len(specs)
+    best_candidate, data_provenance = choose_best(candidates), provenance or Provenance()
+    alternative_index = candidates.index(best_candidate) - len(specs)
     if alternative_index >= 0:
         training = alternatives[alternative_index][1]
     models = training.models
-    encoder = models.need_encoder() if needs_encoder(best.spec.sources) else None
-    model = models.need_model() if needs_model(best.spec.sources) else None
+    encoder = models.need_encoder() if needs_encoder(best_candidate.spec.sources) else None
+    model = models.need_model() if needs_model(best_candidate.spec.sources) else None
     full_provenance = replace(
         data_provenance.with_feature_models(encoder, model),
         seed=seed,
-        measured={**data_provenance.measured, **best.evaluation.figures},
+        measured={**data_provenance.measured, **best_candidate.evaluation.figures},
         items=len(training.texts),
         groups=len(np.unique(training.groups)),
         layers=(models.layer,) if model else (),
-        regularisation=best.spec.parts[0].regularisation,
+        regularisation=best_candidate.spec.parts[0].regularisation,
     )
-    fitted = fit_classifier(best.spec, training, np.arange(len(training.texts)))
-    fields = fitted.classes, fitted.parts, fitted.shares, fitted.vocabularies
-    return TrainedClassifier(kind(*fields, full_provenance, None, models), tuple(candidates), best)
+    classifier = fit_classifier(best_candidate.spec, training, np.arange(len(training.texts)))
+    fields = classifier.classes, classifier.parts, classifier.shares, classifier.vocabularies
+    return TrainedClassifier(kind(*fields, full_provenance, None, models), tuple(candidates), best_candidate)
 
 
 def class_indices(labels: Sequence[str], classes: Sequence[str]) -> IntArray:

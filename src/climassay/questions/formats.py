@@ -52,7 +52,7 @@ PRIMER = "primer"
 """Name of the 120 bundled questions, which can be given instead of a question file."""
 LONG_ANSWERS = "primer:long_answers"
 """Name of the 24 bundled long-form questions with rubrics, which can be given instead of a question file."""
-_BUNDLED = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
+_BUNDLED_FILES = {PRIMER: ("physical_climate", "aerosols_clouds"), LONG_ANSWERS: ("long_answers",)}
 _QUESTION_COLUMNS = ("question", "statement", "claim")
 _STATEMENT_COLUMNS = _QUESTION_COLUMNS[1:]
 _OPTION_FIELDS = ("options", "choices")
@@ -89,7 +89,7 @@ class QuestionSet:
 def bundled_files(name: str) -> tuple[Path, ...]:
     """Return the files of :data:`PRIMER` or :data:`LONG_ANSWERS`, in climassay's format."""
     folder = Path(__file__).parents[1] / "primer" / "questions"
-    return tuple(folder / f"{stem}.jsonl" for stem in _BUNDLED[name])
+    return tuple(folder / f"{stem}.jsonl" for stem in _BUNDLED_FILES[name])
 
 
 def read_questions(path: str | Path) -> QuestionSet:
@@ -107,7 +107,7 @@ def read_questions(path: str | Path) -> QuestionSet:
     name = str(path)
     if name.startswith(HUB):
         return join_questions(name.removeprefix(HUB), [read_questions(file) for file in fetch_questions(name)])
-    if name in _BUNDLED:
+    if name in _BUNDLED_FILES:
         return join_questions(name, [read_questions(file) for file in bundled_files(name)])
     file = Path(path)
     if file.is_dir():
@@ -127,15 +127,15 @@ def read_questions(path: str | Path) -> QuestionSet:
         raise InputError(f"{file} has no rows: a question file needs at least one.")
     convert = row_converter(file, rows[0])
     questions: list[Question] = []
-    skipped: list[str] = []
-    for number, row in enumerate(rows, start=1):
+    skipped_rows: list[str] = []
+    for row_number, row in enumerate(rows, start=1):
         try:
-            questions.append(convert(row, number))
+            questions.append(convert(row, row_number))
         except InputError as error:
-            skipped.append(f"row {number}: {error}")
+            skipped_rows.append(f"row {row_number}: {error}")
     if not questions:
-        raise InputError(f"{file} has no usable question; the first row fails because {skipped[0]}")
-    return QuestionSet(file.name, _make_ids_unique(questions), tuple(skipped), hashlib.sha256(data).hexdigest())
+        raise InputError(f"{file} has no usable question; the first row fails because {skipped_rows[0]}")
+    return QuestionSet(file.name, _make_ids_unique(questions), tuple(skipped_rows), hashlib.sha256(data).hexdigest())
 
 
 def _nonblank_lines(file: Path, data: bytes) -> list[str]:
@@ -182,10 +182,12 @@ def join_questions(name: str, sets: Sequence[QuestionSet]) -> QuestionSet:
     questions = [question for question_set in sets for question in question_set.questions]
     if len({question.id for question in questions}) < len(questions):
         questions = [replace(question, id=f"{question.kind}-{question.id}") for question in questions]
-    skipped = tuple(f"{question_set.name}, {sentence}" for question_set in sets for sentence in question_set.skipped)
+    skipped_rows = tuple(
+        f"{question_set.name}, {sentence}" for question_set in sets for sentence in question_set.skipped
+    )
     digests = [question_set.sha256 for question_set in sets]
     digest = digests[0] if len(sets) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-    return QuestionSet(name, _make_ids_unique(questions), skipped, digest)
+    return QuestionSet(name, _make_ids_unique(questions), skipped_rows, digest)
 
 
 def _make_ids_unique(questions: Sequence[Question]) -> tuple[Question, ...]:
@@ -241,7 +243,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def _find_field(row: Row, names: Sequence[str], default: str) -> str:
-    """Return the first of ``names`` that has a value in a row, else the first that is in it, else ``default``."""
+    """Return the first of ``names`` that has a value in a row, else the first that the row has, else ``default``."""
     row_names = [name for name in names if name in row]
     return next((name for name in row_names if not _is_empty(row[name])), row_names[0] if row_names else default)
 
@@ -275,7 +277,7 @@ def _parse_level(value: str) -> Level | None:
     raise InputError(f"the level {value!r} is not one of {', '.join(LEVELS)}")
 
 
-def _convert_row(row: Row, number: int) -> Question:
+def _convert_row(row: Row, row_number: int) -> Question:
     if _get_text(row, "validation").lower() in _REJECTION_WORDS:
         raise InputError("experts marked it invalid")
     question_field = _find_field(row, _QUESTION_COLUMNS, "question")
@@ -300,7 +302,7 @@ def _convert_row(row: Row, number: int) -> Question:
     content = question_type.parse(question, answer, options.texts, correct)
     passages = ("passage", "context", *(("text",) if "alternative" in row else ()))
     return Question(
-        id=_get_text(row, "id") or _get_text(row, "question_id") or f"q{number:05d}",
+        id=_get_text(row, "id") or _get_text(row, "question_id") or f"q{row_number:05d}",
         kind=kind,
         **content._asdict(),
         level=_parse_level(_get_text(row, "level") or _get_text(row, "complexity")),
@@ -445,12 +447,12 @@ def _split_options(text: str) -> list[str]:
     if _DASHES.search(text):
         parts = _DASHES.split(text)
     else:
-        labelled_parts = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
-        parts = labelled_parts if len(labelled_parts) > 1 else text.split("\n")
+        option_texts = re.split(r"\n(?=\s*\(?(?:[A-Za-z]|\d{1,2})\s*[).:])", text)
+        parts = option_texts if len(option_texts) > 1 else text.split("\n")
     return [" ".join(part.split()) for part in parts if part.strip()]
 
 
-def _convert_pira_row(row: Row, number: int) -> Question:
+def _convert_pira_row(row: Row, row_number: int) -> Question:
     """Convert a row of Pira 2 with a free answer to a question.
 
     Rows without ratings are accepted.
@@ -472,7 +474,7 @@ def _convert_pira_row(row: Row, number: int) -> Question:
         if is_low:
             raise InputError(f"its raters found that {sentence}")
     return Question(
-        id=_get_text(row, "id_qa") or f"pira-{number:05d}",
+        id=_get_text(row, "id_qa") or f"pira-{row_number:05d}",
         kind="freeform",
         question=_require_text(row, "question_en_origin"),
         answer=_require_text(row, "answer_en_origin"),

@@ -152,5 +152,9 @@ def connection_errors() -> tuple[type[Exception], ...]:
 
     # The package has changed its HTTP client twice: the bases of its error include the error of the current client.
     # OSError covers lost connections.
-    bases = (base for base in HfHubHTTPError.__mro__ if issubclass(base, Exception) and base is not Exception)
-    return tuple(dict.fromkeys((*bases, OSError)))
+    error_classes = (
+        error_class
+        for error_class in HfHubHTTPError.__mro__
+        if issubclass(error_class, Exception) and error_class is not Exception
+    )
+    return tuple(dict.fromkeys((*error_classes, OSError)))

@@ -17,13 +17,13 @@ _NAMES = (
     r"(?:\w+:)?(?:think(?:ing)?|thoughts?|thought_process|reason(?:ing)?|reasoning_scratchpad|reflection|scratchpad"
     r"|chain_of_thought|cot|analysis|inner_monologue)"
 )
-_BARRED = r"(?:thinking|think|thoughts?|reasoning)"
+_PIPE_TAG_NAMES = r"(?:thinking|think|thoughts?|reasoning)"
 _OPENERS = (
     rf"<({_NAMES})>",
     rf"\[({_NAMES})\]",
     rf"◁({_NAMES})▷",
-    rf"<\|({_BARRED})\|>",
-    rf"<\|(?:start_|begin_of_)({_BARRED})\|>",
+    rf"<\|({_PIPE_TAG_NAMES})\|>",
+    rf"<\|(?:start_|begin_of_)({_PIPE_TAG_NAMES})\|>",
     r"<\|channel>(thought)",
     r"<unused94>(thought)",
 )
@@ -38,8 +38,8 @@ _CLOSERS = (
 )
 _OPENER = re.compile("|".join(_OPENERS), re.IGNORECASE)
 _CLOSER = re.compile("|".join(closer.format(_NAMES) for closer in _CLOSERS[:5]), re.IGNORECASE)
-"""Pattern of the end marks of thoughts whose start mark is in the prompt."""
-_AROUND_ANSWER = re.compile(
+"""Pattern of the end tags of thoughts whose start tag is in the prompt."""
+_ANSWER_DELIMITERS = re.compile(
     r"\A\s*<\|(?:start_response|begin_of_solution)\|>|<\|(?:end_response|end_of_solution)\|>\s*\Z", re.IGNORECASE
 )
 _HARMONY = re.compile(
@@ -49,11 +49,11 @@ _HARMONY = re.compile(
 )
 _BARE_HARMONY = re.compile(r"\A\s*analysis(?! )(.*?)assistantfinal(.*)\Z", re.DOTALL)
 """Pattern of the harmony format if the server drops its special tokens."""
-_FINAL = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
+_FINAL_CHANNEL_START = re.compile(r"<\|start\|>assistant<\|channel\|>\s*final\s*<\|message\|>")
 _SUBJECT = re.compile(r" (?:is|are|was|were|tags?|tokens?|marks?|means|begins?|opens?|starts?)\b")
-"""Pattern of words after a mark that show that the mark is the subject of a sentence."""
+"""Pattern of the words after a thinking tag that show that the sentence is about the tag itself."""
 _WORD_BEFORE, _WORD_AFTER = re.compile(r"\w \Z"), re.compile(r" [^\W\d_A-Z]{2}")
-"""Patterns of the text before and after a mark; if both match, the mark is part of a sentence."""
+"""Patterns of the text before and after a thinking tag; if both match, the tag is part of a sentence."""
 _QUOTES = "`\"'“”‘’«»„"
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
@@ -70,9 +70,9 @@ def separate_thoughts(text: str) -> Separated:
 
     The following are thoughts:
 
-    - marked blocks at the beginning of the text; a block without an end mark reaches to the end of the text;
-    - the text before an end mark whose start mark was in the prompt;
-    - later blocks whose start mark begins a line, unless a colon introduces them as an example.
+    - tagged blocks at the beginning of the text; a block without an end tag reaches to the end of the text;
+    - the text before an end tag whose start tag was in the prompt;
+    - later blocks whose start tag begins a line, unless a colon introduces them as an example.
 
     In the harmony format, the answer is the channel ``final``, and all other channels are thoughts.
 
@@ -88,41 +88,43 @@ def separate_thoughts(text: str) -> Separated:
     if harmony is not None:
         return harmony
     thoughts: list[str] = []
-    rest = text
-    while (block := _split_leading_block(rest)) is not None:
+    remaining_text = text
+    while (block := _split_leading_block(remaining_text)) is not None:
         thoughts.append(block.thoughts)
-        rest = block.answer
-    if not thoughts and (end := _find_unopened_end(rest)) is not None:
-        thoughts.append(rest[: end.start()])
-        rest = rest[end.end() :]
-    rest, later_thoughts = _remove_later_blocks(rest)
+        remaining_text = block.answer
+    if not thoughts and (end := _find_unopened_end(remaining_text)) is not None:
+        thoughts.append(remaining_text[: end.start()])
+        remaining_text = remaining_text[end.end() :]
+    remaining_text, later_thoughts = _remove_later_blocks(remaining_text)
     thoughts += later_thoughts
     if not thoughts:
         return Separated(text, "")
-    return Separated(_AROUND_ANSWER.sub("", rest).lstrip(), "\n".join(thought.strip() for thought in thoughts))
+    return Separated(
+        _ANSWER_DELIMITERS.sub("", remaining_text).lstrip(), "\n".join(thought.strip() for thought in thoughts)
+    )
 
 
 def _may_hold_marks(text: str) -> bool:
-    return any(mark in text for mark in ("<", "[", "◁")) or text.lstrip().startswith("analysis")
+    return any(character in text for character in ("<", "[", "◁")) or text.lstrip().startswith("analysis")
 
 
 def _separate_channels(text: str) -> Separated | None:
     """Separate the channels of a text in harmony format; return None for other formats."""
     if text.lstrip().startswith(("<|channel|>", "<|start|>")) and (messages := list(_HARMONY.finditer(text))):
-        final = "".join(message[2] for message in messages if message[1] == "final")
-        return Separated(final.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
+        final_answer = "".join(message[2] for message in messages if message[1] == "final")
+        return Separated(final_answer.strip(), "\n".join(message[2] for message in messages if message[1] != "final"))
     # The template has put the beginning of the first message into the prompt.
-    if (final_mark := _FINAL.search(text)) is not None and not _is_mention(text, final_mark):
-        rest = re.split(r"<\|(?:end|return)\|>", text[final_mark.end() :])[0]
-        return Separated(rest.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_mark.start()]))
-    bare = _BARE_HARMONY.match(text)
-    return None if bare is None else Separated(bare[2].strip(), bare[1])
+    if (final_tag := _FINAL_CHANNEL_START.search(text)) is not None and not _is_mention(text, final_tag):
+        answer = re.split(r"<\|(?:end|return)\|>", text[final_tag.end() :])[0]
+        return Separated(answer.strip(), re.sub(r"<\|end\|>\s*\Z", "", text[: final_tag.start()]))
+    match = _BARE_HARMONY.match(text)
+    return None if match is None else Separated(match[2].strip(), match[1])
 
 
 def _split_leading_block(text: str) -> Separated | None:
     """Split off the block of thoughts with which a text begins; None if it begins with none.
 
-    A block without an end mark is the whole text.
+    A block without an end tag is the whole text.
     """
     start = text.lstrip()
     opener = _OPENER.match(start)
@@ -135,13 +137,13 @@ def _split_leading_block(text: str) -> Separated | None:
 
 
 def _build_closer(opener: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern of the end mark that belongs to a start mark."""
+    """Return the pattern of the end tag that belongs to a start tag."""
     form = next(index for index, name in enumerate(opener.groups()) if name is not None)
     return re.compile(_CLOSERS[form].format(re.escape(opener.groups()[form])), re.IGNORECASE)
 
 
 def _find_unopened_end(text: str) -> re.Match[str] | None:
-    """Return the end mark of thoughts whose start mark is in the prompt; None if there is none."""
+    """Return the end tag of thoughts whose start tag is in the prompt; None if there is none."""
     ends = [end for end in _CLOSER.finditer(text) if not _is_mention(text, end)]
     if not ends or (_WORD_BEFORE.search(text[: ends[0].start()]) and _WORD_AFTER.match(text, ends[0].end())):
         return None
@@ -159,22 +161,22 @@ def _remove_later_blocks(text: str) -> tuple[str, list[str]]:
     position = 0
     while (opener := _OPENER.search(text, position)) is not None:
         position = opener.end()
-        before = text[: opener.start()]
-        begins_line = not before.rpartition("\n")[2].strip()
-        if not begins_line or before.rstrip().endswith(":") or _is_mention(text, opener):
+        text_before = text[: opener.start()]
+        begins_line = not text_before.rpartition("\n")[2].strip()
+        if not begins_line or text_before.rstrip().endswith(":") or _is_mention(text, opener):
             continue
         end = _build_closer(opener).search(text, opener.end())
         if end is None or _is_mention(text, end) or text[end.end() :].partition("\n")[0].strip():
             continue
         thoughts.append(text[opener.end() : end.start()])
-        text, position = before + text[end.end() :].lstrip("\n"), opener.start()
+        text, position = text_before + text[end.end() :].lstrip("\n"), opener.start()
     return text, thoughts
 
 
-def _is_mention(text: str, mark: re.Match[str]) -> bool:
-    """Return whether a mark is quoted or part of code."""
-    before, after = text[: mark.start()], text[mark.end() :]
-    is_quoted = before[-1:] in _QUOTES and before[-1:] != "" and after[:1] in _QUOTES and after[:1] != ""
-    is_in_code_span = before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in after.partition("\n")[0]
-    is_in_fence = len(_FENCE.findall(before)) % 2 == 1 and _FENCE.search(after) is not None
+def _is_mention(text: str, tag: re.Match[str]) -> bool:
+    """Return whether a thinking tag is quoted or part of code."""
+    text_before, text_after = text[: tag.start()], text[tag.end() :]
+    is_quoted = text_before[-1:] in {*_QUOTES} and text_after[:1] in {*_QUOTES}
+    is_in_code_span = text_before.rpartition("\n")[2].count("`") % 2 == 1 and "`" in text_after.partition("\n")[0]
+    is_in_fence = len(_FENCE.findall(text_before)) % 2 == 1 and _FENCE.search(text_after) is not None
     return is_quoted or is_in_code_span or is_in_fence

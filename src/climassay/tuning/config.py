@@ -40,7 +40,7 @@ class TuningConfig:
     warmup: Annotated[float, Field(ge=0, lt=1)] = 0.05
     """Fraction of the steps in which the learning rate rises."""
     schedule: Schedule = "cosine"
-    """How the learning rate decays to 0 after the warm-up; constant: no decay."""
+    """Decay of the learning rate to 0 after the warm-up; constant: no decay."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """Decoupled weight decay of AdamW."""
     batch_size: Annotated[int, Field(ge=1)] = 8
@@ -67,7 +67,7 @@ class TuningConfig:
     patience: Annotated[int | None, Field(ge=1)] = None
     """Number of evaluations without a lower validation loss after which training stops."""
     evaluations: Annotated[int, Field(ge=1)] = 2
-    """Number of evaluations per epoch, at equal intervals; the last one is at its end."""
+    """Number of evaluations per epoch, at equal intervals; the last one is at the end of the epoch."""
 
     def __post_init__(self) -> None:
         if not self.targets:

@@ -32,7 +32,7 @@ class ChatExample:
 
 @dataclass(frozen=True, slots=True)
 class TextDocument:
-    """Book, report or article."""
+    """Text of a book, report or article."""
 
     id: str
     """Identifier of the document in its collection."""
@@ -221,11 +221,14 @@ def check_disjoint(first: TextData, second: TextData, first_name: str, second_na
     second_paragraphs = [(document, _long_paragraphs(document)) for document in second.documents]
     for document in first.documents:
         paragraphs = _long_paragraphs(document)
-        for other, other_paragraphs in second_paragraphs:
-            if document.id == other.id or _shared_fraction(paragraphs, other_paragraphs) >= MIN_SHARED_FRACTION:
+        for other_document, other_paragraphs in second_paragraphs:
+            if (
+                document.id == other_document.id
+                or _shared_fraction(paragraphs, other_paragraphs) >= MIN_SHARED_FRACTION
+            ):
                 raise InputError(
-                    f"{document.title!r} is in {first_name} ({first.name}) and, as {other.title!r}, in {second_name} "
-                    f"({second.name}): remove it from one of them."
+                    f"{document.title!r} is in {first_name} ({first.name}) and, as {other_document.title!r}, in "
+                    f"{second_name} ({second.name}): remove it from one of them."
                 )
 
 

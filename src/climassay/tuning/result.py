@@ -212,16 +212,16 @@ class TuningResult(Result):
 
     def _trials_table(self) -> Table:
         names = ("rank", "alpha", "epochs", "learning_rate", "dropout", "weight_decay", "warmup", "schedule")
-        varied_names = [name for name in names if len({getattr(trial.config, name) for trial in self.trials}) > 1]
+        searched_names = [name for name in names if len({getattr(trial.config, name) for trial in self.trials}) > 1]
         rows = [
             (
-                *(f"{getattr(trial.config, name)}" for name in varied_names),
+                *(f"{getattr(trial.config, name)}" for name in searched_names),
                 "diverged" if trial.loss is None else f"{trial.loss:.4f}",
                 f"{trial.step}",
             )
             for trial in self.trials
         ]
-        headings = (*(name.replace("_", " ") for name in varied_names), "validation loss", "at step")
+        headings = (*(name.replace("_", " ") for name in searched_names), "validation loss", "at step")
         return Table.of("Trials, best first", headings, rows, left=0, strong=[0])
 
     def _settings_text(self) -> str:

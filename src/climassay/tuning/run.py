@@ -54,7 +54,7 @@ _TRAINING_FILE = "training.json"
 _CHECKPOINTS = "checkpoints"
 _SCHEDULES = {"cosine": "cosine", "linear": "linear", "constant": "constant_with_warmup"}
 _WRITE_ERROR = re.compile("inline_container|iostream|No space left")
-"""Words of the errors of PyTorch and safetensors about a file that cannot be written."""
+"""Pattern of the messages of PyTorch and safetensors about a file that cannot be written."""
 
 
 class DivergedError(ModelError):
@@ -229,7 +229,9 @@ class _AdapterTrainer(Trainer):  # type: ignore[misc]
     control: Any
 
     def __init__(self, loss: SequenceLoss, validation: SequenceLoss, config: TuningConfig, **options: Any) -> None:
-        train_dataset, eval_dataset = (list(range(len(part.sequences))) for part in (loss, validation))
+        train_dataset, eval_dataset = (
+            list(range(len(sequence_loss.sequences))) for sequence_loss in (loss, validation)
+        )
         super().__init__(train_dataset=train_dataset, eval_dataset=eval_dataset, data_collator=self._collate, **options)
         self._loss, self._validation, self._config = loss, validation, config
         self.model_accepts_loss_kwargs = True  # the loss is divided by the learned tokens of the whole step
@@ -266,7 +268,7 @@ class _ScheduleCallback(TrainerCallback):  # type: ignore[misc]
         self._validation_loss = math.nan
 
     def on_step_end(self, _arguments: Any, state: Any, control: Any, **_options: Any) -> None:
-        """Request an evaluation at planned steps, and a checkpoint then, after the interval, or on Ctrl-C."""
+        """Request an evaluation at planned steps, and a checkpoint at these steps, after the interval, or on Ctrl-C."""
         control.should_log = True
         control.should_evaluate = state.global_step in self._run.evaluation_steps
         is_due = time.perf_counter() - self._saved_at >= self._run.checkpoint_seconds
@@ -328,9 +330,9 @@ class TrainingRun:
         self.fingerprint = fingerprint
         self.checkpoint_seconds = math.inf
         self.on_progress: ProgressCallback | None = None
-        loaded = base.load()
+        loaded_model = base.load()
         self.data = data
-        self.tokenised = tuple(_tokenise_data(part, loaded, config) for part in data)
+        self.tokenised = tuple(_tokenise_data(part, loaded_model, config) for part in data)
         n_sequences = len(self.tokenised[0].sequences)
         steps_per_epoch = math.ceil(n_sequences / (config.batch_size * config.accumulation))
         self.steps = steps_per_epoch * config.epochs
@@ -339,11 +341,11 @@ class TrainingRun:
             for epoch in range(config.epochs)
             for part in range(1, config.evaluations + 1)
         } - {0}
-        unfinished = read_unfinished(folder) or {}
-        self.seconds: float = unfinished.get("seconds", 0.0)
-        if base.device == "cpu" and "threads" in unfinished:
+        unfinished_training = read_unfinished(folder) or {}
+        self.seconds: float = unfinished_training.get("seconds", 0.0)
+        if base.device == "cpu" and "threads" in unfinished_training:
             # Another number of threads sums in another order and changes the last digits of the result.
-            torch.set_num_threads(unfinished["threads"])
+            torch.set_num_threads(unfinished_training["threads"])
         self.threads = torch.get_num_threads()
 
     def finish(self, preset: str | None, warnings: tuple[str, ...]) -> TuningResult:
@@ -368,7 +370,7 @@ class TrainingRun:
             return self._save_adapter(state, peft_model, preset, warnings)
 
     def _arguments(self, checkpoints: Path) -> TrainingArguments:
-        config, never = self.config, self.steps + 1
+        config, unreachable_step = self.config, self.steps + 1
         arguments = TrainingArguments(
             output_dir=str(checkpoints),
             num_train_epochs=config.epochs,
@@ -383,9 +385,9 @@ class TrainingRun:
             seed=config.seed,
             use_cpu=self.base.device == "cpu",
             eval_strategy="steps",
-            eval_steps=never,  # the callback says when
+            eval_steps=unreachable_step,  # the callback says when
             save_strategy="steps",
-            save_steps=never,
+            save_steps=unreachable_step,
             metric_for_best_model="loss",
             greater_is_better=False,
             save_total_limit=2,  # the best and the last
@@ -437,14 +439,14 @@ class TrainingRun:
         """Write this training's fingerprint, number of threads and seconds so far to the checkpoints' folder."""
         metadata = {"fingerprint": self.fingerprint, "threads": self.threads, "seconds": seconds}
         file = self.folder / _CHECKPOINTS / _TRAINING_FILE
-        replace_file(file, lambda part: part.write_text(json.dumps(metadata), encoding="utf-8"))
+        replace_file(file, lambda temporary_file: temporary_file.write_text(json.dumps(metadata), encoding="utf-8"))
 
     def _save_adapter(
         self, state: Mapping[str, Any], peft_model: Any, preset: str | None, warnings: tuple[str, ...]
     ) -> TuningResult:
         """Copy the best checkpoint's adapter to the folder, write the result, and delete the checkpoints.
 
-        If it is interrupted, it can be repeated.
+        After an interruption, the method can be called again.
         """
         base, history = self.base, state["log_history"]
         weights = self.folder / WEIGHTS_FILE
@@ -454,14 +456,14 @@ class TrainingRun:
         train_data, validation_data = (
             replace(
                 DataSummary.of(data),
-                sequences=len(tokenised.sequences),
-                tokens=tokenised.tokens,
-                learned=tokenised.learned,
-                cut=tokenised.cut,
+                sequences=len(tokenised_data.sequences),
+                tokens=tokenised_data.tokens,
+                learned=tokenised_data.learned,
+                cut=tokenised_data.cut,
             )
-            for data, tokenised in zip(self.data, self.tokenised, strict=True)
+            for data, tokenised_data in zip(self.data, self.tokenised, strict=True)
         )
-        unfinished = read_unfinished(self.folder) or {}
+        unfinished_training = read_unfinished(self.folder) or {}
         result = TuningResult(
             folder=self.folder,
             fingerprint=self.fingerprint,
@@ -483,7 +485,7 @@ class TrainingRun:
             ),
             best_step=state["best_global_step"],
             stopped_early=state["global_step"] < self.steps,
-            seconds=unfinished.get("seconds", self.seconds),
+            seconds=unfinished_training.get("seconds", self.seconds),
             weights_sha256=file_digest(weights),
             versions={name: version(name) for name in ("climassay", "torch", "transformers", "peft")},
         )
@@ -512,15 +514,15 @@ def _read_state(checkpoint: Path) -> dict[str, Any]:
         raise InputError(f"The checkpoint {checkpoint} is damaged: remove it to go on from the one before.") from error
 
 
-def _tokenise_data(data: TuningData, loaded: LoadedModel, config: TuningConfig) -> TokenisedData:
-    window = int(getattr(loaded.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
+def _tokenise_data(data: TuningData, loaded_model: LoadedModel, config: TuningConfig) -> TokenisedData:
+    window = int(getattr(loaded_model.model.config.get_text_config(), "max_position_embeddings", None) or 2**31)
     if config.max_length > window:
         raise InputError(f"The model takes {window} tokens: lower the maximum length from {config.max_length} to that.")
     # An answer ends where the model's generation settings or its tokenizer say.
-    eos_ids = getattr(loaded.model.generation_config, "eos_token_id", None)
-    end_tokens = [*(eos_ids if isinstance(eos_ids, list) else [eos_ids]), loaded.tokenizer.eos_token_id]
-    known_ends = frozenset(int(token) for token in end_tokens if token is not None)
-    tokenised = tokenise(data, PromptFormat(loaded.tokenizer), known_ends, config.max_length)
-    if not tokenised.sequences:
+    eos_ids = getattr(loaded_model.model.generation_config, "eos_token_id", None)
+    end_tokens = [*(eos_ids if isinstance(eos_ids, list) else [eos_ids]), loaded_model.tokenizer.eos_token_id]
+    end_token_ids = frozenset(int(token) for token in end_tokens if token is not None)
+    tokenised_data = tokenise(data, PromptFormat(loaded_model.tokenizer), end_token_ids, config.max_length)
+    if not tokenised_data.sequences:
         raise InputError(f"{data.name} has too little text to learn from.")
-    return tokenised
+    return tokenised_data

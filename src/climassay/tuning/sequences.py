@@ -141,13 +141,13 @@ def _tokenise_examples(data: ChatData, prompts: PromptFormat, ends: frozenset[in
     end = end_of_turn(prompts, ends)
     sequences, excess_counts = [], []
     pairs = zip(prompts.encode_all(prompt_texts), prompts.encode_all(full_texts), strict=True)
-    for number, (prompt, full) in enumerate(pairs, start=1):
-        start, tokens = max(1, common_length(prompt, full)), (*full, *end)
+    for example_number, (prompt_tokens, full_tokens) in enumerate(pairs, start=1):
+        start, tokens = max(1, common_length(prompt_tokens, full_tokens)), (*full_tokens, *end)
         n_excess = max(0, len(tokens) - max_length)
         if n_excess >= start:
             raise InputError(
-                f"The answer of example {number} of {data.name} has {len(tokens) - start} tokens with its end, which "
-                f"leaves no room for a prompt in {max_length}: raise the maximum length."
+                f"The answer of example {example_number} of {data.name} has {len(tokens) - start} tokens with its end, "
+                f"which leaves no room for a prompt in {max_length}: raise the maximum length."
             )
         excess_counts.append(n_excess)
         sequences.append(TokenSequence(tokens[n_excess:], start - n_excess))
@@ -172,7 +172,7 @@ def epoch_order(lengths: Sequence[int], step_size: int, *, seed: int, epoch: int
     for start in range(0, len(indices) - n_remaining, step_size * _POOL_STEPS):
         end = min(start + step_size * _POOL_STEPS, len(indices) - n_remaining)
         pool = sorted(indices[start:end], key=lambda index: lengths[index])
-        steps += [pool[first : first + step_size] for first in range(0, len(pool), step_size)]
+        steps += [pool[step_start : step_start + step_size] for step_start in range(0, len(pool), step_size)]
     generator.shuffle(steps)
     return [index for step in (*steps, incomplete_step) for index in step]
 
@@ -206,9 +206,9 @@ class SequenceLoss:
 
     def nats(self, indices: Sequence[int]) -> Tensor:
         """Return the summed loss of the sequences with the given indices, in nats: a float32 tensor of shape []."""
-        rows = [self.sequences[index] for index in indices]
-        start = min(row.start for row in rows)
-        tokens, labels = (tensor.to(self._base.device, non_blocking=True) for tensor in _make_batch(rows, start))
+        sequences = [self.sequences[index] for index in indices]
+        start = min(sequence.start for sequence in sequences)
+        tokens, labels = (tensor.to(self._base.device, non_blocking=True) for tensor in _make_batch(sequences, start))
         options: dict[str, Any] = {"logits_to_keep": labels.shape[1]} if self._supports_logits_to_keep else {}
         with self._base.autocast():
             logits = self._model(input_ids=tokens, use_cache=False, **options).logits
@@ -222,8 +222,8 @@ class SequenceLoss:
 
         They are tokens, or :data:`IGNORED` at positions that do not count in the loss.
         """
-        rows = [self.sequences[index] for index in indices]
-        return _make_batch(rows, min(row.start for row in rows))[1]
+        sequences = [self.sequences[index] for index in indices]
+        return _make_batch(sequences, min(sequence.start for sequence in sequences))[1]
 
     def learned(self, indices: Sequence[int]) -> int:
         """Return the number of tokens that count in the loss of the sequences with the given indices."""
@@ -250,16 +250,16 @@ class SequenceLoss:
         return total / self.learned(all_indices)
 
 
-def _make_batch(rows: Sequence[TokenSequence], start: int) -> tuple[Tensor, Tensor]:
+def _make_batch(sequences: Sequence[TokenSequence], start: int) -> tuple[Tensor, Tensor]:
     """Return padded input tokens [rows, max_length - 1] and labels [rows, max_length - start].
 
     The labels are the tokens from index ``start`` on, each predicted from the input before it.
     """
-    max_length = max(len(row.tokens) for row in rows)
-    tokens = torch.zeros(len(rows), max_length - 1, dtype=torch.long)
-    labels = torch.full((len(rows), max_length - start), IGNORED, dtype=torch.long)
-    for row_index, row in enumerate(rows):
-        row_tokens = torch.tensor(row.tokens, dtype=torch.long)
+    max_length = max(len(sequence.tokens) for sequence in sequences)
+    tokens = torch.zeros(len(sequences), max_length - 1, dtype=torch.long)
+    labels = torch.full((len(sequences), max_length - start), IGNORED, dtype=torch.long)
+    for row_index, sequence in enumerate(sequences):
+        row_tokens = torch.tensor(sequence.tokens, dtype=torch.long)
         tokens[row_index, : len(row_tokens) - 1] = row_tokens[:-1]
-        labels[row_index, row.start - start : len(row_tokens) - start] = row_tokens[row.start :]
+        labels[row_index, sequence.start - start : len(row_tokens) - start] = row_tokens[sequence.start :]
     return tokens, labels

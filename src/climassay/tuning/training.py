@@ -83,20 +83,24 @@ def train(
         KeyboardInterrupt: Ctrl-C was pressed; a checkpoint was written.
     """
     check_data(train_data, validation_data)
-    base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
-    if config.dtype not in (None, base.dtype):
-        raise InputError(f"The settings ask for {config.dtype}, but the model is in {base.dtype}: give both the same.")
-    config = replace(config, dtype=base.dtype)
-    fingerprint = training_fingerprint(base, train_data, validation_data, config)
+    tuning_base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
+    if config.dtype not in (None, tuning_base.dtype):
+        raise InputError(
+            f"The settings ask for {config.dtype}, but the model is in {tuning_base.dtype}: give both the same."
+        )
+    config = replace(config, dtype=tuning_base.dtype)
+    fingerprint = training_fingerprint(tuning_base, train_data, validation_data, config)
     path = Path(folder).expanduser().absolute()
     with lock_folder(path):
         finished_result = _finished_training(path, fingerprint, replace_other)
         if finished_result is not None:
             return finished_result
-        with preserve_random_state(base.device), interruptible() as interruption:
-            run = TrainingRun(base, (train_data, validation_data), config, path, fingerprint, interruption)
-            run.checkpoint_seconds, run.on_progress = checkpoint_seconds, on_progress
-            return run.finish(preset, tuple(warnings))
+        with preserve_random_state(tuning_base.device), interruptible() as interruption:
+            training_run = TrainingRun(
+                tuning_base, (train_data, validation_data), config, path, fingerprint, interruption
+            )
+            training_run.checkpoint_seconds, training_run.on_progress = checkpoint_seconds, on_progress
+            return training_run.finish(preset, tuple(warnings))
 
 
 def training_fingerprint(
@@ -116,16 +120,18 @@ def _finished_training(folder: Path, fingerprint: str, replace_other: bool) -> T
     if replace_other:
         existing_fingerprint: str | None = ""  # also of files that cannot be read
         with suppress(InputError):
-            result, unfinished = read_result(folder), read_unfinished(folder)
-            existing_fingerprint = result.fingerprint if result else unfinished["fingerprint"] if unfinished else None
+            result, unfinished_training = read_result(folder), read_unfinished(folder)
+            existing_fingerprint = (
+                result.fingerprint if result else unfinished_training["fingerprint"] if unfinished_training else None
+            )
         if existing_fingerprint not in (None, fingerprint):
             for name in (RESULT_FILE, WEIGHTS_FILE):
                 (folder / name).unlink(missing_ok=True)
             remove_checkpoints(folder)
     result = read_result(folder)
     if result is None:
-        unfinished = read_unfinished(folder)
-        if unfinished is not None and unfinished["fingerprint"] != fingerprint:
+        unfinished_training = read_unfinished(folder)
+        if unfinished_training is not None and unfinished_training["fingerprint"] != fingerprint:
             raise InputError(
                 f"{folder} holds an unfinished training with other data or settings: finish that one, choose another "
                 "name, or have it replaced."
@@ -202,20 +208,22 @@ def search(
     """
     check_data(train_data, validation_data)
     configs = grid_configs(config, grid)
-    base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
+    tuning_base = model if isinstance(model, TuningBase) else TuningBase(model, device=device, dtype=config.dtype)
     path = Path(folder).expanduser().absolute()
-    fingerprints = [training_fingerprint(base, train_data, validation_data, trial_config) for trial_config in configs]
+    fingerprints = [
+        training_fingerprint(tuning_base, train_data, validation_data, trial_config) for trial_config in configs
+    ]
     with lock_folder(path):
         finished_result = _finished_search(path, fingerprints, replace_other)
         if finished_result is not None:
             return finished_result
         trials: dict[TuningConfig, TuningResult | None] = {}
-        for number, (trial_config, fingerprint) in enumerate(zip(configs, fingerprints, strict=True), start=1):
+        for trial_number, (trial_config, fingerprint) in enumerate(zip(configs, fingerprints, strict=True), start=1):
             if on_trial is not None:
-                on_trial(SearchProgress(number, len(configs), trial_config))
+                on_trial(SearchProgress(trial_number, len(configs), trial_config))
             try:
                 trials[trial_config] = train(
-                    base,
+                    tuning_base,
                     train_data,
                     validation_data,
                     trial_config,
@@ -233,14 +241,14 @@ def search(
         )
         if not sorted_results:
             raise ModelError(f"All {len(trials)} trainings of the search diverged: search among lower learning rates.")
-        best = sorted_results[0]  # the first of equals
+        best_result = sorted_results[0]  # the first of equals
         for name in (WEIGHTS_FILE, CONFIG_FILE):
-            replace_file(path / name, partial(shutil.copyfile, best.folder / name))
+            replace_file(path / name, partial(shutil.copyfile, best_result.folder / name))
         all_trials = [
             Trial(result.config, result.best.loss, result.best.step, result.seconds) for result in sorted_results
         ]
         all_trials += [Trial(trial_config, None, 0, 0.0) for trial_config, result in trials.items() if result is None]
-        result = replace(best, folder=path, trials=tuple(all_trials))
+        result = replace(best_result, folder=path, trials=tuple(all_trials))
         write_result(result)
         shutil.rmtree(path / _TRIALS)
         return result
@@ -259,11 +267,11 @@ def _finished_search(folder: Path, fingerprints: Sequence[str], replace_other: b
             raise InputError(f"{folder} holds an unfinished training: finish that one, or choose another name.")
         remove_checkpoints(folder)
         return None
-    is_same = result.fingerprint in fingerprints and len(result.trials) == len(fingerprints)
+    is_same_search = result.fingerprint in fingerprints and len(result.trials) == len(fingerprints)
     weights = folder / WEIGHTS_FILE
-    if is_same and weights.is_file() and file_digest(weights) == result.weights_sha256:
+    if is_same_search and weights.is_file() and file_digest(weights) == result.weights_sha256:
         return result
-    if not is_same and not replace_other:
+    if not is_same_search and not replace_other:
         raise InputError(
             f"{folder} holds an adapter of another training or search: choose another name, or have it replaced."
         )

@@ -23,7 +23,7 @@ class PairAgreement:
     first: str
     second: str
     kappa: ResampledEstimate
-    """Cohen's kappa; 1.0 if both use the same single label throughout."""
+    """Cohen's kappa; 1.0 if both annotators give all items one and the same label."""
     raw: Estimate
     """Proportion of items with the same label, with Wilson's interval."""
 
@@ -32,16 +32,17 @@ class PairAgreement:
 class AnnotatorAgreement:
     """Agreement of annotators on whether drafts are valid, before any adjudication.
 
-    The 95% intervals of the coefficients are percentile bootstraps over items; a single item has none.
+    The 95% intervals of the coefficients are percentile bootstraps over items; for a single item there
+    are none.
     """
 
     items: int
     """Number of items labelled by two annotators or more."""
     raw: Estimate | ResampledEstimate | None
     """Mean proportion of agreeing pairs of labels per item, with Wilson's interval if every item has two labels. None
-    if no item has two labels; the coefficients below are None, too."""
+    if no item has two labels; then the coefficients below are None, too."""
     pairs: tuple[PairAgreement, ...]
-    """Cohen's kappa by pair of annotators, the pair with the most common items first."""
+    """Cohen's kappa by pair of annotators, the pair with the most items in common first."""
     fleiss: ResampledEstimate | None
     """Fleiss' kappa over the items with the most frequent number of labels (two or more)."""
     krippendorff: ResampledEstimate | None
@@ -56,7 +57,7 @@ class AnnotatorStatistics:
     labels: int
     """Number of current labels, not counting adjudications."""
     accepted: Estimate | None
-    """Proportion of labels that accept the draft, with Wilson's interval; None without labels."""
+    """Proportion of labels that accept the draft, with Wilson's interval; None if there are no labels."""
     reasons: Mapping[str, int]
     """Number of labels by reason for rejection."""
     median_seconds: float | None
@@ -85,32 +86,46 @@ def measure_agreement(labels: Sequence[Label]) -> AnnotatorAgreement:
     n_valid = [sum(verdicts.values()) for verdicts in items]
     counts = np.array([[len(item) - n, n] for item, n in zip(items, n_valid, strict=True)], dtype=np.float64)
     n_labels = Counter(int(total) for total in counts.sum(1)).most_common(1)[0][0]
-    equal_counts = counts[counts.sum(1) == n_labels]
-    has_pairs_only = bool((counts.sum(1) == 2).all())
+    counts_for_fleiss = counts[counts.sum(1) == n_labels]
+    has_two_labels_each = bool((counts.sum(1) == 2).all())
     verdict_pairs: dict[tuple[str, str], list[tuple[bool, bool]]] = {}
     for verdicts in items:
-        for first, second in combinations(sorted(verdicts), 2):
-            verdict_pairs.setdefault((first, second), []).append((verdicts[first], verdicts[second]))
+        for first_annotator, second_annotator in combinations(sorted(verdicts), 2):
+            verdict_pairs.setdefault((first_annotator, second_annotator), []).append(
+                (verdicts[first_annotator], verdicts[second_annotator])
+            )
 
-    def estimate(rows: FloatArray, statistic: Callable[[FloatArray], float]) -> ResampledEstimate:
-        interval = bootstrap_interval(rows, statistic, resamples=RESAMPLES, seed=0)
-        return ResampledEstimate.from_resamples(statistic(rows), interval, len(rows))
+    def estimate(data: FloatArray, statistic: Callable[[FloatArray], float]) -> ResampledEstimate:
+        interval = bootstrap_interval(data, statistic, resamples=RESAMPLES, seed=0)
+        return ResampledEstimate.from_resamples(statistic(data), interval, len(data))
 
     pairs = []
-    for (first, second), common_verdicts in sorted(verdict_pairs.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-        rows = np.array(common_verdicts, dtype=np.float64)
-        raw_agreement = proportion(int((rows[:, 0] == rows[:, 1]).sum()), len(rows))
-        pairs.append(PairAgreement(first, second, estimate(rows, _cohen_kappa), raw_agreement))
-    raw: Estimate | ResampledEstimate = estimate(counts, _mean_pair_agreement)
-    if has_pairs_only:
-        raw = proportion(int((counts.max(1) == 2).sum()), len(counts))
+    for (first_annotator, second_annotator), common_verdicts in sorted(
+        verdict_pairs.items(), key=lambda entry: (-len(entry[1]), entry[0])
+    ):
+        verdicts_by_item = np.array(common_verdicts, dtype=np.float64)
+        n_equal = int((verdicts_by_item[:, 0] == verdicts_by_item[:, 1]).sum())
+        raw_agreement = proportion(n_equal, len(common_verdicts))
+        pairs.append(
+            PairAgreement(first_annotator, second_annotator, estimate(verdicts_by_item, _cohen_kappa), raw_agreement)
+        )
+    mean_agreement: Estimate | ResampledEstimate = estimate(counts, _mean_pair_agreement)
+    if has_two_labels_each:
+        mean_agreement = proportion(int((counts.max(1) == 2).sum()), len(counts))
     return AnnotatorAgreement(
-        len(items), raw, tuple(pairs), estimate(equal_counts, _fleiss_kappa), estimate(counts, _krippendorff_alpha)
+        len(items),
+        mean_agreement,
+        tuple(pairs),
+        estimate(counts_for_fleiss, _fleiss_kappa),
+        estimate(counts, _krippendorff_alpha),
     )
 
 
 def _mean_pair_agreement(counts: FloatArray) -> float:
-    """Return the mean proportion of agreeing pairs of labels per item; ``counts`` has the shape [items, 2]."""
+    """Return the mean proportion of agreeing pairs of labels per item.
+
+    ``counts`` has the numbers of labels invalid and valid of each item, shape [items, 2].
+    """
     totals = counts.sum(1)
     return float(((counts * (counts - 1)).sum(1) / (totals * (totals - 1))).mean())
 
@@ -121,24 +136,27 @@ def _fleiss_kappa(counts: FloatArray) -> float:
     return _correct_for_chance(_mean_pair_agreement(counts), float((proportions**2).sum()))
 
 
-def _cohen_kappa(rows: FloatArray) -> float:
-    """Return Cohen's kappa of two annotators' labels, 0 or 1; ``rows`` has the shape [items, 2]."""
-    first_rate, second_rate = rows.mean(0)
-    observed = float((rows[:, 0] == rows[:, 1]).mean())
-    return _correct_for_chance(observed, float(first_rate * second_rate + (1 - first_rate) * (1 - second_rate)))
+def _cohen_kappa(labels: FloatArray) -> float:
+    """Return Cohen's kappa of two annotators' labels, 0 or 1; ``labels`` has the shape [items, 2]."""
+    first_rate, second_rate = labels.mean(0)
+    agreement = float((labels[:, 0] == labels[:, 1]).mean())
+    return _correct_for_chance(agreement, float(first_rate * second_rate + (1 - first_rate) * (1 - second_rate)))
 
 
 def _krippendorff_alpha(counts: FloatArray) -> float:
-    """Return Krippendorff's nominal alpha of two classes; ``counts`` has the shape [items, 2]."""
+    """Return Krippendorff's nominal alpha of two classes.
+
+    ``counts`` has the numbers of labels invalid and valid of each item, shape [items, 2].
+    """
     totals = counts.sum(1)
     disagreement = float((2 * counts[:, 0] * counts[:, 1] / (totals - 1)).sum())
     invalid, valid = counts.sum(0)
-    expected = 2 * float(invalid * valid) / (float(totals.sum()) - 1)
-    return 1.0 if expected == 0 else 1.0 - disagreement / expected
+    expected_disagreement = 2 * float(invalid * valid) / (float(totals.sum()) - 1)
+    return 1.0 if expected_disagreement == 0 else 1.0 - disagreement / expected_disagreement
 
 
-def _correct_for_chance(observed: float, chance: float) -> float:
-    return 1.0 if chance >= 1 - 1e-12 else (observed - chance) / (1 - chance)
+def _correct_for_chance(agreement: float, chance_agreement: float) -> float:
+    return 1.0 if chance_agreement >= 1 - 1e-12 else (agreement - chance_agreement) / (1 - chance_agreement)
 
 
 def summarise_annotators(labels: Sequence[Label], skipped_by: Sequence[str]) -> list[AnnotatorStatistics]:

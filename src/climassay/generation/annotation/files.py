@@ -110,11 +110,11 @@ def read_annotations(path: Path) -> AnnotationFile:
     data = read_bytes(path)
     lines: list[_LabelLine] = []
     settings: AnnotationSettings | None = None
-    number = 0
+    line_number = 0
     try:
-        for number, text in enumerate(data.decode("utf-8").rstrip("\n").split("\n"), start=1):
+        for line_number, text in enumerate(data.decode("utf-8").rstrip("\n").split("\n"), start=1):
             row = parse_json(text)
-            if number > 1:
+            if line_number > 1:
                 lines.append(_LINE.validate_json(json.dumps(row)))
                 continue
             if not isinstance(row, dict) or row.get("format") != FORMAT:
@@ -127,7 +127,9 @@ def read_annotations(path: Path) -> AnnotationFile:
             settings = parse_table(AnnotationSettings, row["settings"], f"{path}, line 1", "the settings")
     except (KeyError, TypeError, ValueError) as error:
         problem = describe_first_problem(error)
-        raise InputError(f"{path}, line {max(1, number)}: this is not a climassay annotation ({problem}).") from None
+        raise InputError(
+            f"{path}, line {max(1, line_number)}: this is not a climassay annotation ({problem})."
+        ) from None
     if settings is None:
         raise InputError(f"{path} is empty: there are no annotations in it.")
     labels = tuple(line.label for line in lines if line.label is not None)
@@ -204,8 +206,8 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
             f"{path} is not a table of labels: it needs the columns draft, annotator and label, and at least one row."
         )
     labels: list[Label] = []
-    unreadable: list[str] = []
-    for number, row in enumerate(rows, start=1):
+    row_faults: list[str] = []
+    for row_number, row in enumerate(rows, start=1):
         cells = {name: "" if row.get(name) is None else str(row[name]) for name in COLUMNS}
         for name, text in cells.items():
             is_escaped = text.startswith("'") and text[1:].startswith(_FORMULA_STARTS)
@@ -215,8 +217,8 @@ def read_table(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile:
         try:
             labels.append(_label_from_cells(cells, row, drafts))
         except (InputError, ValueError) as error:
-            unreadable.append(f"{path.name}, row {number}: {error}")
-    return AnnotationFile(tuple(labels), unreadable=tuple(unreadable))
+            row_faults.append(f"{path.name}, row {row_number}: {error}")
+    return AnnotationFile(tuple(labels), unreadable=tuple(row_faults))
 
 
 def _label_from_cells(cells: Mapping[str, str], row: Row, drafts: Mapping[str, Draft]) -> Label:

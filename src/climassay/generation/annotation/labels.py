@@ -36,7 +36,7 @@ class AnnotationSettings:
     """Settings of a dataset's annotation queue."""
 
     overlap: Annotated[int, Field(ge=1, le=20, examples=[2])] = 1
-    """Number of labels each item needs, by different people."""
+    """Number of people who must label each item."""
     hide_confidence: bool = True
     """Hide the validator's confidence from annotators."""
     lease_seconds: Annotated[float, Field(ge=1, le=7 * 86400, allow_inf_nan=False)] = 1800
@@ -53,7 +53,7 @@ class AnnotationSettings:
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Seed of the random part of the order."""
     annotators: tuple[str, ...] = ()
-    """Names of the users who annotate the dataset; everybody who may annotate if empty."""
+    """Names of the users who annotate the dataset; if empty, everybody who may annotate."""
 
     def admits(self, annotator: str) -> bool:
         """Return whether the dataset is assigned to an annotator."""
@@ -90,7 +90,7 @@ class Label:
     seconds: float | None = None
     """Time in seconds that the annotator spent on the item; None if unknown."""
     made_at: float = 0.0
-    """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown, which the store replaces by the current time."""
+    """Time of the label in seconds since 1970-01-01 UTC; 0 if unknown; the store then uses the current time."""
     withdrawn_at: float | None = None
     """Time at which the label was undone or replaced; None while the label counts."""
     adjudicates: bool = False
@@ -130,7 +130,7 @@ class ImportReport:
     stored: int
     """Number of new labels."""
     known: int
-    """Number of labels that were stored already, as their keys show."""
+    """Number of labels whose keys were already stored."""
     withdrawn: int
     """Number of stored labels that the import withdrew."""
     refused: tuple[str, ...]
@@ -287,21 +287,21 @@ def _validate_edit(draft: Draft, wording: Wording | None) -> Wording | None:
     Raises:
         InputError: The wording is not a complete question.
     """
-    original = _clean_wording(draft.wording)
-    edit = original if wording is None else _clean_wording(wording)
+    original_wording = _clean_wording(draft.wording)
+    edit = original_wording if wording is None else _clean_wording(wording)
     if draft.type.has_options:
         # The answer follows from the marked option, so differences in it are no edit.
-        original, edit = replace(original, answer=""), replace(edit, answer="")
-    is_long_answer = is_rating(original) or is_rubric(original)
+        original_wording, edit = replace(original_wording, answer=""), replace(edit, answer="")
+    is_long_answer = is_rating(original_wording) or is_rubric(original_wording)
     if is_long_answer:
         # Experts cannot change what is rated, and an empty rating or rubric is no label.
-        edit = replace(edit, question=original.question, options=original.options, correct=None)
-    if edit == original and not draft.type.has_gap and not (is_long_answer and not edit.answer):
+        edit = replace(edit, question=original_wording.question, options=original_wording.options, correct=None)
+    if edit == original_wording and not draft.type.has_gap and not (is_long_answer and not edit.answer):
         return None
     valid_edit = Wording(*draft.type.validate_edit(Content(edit.question, edit.answer, edit.options, edit.correct)))
     if draft.type.has_gap:
         mask_term(valid_edit.question, valid_edit.answer)
-    return None if original in (edit, valid_edit) else valid_edit
+    return None if original_wording in (edit, valid_edit) else valid_edit
 
 
 def _clean_wording(wording: Wording) -> Wording:
@@ -383,19 +383,22 @@ def label_from_fields(
         return Label(draft.id, annotator, False, tuple(reasons), remark)
     wording = None
     if any(texts.get(name) for name in EDIT_FIELDS):
-        original = draft.wording
-        wording = replace(original, question=texts.get("edited_question") or original.question)
+        original_wording = draft.wording
+        wording = replace(original_wording, question=texts.get("edited_question") or original_wording.question)
         if draft.type.has_options:
-            options, correct = tuple(fields.get("edited_options", ())) or original.options, original.correct
+            options, correct = (
+                tuple(fields.get("edited_options", ())) or original_wording.options,
+                original_wording.correct,
+            )
             if letter := texts.get("edited_correct", "").strip().lower():
                 letters = [option_letter(index) for index in range(len(options))]
                 if letter not in letters:
                     raise InputError(f"There is no option {letter!r}: there are {', '.join(letters)}.")
                 correct = letters.index(letter)
-            answer = options[correct] if correct is not None and correct < len(options) else original.answer
+            answer = options[correct] if correct is not None and correct < len(options) else original_wording.answer
             wording = replace(wording, options=options, correct=correct, answer=answer)
         else:
-            wording = replace(wording, answer=texts.get("edited_answer") or original.answer)
+            wording = replace(wording, answer=texts.get("edited_answer") or original_wording.answer)
     return Label(draft.id, annotator, True, (), remark, wording)
 
 
@@ -422,7 +425,7 @@ class ItemOutcome:
     wording: Wording | None = None
     """The experts' wording; None if the words are unchanged."""
     made_at: float = 0.0
-    """Time of the latest label on which the outcome rests."""
+    """Time of the latest label that decides the outcome, in seconds since 1970-01-01 UTC."""
 
 
 def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> ItemOutcome:
@@ -444,24 +447,24 @@ def decide_outcome(labels: Sequence[Label], overlap: int, base: Wording) -> Item
         return ItemOutcome("open")
     verdicts = {(label.accepted, label.wording if label.accepted else None) for label in labels}
     ratings = [label.wording.answer for label in labels if label.accepted and label.wording and is_rating(base)]
-    is_agreed = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
-    return _outcome_of_agreeing_labels(labels, base) if is_agreed else ItemOutcome("conflict")
+    labels_agree = len(verdicts) == 1 or (len(ratings) == len(labels) and ratings_agree(ratings, base.options))
+    return _outcome_of_agreeing_labels(labels, base) if labels_agree else ItemOutcome("conflict")
 
 
 def is_rating(base: Wording) -> bool:
-    """Return whether a draft is a long answer to rate.
+    """Return whether a wording is that of a long answer to rate.
 
-    Its options are the rated dimensions and criteria, and none of them is marked as correct.
+    The options are the rated dimensions and criteria, and none of them is marked as correct.
     """
     return bool(base.options) and base.correct is None and not is_rubric(base)
 
 
 def is_rubric(base: Wording) -> bool:
-    """Return whether a draft is a long question for which experts write a rubric; its answer is the initial rubric."""
+    """Return whether a wording is that of a long question without a final rubric; its answer is the initial rubric."""
     return base.options == (RUBRIC,)
 
 
-def _outcome_of_agreeing_labels(labels: Sequence[Label], base: Wording) -> ItemOutcome:
+def _outcome_of_agreeing_labels(labels: Sequence[Label], draft_wording: Wording) -> ItemOutcome:
     first_label = labels[0]
     annotators = ", ".join(dict.fromkeys(label.annotator for label in labels))
     reasons = tuple(dict.fromkeys(reason for label in labels for reason in label.reasons))
@@ -473,6 +476,6 @@ def _outcome_of_agreeing_labels(labels: Sequence[Label], base: Wording) -> ItemO
         first_label.accepted,
         reason=reasons[0] if reasons else "",
         detail=detail,
-        replaced=None if first_label.wording is None else base,
+        replaced=None if first_label.wording is None else draft_wording,
     )
     return ItemOutcome("settled", decision, first_label.wording, max(label.made_at for label in labels))

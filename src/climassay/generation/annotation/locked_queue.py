@@ -44,7 +44,7 @@ from climassay.records.database import Database, split_keys
 
 
 def enqueue_new_drafts(database: Database, dataset: str) -> None:
-    """Queue the drafts that the pipeline has stored since the last call, including failed drafts that it has repeated.
+    """Queue drafts that the pipeline has stored since the last call, including failed ones that were written again.
 
     Raises:
         InputError: There is no such dataset.
@@ -58,13 +58,13 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
         if last_ordinal > known_ordinal:
             new_ids = sa.select(drafts.c.id).where(in_dataset, drafts.c.ordinal > known_ordinal)
             draft_ids += connection.execute(new_ids).scalars()
-        repeated_ids = (
+        rewritten_ids = (
             sa.select(items.c.draft)
             .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
             .where(items.c.dataset == dataset, items.c.state == OUT)
             .where(items.c.draft_status == "failed", drafts.c.state != "failed")
         )
-        draft_ids += connection.execute(repeated_ids).scalars()
+        draft_ids += connection.execute(rewritten_ids).scalars()
         if queue is not None and not draft_ids and last_ordinal <= known_ordinal:
             return
         new_drafts: dict[str, Draft] = {}
@@ -79,9 +79,9 @@ def enqueue_new_drafts(database: Database, dataset: str) -> None:
             row = {"dataset": dataset, "draft": draft_id, "draft_status": status, "labels": 0, "settled_number": 0}
             row |= {"state": unlabelled_state(status, queue.settings), "position": 0}
             rows.append(row | {"p_valid": validator_confidence(draft), "judged_by": None})
-        delete_failed = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
+        failed_items_deletion = items.delete().where(items.c.dataset == dataset, items.c.draft_status == "failed")
         for chunk in split_keys(list(new_drafts)):
-            connection.execute(delete_failed.where(items.c.draft.in_(chunk)))
+            connection.execute(failed_items_deletion.where(items.c.draft.in_(chunk)))
         database.insert_new(connection, items, rows)
         queue.update(last_ordinal=max(last_ordinal, queue.row.last_ordinal))
         queue.order()
@@ -168,12 +168,12 @@ class LockedQueue:
         """
         now, dataset = time.time(), self.dataset
         query = sa.select(leases.c.draft).where(*self._leases(annotator), leases.c.expires_at > now)
-        reserved = list(self.connection.execute(query).scalars())
-        rows = [row for row in item_rows(self.connection, dataset, reserved).values() if row.state == "open"]
+        leased_drafts = list(self.connection.execute(query).scalars())
+        rows = [row for row in item_rows(self.connection, dataset, leased_drafts).values() if row.state == "open"]
         if rows:
             draft: str | None = min(rows, key=lambda row: row.position).draft
         else:
-            n_reserved = (
+            n_other_leases = (
                 sa.select(sa.func.count())
                 .where(leases.c.dataset == items.c.dataset, leases.c.draft == items.c.draft)
                 .where(leases.c.annotator != annotator, leases.c.expires_at > now)
@@ -187,7 +187,7 @@ class LockedQueue:
             available_items = (
                 sa.select(items.c.draft)
                 .where(items.c.dataset == dataset, items.c.state == "open")
-                .where(items.c.labels + n_reserved < self.settings.overlap, ~is_labelled, ~is_skipped)
+                .where(items.c.labels + n_other_leases < self.settings.overlap, ~is_labelled, ~is_skipped)
             )
             draft = self.connection.execute(available_items.order_by(items.c.position).limit(1)).scalar()
         if draft is not None:
@@ -233,8 +233,8 @@ class LockedQueue:
             leases.c.annotator != annotator,
             leases.c.expires_at > time.time(),
         )
-        n_reserved = int(self.connection.execute(other_leases).scalar_one())
-        return bool(item.state == "open" and item.labels + n_reserved < self.settings.overlap)
+        n_other_leases = int(self.connection.execute(other_leases).scalar_one())
+        return bool(item.state == "open" and item.labels + n_other_leases < self.settings.overlap)
 
     def _has_label(self, draft: str, annotator: str) -> bool:
         query = sa.select(annotations.c.key).where(*current_label_conditions(self.dataset, draft, annotator))

@@ -58,13 +58,16 @@ def rating_drafts(answers: Sequence[BlindAnswer], *, pairs: int = 0, seed: int =
         ]
     generator = np.random.default_rng(seed)
     candidates = [
-        (first, second) for first, second in combinations(answers, 2)
-        if first.question.id == second.question.id and first.answer != second.answer
+        (first_answer, second_answer) for first_answer, second_answer in combinations(answers, 2)
+        if first_answer.question.id == second_answer.question.id and first_answer.answer != second_answer.answer
     ]  # fmt: skip
     chosen_pairs = [candidates[int(index)] for index in generator.permutation(len(candidates))[:pairs]]
-    is_swapped = generator.integers(0, 2, len(chosen_pairs)).astype(bool).tolist()
-    ordered_pairs = [pair[::-1] if swap else pair for pair, swap in zip(chosen_pairs, is_swapped, strict=True)]
-    return [_rating_item(first, (first.answer, second.answer), (BETTER,), second.id) for first, second in ordered_pairs]
+    swaps = generator.integers(0, 2, len(chosen_pairs)).astype(bool).tolist()
+    ordered_pairs = [pair[::-1] if swap else pair for pair, swap in zip(chosen_pairs, swaps, strict=True)]
+    return [
+        _rating_item(first_answer, (first_answer.answer, second_answer.answer), (BETTER,), second_answer.id)
+        for first_answer, second_answer in ordered_pairs
+    ]
 
 
 def _rating_item(answer: BlindAnswer, texts: tuple[str, ...], options: tuple[str, ...], *id_parts: str) -> StoredDraft:
@@ -123,8 +126,8 @@ def collect_ratings(items: Iterable[AnnotationItem]) -> tuple[list[RatedAnswer],
 def rating_agreement(items: Iterable[AnnotationItem]) -> dict[str, ResampledEstimate]:
     """Return Krippendorff's alpha of the annotators' ratings, before any adjudication, by dimension.
 
-    Alpha is on the interval scale for dimensions. It is on the nominal scale for ``criteria`` (all criteria together)
-    and for preferences. Dimensions for which no item has two ratings are omitted.
+    Ratings of dimensions are treated as interval-scaled; ratings of ``criteria`` (all criteria together) and
+    preferences as nominal. Dimensions for which no item has two ratings are omitted.
     """
     ratings_by_name: dict[str, list[tuple[str, dict[str, float]]]] = {}
     for item in items:
@@ -246,41 +249,48 @@ def rubric_agreement(items: Iterable[AnnotationItem], encoder: Encoder) -> Rubri
     texts = list(dict.fromkeys(criterion.text for rubric in all_rubrics for criterion in rubric))
     vectors = dict(zip(texts, encoder.encode(texts), strict=True))
 
-    def match(first: Sequence[Criterion], second: Sequence[Criterion]) -> list[tuple[int, int]]:
-        first_vectors = np.array([vectors[criterion.text] for criterion in first])
-        second_vectors = np.array([vectors[criterion.text] for criterion in second])
+    def match(first_rubric: Sequence[Criterion], second_rubric: Sequence[Criterion]) -> list[tuple[int, int]]:
+        first_vectors = np.array([vectors[criterion.text] for criterion in first_rubric])
+        second_vectors = np.array([vectors[criterion.text] for criterion in second_rubric])
         return matched_criteria(first_vectors @ second_vectors.T)
 
     dice_by_question, groups = [], []
-    levels: list[tuple[float, float]] = []
-    weights: list[tuple[float, float]] = []
+    level_pairs: list[tuple[float, float]] = []
+    weight_pairs: list[tuple[float, float]] = []
     for draft, rubrics in rubrics_by_draft.items():
         dice_coefficients = []
-        for first, second in combinations(rubrics, 2):
-            pairs = match(first, second)
-            dice_coefficients.append(2 * len(pairs) / (len(first) + len(second)))
-            means = [sum(criterion.weight for criterion in rubric) / len(rubric) for rubric in (first, second)]
+        for first_rubric, second_rubric in combinations(rubrics, 2):
+            pairs = match(first_rubric, second_rubric)
+            dice_coefficients.append(2 * len(pairs) / (len(first_rubric) + len(second_rubric)))
+            means = [
+                sum(criterion.weight for criterion in rubric) / len(rubric) for rubric in (first_rubric, second_rubric)
+            ]
             groups += [draft] * len(pairs)
-            levels += [(float(first[i].level == "must"), float(second[j].level == "must")) for i, j in pairs]
-            weights += [(first[i].weight / means[0], second[j].weight / means[1]) for i, j in pairs]
+            level_pairs += [
+                (float(first_rubric[i].level == "must"), float(second_rubric[j].level == "must")) for i, j in pairs
+            ]
+            weight_pairs += [(first_rubric[i].weight / means[0], second_rubric[j].weight / means[1]) for i, j in pairs]
         dice_by_question.append(float(np.mean(dice_coefficients)))
     halves = [(rubric[::2], rubric[1::2]) for rubric in all_rubrics if len(rubric) > 1]
-    dice_of_halves = [2 * len(match(first, second)) / (len(first) + len(second)) for first, second in halves]
+    dice_of_halves = [
+        2 * len(match(first_rubric, second_rubric)) / (len(first_rubric) + len(second_rubric))
+        for first_rubric, second_rubric in halves
+    ]
 
     def alpha(pairs: list[tuple[float, float]], nominal: bool) -> ResampledEstimate | None:
-        is_varied = len({value for pair in pairs for value in pair}) > 1
-        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if is_varied else None
+        has_variation = len({value for pair in pairs for value in pair}) > 1
+        return alpha_estimate([*zip(*pairs, strict=True)], groups, 0, nominal=nominal) if has_variation else None
 
-    shared = mean_estimate(dice_by_question, seed=0)
+    mean_dice = mean_estimate(dice_by_question, seed=0)
     if len(dice_by_question) == 1:  # a single question has no sampling distribution
-        shared = replace(shared, interval=Interval(0.0, 1.0))
+        mean_dice = replace(mean_dice, interval=Interval(0.0, 1.0))
     return RubricAgreement(
         len(rubrics_by_draft),
-        shared,
+        mean_dice,
         float(np.mean(dice_of_halves)) if halves else None,
         len(groups),
-        alpha(levels, nominal=True),
-        alpha(weights, nominal=False),
+        alpha(level_pairs, nominal=True),
+        alpha(weight_pairs, nominal=False),
     )
 
 

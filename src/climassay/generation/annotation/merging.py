@@ -147,14 +147,14 @@ def _label_content(label: Label) -> tuple[object, ...]:
     return label.accepted, set(label.reasons), label.remark, label.wording
 
 
-def _import_skips(queue: LockedQueue, imported: Sequence[Skip]) -> None:
-    """Store imported skips, except of items that are not queued or that the annotator has labelled."""
-    drafts = [skip.draft for skip in imported]
+def _import_skips(queue: LockedQueue, imported_skips: Sequence[Skip]) -> None:
+    """Store imported skips, except those of items that are not queued or that the annotator has labelled."""
+    drafts = [skip.draft for skip in imported_skips]
     labels = labels_by_draft(queue.connection, queue.dataset, drafts)
     queue_rows = item_rows(queue.connection, queue.dataset, drafts)
     rows = [
         {"dataset": queue.dataset, **asdict(skip), "number": queue.next_number()}
-        for skip in imported
+        for skip in imported_skips
         if skip.draft in queue_rows and skip.annotator not in {label.annotator for label in labels.get(skip.draft, ())}
     ]
     queue.database.insert_new(queue.connection, skips, rows)

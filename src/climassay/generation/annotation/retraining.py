@@ -66,7 +66,7 @@ def retrain(
     settings, and probabilities are stored in batches.
 
     Args:
-        records: Open records.
+        records: Records, already open.
         workspace: Workspace whose folder ``validators`` gets the validator's file.
         dataset: Name of the dataset.
         reader: Reader that computes the validator's features; by default it uses the bundled encoder.
@@ -86,7 +86,7 @@ def retrain(
     report = progress or (lambda _done, _total, _phase: None)
     AnnotationStore(records)  # creates missing tables
     enqueue_new_drafts(records.database, dataset)
-    number = int(records.database.scalar(sa.select(queues.c.last_number).where(queues.c.dataset == dataset)))
+    last_number = int(records.database.scalar(sa.select(queues.c.last_number).where(queues.c.dataset == dataset)))
     labels = settled_labels(records, dataset)
     if reader is None:
         reader = TextReader(load_encoder())
@@ -97,8 +97,8 @@ def retrain(
     digest = hashlib.sha256(canonical_json([labels.sha256, settings]).encode()).hexdigest()[:12]
     file_stem = re.sub(r"[^A-Za-z0-9_-]+", "-", dataset)[:60]
     file = workspace.root / FOLDER / f"{file_stem}-{method}-{digest}.safetensors"
-    is_new = not file.is_file()
-    if is_new:
+    needs_training = not file.is_file()
+    if needs_training:
         counts = Counter[str]()
 
         def count(phase: str, total: int, n_done: int) -> None:
@@ -120,14 +120,14 @@ def retrain(
 
     def reorder(connection: sa.Connection) -> None:
         queue = LockedQueue(records.database, connection, dataset)
-        queue.update(trained_number=number, validator=file.name)
+        queue.update(trained_number=last_number, validator=file.name)
         queue.order()
 
     records.database.write(reorder)
     report(1, 1, "Done")
     provenance = validator.record.provenance
     n_invalid = provenance.settings["invalid"]
-    return Retraining(file, method, provenance.items, n_invalid, provenance.measured, n_judged, is_new)
+    return Retraining(file, method, provenance.items, n_invalid, provenance.measured, n_judged, needs_training)
 
 
 def _judge_unsettled(

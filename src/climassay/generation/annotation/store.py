@@ -60,7 +60,7 @@ from climassay.records.database import build_record, split_keys
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_QUEUED = (
+_QUEUED_IDS = (
     sa.select(items.c.draft)
     .join(drafts, sa.and_(drafts.c.dataset == items.c.dataset, drafts.c.id == items.c.draft))
     .where(items.c.state != OUT)
@@ -93,7 +93,7 @@ class AnnotationStore:
     Threads can share a store, and processes can share a database.
 
     Args:
-        records: Open records.
+        records: Records, already open.
     """
 
     def __init__(self, records: Records) -> None:
@@ -108,7 +108,7 @@ class AnnotationStore:
             return self._database.write(lambda connection: change(LockedQueue(self._database, connection, dataset)))
 
     def _with_new_drafts(self, dataset: str, call: Callable[[], T]) -> T:
-        """Call a function; if its item is missing, queue the pipeline's new drafts and call the function again."""
+        """Call a function; if its item is not queued yet, queue the pipeline's new drafts and call it again."""
         try:
             return call()
         except NoItemError:
@@ -230,7 +230,7 @@ class AnnotationStore:
 
     def kinds(self, dataset: str) -> list[str]:
         """Return the kinds of the queued questions, in the order of :data:`~climassay.questions.KINDS`."""
-        query = _QUEUED.with_only_columns(drafts.c.kind).where(items.c.dataset == dataset).distinct()
+        query = _QUEUED_IDS.with_only_columns(drafts.c.kind).where(items.c.dataset == dataset).distinct()
         kinds = {row.kind for row in self._database.rows(query)}
         return [kind for kind in KINDS if kind in kinds]
 
@@ -295,15 +295,17 @@ class AnnotationStore:
                 own_labels = sa.select(annotations.c.draft).where(
                     *current_label_conditions(dataset, annotator=annotator)
                 )
-                finished = own_labels.union(own_skips).subquery()
-                count_finished = (
+                finished_drafts = own_labels.union(own_skips).subquery()
+                finished_count = (
                     sa.select(sa.func.count())
                     .select_from(
-                        finished.join(items, sa.and_(items.c.dataset == dataset, items.c.draft == finished.c.draft))
+                        finished_drafts.join(
+                            items, sa.and_(items.c.dataset == dataset, items.c.draft == finished_drafts.c.draft)
+                        )
                     )
                     .where(items.c.state == "open")
                 )
-                n_remaining -= int(connection.execute(count_finished).scalar_one())
+                n_remaining -= int(connection.execute(finished_count).scalar_one())
         sorted_totals = sorted(label_totals.items(), key=lambda entry: (-entry[1][0], entry[0]))
         return AnnotationProgress(
             items=sum(counts.values()) - counts.get(OUT, 0),
@@ -352,11 +354,11 @@ class AnnotationStore:
 
     def revision(self, dataset: str) -> tuple[object, ...]:
         """Return a value that changes whenever a label, a skip or an outcome is added, changed or removed."""
-        label, skip, item, count, latest = annotations.c, skips.c, items.c, sa.func.count, sa.func.max
+        label, skip, item, count, maximum = annotations.c, skips.c, items.c, sa.func.count, sa.func.max
         queries = (
-            sa.select(count(), count(label.withdrawn_at), latest(label.number)).where(label.dataset == dataset),
-            sa.select(count(), latest(skip.number)).where(skip.dataset == dataset),
-            sa.select(count(), latest(item.settled_number)).where(item.dataset == dataset, item.state == "settled"),
+            sa.select(count(), count(label.withdrawn_at), maximum(label.number)).where(label.dataset == dataset),
+            sa.select(count(), maximum(skip.number)).where(skip.dataset == dataset),
+            sa.select(count(), maximum(item.settled_number)).where(item.dataset == dataset, item.state == "settled"),
         )
         with self._database.read() as connection:
             return tuple(value for query in queries for value in connection.execute(query).one())
@@ -466,7 +468,7 @@ def _matching_ids(connection: sa.Connection, dataset: str, annotator: str, item_
         "conflict": [items.c.state == "conflict"],
         "decided": [items.c.state == "settled"],
     }
-    query = _QUEUED.where(items.c.dataset == dataset, *conditions[item_filter.state]).order_by(drafts.c.ordinal)
+    query = _QUEUED_IDS.where(items.c.dataset == dataset, *conditions[item_filter.state]).order_by(drafts.c.ordinal)
     query = query.where(drafts.c.kind == item_filter.kind) if item_filter.kind else query
     text = item_filter.text.strip().lower()
     if not text:
@@ -477,6 +479,9 @@ def _matching_ids(connection: sa.Connection, dataset: str, annotator: str, item_
     draft_ids = []
     for draft_id, body in connection.execute(query):
         wording = json.loads(body)["wording"]
-        if any(text in part.lower() for part in (wording["question"], wording["answer"], *wording["options"])):
+        if any(
+            text in wording_text.lower()
+            for wording_text in (wording["question"], wording["answer"], *wording["options"])
+        ):
             draft_ids.append(draft_id)
     return draft_ids

@@ -118,7 +118,7 @@ def dataset_card(data: PreparedDataset, extra: str = "", configs: Sequence[Mappi
             _rejections_section(data.drafts),
             _agreement_section(data.drafts),
         ),
-        parts=", ".join(f"{part:g}" for part in data.plan.parts),
+        parts=", ".join(f"{size:g}" for size in data.plan.parts),
         judged=any(decision.step == "expert" for draft in data.drafts for decision in draft.decisions),
         extra=extra.rstrip("\n"),
     )
@@ -224,19 +224,22 @@ def _agreement_section(drafts: Sequence[Draft]) -> str:
         verdicts_by_draft.append(verdicts)
     rows = []
 
-    def add_row(raters: str, first: Sequence[bool], second: Sequence[bool]) -> None:
-        raw_agreement = sum(left == right for left, right in zip(first, second, strict=True)) / len(first)
-        kappa = cohen_kappa(first, second)
-        rows.append([raters, str(len(first)), f"{raw_agreement:.0%}", "Cohen's kappa", f"{kappa:.2f}"])
+    def add_row(raters: str, first_verdicts: Sequence[bool], second_verdicts: Sequence[bool]) -> None:
+        raw_agreement = sum(
+            first_verdict == second_verdict
+            for first_verdict, second_verdict in zip(first_verdicts, second_verdicts, strict=True)
+        ) / len(first_verdicts)
+        kappa = cohen_kappa(first_verdicts, second_verdicts)
+        rows.append([raters, str(len(first_verdicts)), f"{raw_agreement:.0%}", "Cohen's kappa", f"{kappa:.2f}"])
 
     names = sorted({name for verdicts in verdicts_by_draft for name in verdicts})
-    multiply_annotated = [verdicts for verdicts in verdicts_by_draft if len(verdicts) > 1]
-    if multiply_annotated and len(names) == 2:
-        add_row(f"{names[0]} and {names[1]}", *([verdicts[name] for verdicts in multiply_annotated] for name in names))
-    elif multiply_annotated:
-        n_items = len(multiply_annotated)
-        raw_agreement = sum(len(set(verdicts.values())) == 1 for verdicts in multiply_annotated) / n_items
-        alpha = krippendorff_alpha([[verdicts.get(name) for verdicts in multiply_annotated] for name in names])
+    shared_verdicts = [verdicts for verdicts in verdicts_by_draft if len(verdicts) > 1]
+    if shared_verdicts and len(names) == 2:
+        add_row(f"{names[0]} and {names[1]}", *([verdicts[name] for verdicts in shared_verdicts] for name in names))
+    elif shared_verdicts:
+        n_items = len(shared_verdicts)
+        raw_agreement = sum(len(set(verdicts.values())) == 1 for verdicts in shared_verdicts) / n_items
+        alpha = krippendorff_alpha([[verdicts.get(name) for verdicts in shared_verdicts] for name in names])
         label = f"{len(names)} annotators"
         rows.append([label, str(n_items), f"{raw_agreement:.0%}", "Krippendorff's alpha", f"{alpha:.2f}"])
     validations = [[decision for decision in draft.decisions if decision.step == "validate"] for draft in drafts]
@@ -258,10 +261,10 @@ def _markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]], n_wo
 
     All columns after the first ``n_words`` are aligned right; by default those whose cells are all numbers.
     """
-    is_number = [
+    is_right_aligned = [
         column >= n_words if n_words is not None else all(row[column].rstrip("%").isdigit() for row in rows)
         for column in range(len(headings))
     ]
-    all_rows = [headings, ["--:" if right else "---" for right in is_number], *rows]
+    all_rows = [headings, ["--:" if align_right else "---" for align_right in is_right_aligned], *rows]
     cells = ([" ".join(cell.replace("|", "\\|").split()) for cell in row] for row in all_rows)
     return "".join(f"| {' | '.join(row)} |\n" for row in cells)

@@ -39,7 +39,7 @@ MANIFEST = "dataset.json"
 UNFINISHED = ".climassay-unfinished"
 """File with the dataset's name that exists only while the dataset is written.
 
-If writing is interrupted, the file shows that the next call may replace the others.
+If writing is interrupted, the file shows that the next call may replace the other files of the folder.
 """
 DRAFTS = "drafts.jsonl"
 _BENCHMARK = "benchmark.json"
@@ -127,8 +127,10 @@ def publish_dataset(
         InputError: There is nothing to publish, the splits are impossible, or the folder has other files.
     """
     plan = SplitPlan(splits, seed)
-    prepared = prepare_dataset(source, folder, name=name, plan=plan, kinds=kinds, licence=licence, canary=canary)
-    return write_dataset(prepared, folder, force=force)
+    prepared_dataset = prepare_dataset(
+        source, folder, name=name, plan=plan, kinds=kinds, licence=licence, canary=canary
+    )
+    return write_dataset(prepared_dataset, folder, force=force)
 
 
 def prepare_dataset(
@@ -175,9 +177,9 @@ def prepare_dataset(
             raise InputError(f"The canary {canary!r} is not a GUID: write one as 123e4567-e89b-12d3-a456-426614174000.")
         [guid] = guids
     elif canary:
-        existing = read_manifest(folder)
-        existing_guid = existing.canary if existing is not None and existing.name == name else None
-        guid = existing_guid or canary_guid(name, content)
+        old_manifest = read_manifest(folder)
+        old_guid = old_manifest.canary if old_manifest is not None and old_manifest.name == name else None
+        guid = old_guid or canary_guid(name, content)
     return PreparedDataset(
         name=name,
         entries=entries,
@@ -199,7 +201,7 @@ def write_dataset(
     extra: str = "",
     configs: Sequence[Mapping[str, Any]] = (),
 ) -> PublishedDataset:
-    """Write a prepared dataset, and delete the files of an earlier dataset in the folder that it does not replace.
+    """Write a prepared dataset, and delete files of an earlier dataset in the folder that the new one does not have.
 
     Args:
         prepared: Result of :func:`prepare_dataset`.
@@ -212,7 +214,7 @@ def write_dataset(
         InputError: The folder has other files, or a file cannot be written.
     """
     check_target_folder(folder, prepared.name, force=force)
-    existing = read_manifest(folder)
+    old_manifest = read_manifest(folder)
     # The manifest is written last, so that a folder with a manifest is complete.
     files = {"README.md": dataset_card(prepared, extra, configs).encode()}
     canary = canary_sentence(prepared.canary) if prepared.canary else None
@@ -242,8 +244,8 @@ def write_dataset(
     )
     files[MANIFEST] = (manifest.model_dump_json(indent=2) + "\n").encode()
     write_file(folder / UNFINISHED, prepared.name.encode())
-    written, unchanged = write_files(folder, files)
-    removed = remove_files(folder, set(existing.files if existing else ()) - set(files))
+    written_paths, unchanged_paths = write_files(folder, files)
+    removed_paths = remove_files(folder, set(old_manifest.files if old_manifest else ()) - set(files))
     remove_files(folder, (UNFINISHED,))
     sources = {passage.document: passage.licence for entry in prepared.entries for passage in entry.passages}
     return PublishedDataset(
@@ -255,9 +257,9 @@ def write_dataset(
         rejected=sum(not draft.usable for draft in prepared.drafts),
         without_term=prepared.without_term,
         unlicensed=tuple(sorted(title for title, licence in sources.items() if licence is None)),
-        written=written,
-        unchanged=unchanged,
-        removed=removed,
+        written=written_paths,
+        unchanged=unchanged_paths,
+        removed=removed_paths,
     )
 
 
@@ -279,15 +281,15 @@ def check_target_folder(folder: Path, name: str, *, force: bool = False) -> None
         raise InputError(f"{folder} is a file: name a folder for the dataset.")
     if force or not folder.is_dir():
         return
-    existing = read_manifest(folder)
-    if existing is not None and existing.name != name:
+    old_manifest = read_manifest(folder)
+    if old_manifest is not None and old_manifest.name != name:
         raise InputError(
-            f"{folder} has another dataset ({existing.name}): name another folder, or replace it with --replace."
+            f"{folder} has another dataset ({old_manifest.name}): name another folder, or replace it with --replace."
         )
     with suppress(OSError, ValueError):
-        if existing is None and read_text(folder / UNFINISHED) == name:
+        if old_manifest is None and read_text(folder / UNFINISHED) == name:
             return
-    if existing is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
+    if old_manifest is None and any(folder.iterdir()) and not (folder / _BENCHMARK).is_file():
         raise InputError(f"{folder} has other files: name an empty folder, or use --replace to write into it.")
 
 

@@ -57,12 +57,12 @@ class SplitPlan:
         Raises:
             InputError: The parts are neither proportions nor numbers of questions.
         """
-        fixed_parts = [part for part in self.parts if part != -1]
-        are_integers = all(float(part).is_integer() for part in fixed_parts)
+        fixed_sizes = [size for size in self.parts if size != -1]
+        are_integers = all(float(size).is_integer() for size in fixed_sizes)
         are_shares = not self.counts and math.isclose(sum(self.parts), 1.0, abs_tol=1e-9)
-        if len(self.parts) != len(SPLITS) or any(part < 0 or not math.isfinite(part) for part in fixed_parts):
+        if len(self.parts) != len(SPLITS) or any(size < 0 or not math.isfinite(size) for size in fixed_sizes):
             raise InputError(f"Splits are three numbers for train, dev and test, not {self._parts_text}.")
-        if not are_shares and not (self.counts and are_integers and len(fixed_parts) >= len(SPLITS) - 1):
+        if not are_shares and not (self.counts and are_integers and len(fixed_sizes) >= len(SPLITS) - 1):
             raise InputError(
                 f"The splits {self._parts_text} are neither shares that sum to 1, as 0.8,0.1,0.1, nor numbers of "
                 "questions with at most one -1 for the remaining ones, as -1,100,100."
@@ -71,11 +71,11 @@ class SplitPlan:
     @property
     def counts(self) -> bool:
         """Whether the parts are numbers of questions rather than proportions."""
-        return any(part == -1 or part > 1 for part in self.parts)
+        return any(size == -1 or size > 1 for size in self.parts)
 
     @property
     def _parts_text(self) -> str:
-        return ",".join(f"{part:g}" for part in self.parts)
+        return ",".join(f"{size:g}" for size in self.parts)
 
 
 def split_placements(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
@@ -145,8 +145,8 @@ def _group_features(item: Placement) -> Iterable[Hashable]:
         yield "passage", " ".join(words)
     for start in range(len(words) - _MIN_OVERLAP_WORDS + 1):
         # Digests save memory: books have millions of such runs.
-        run = " ".join(words[start : start + _MIN_OVERLAP_WORDS])
-        yield item.document_id, hashlib.blake2b(run.encode(), digest_size=8).digest()
+        word_sequence = " ".join(words[start : start + _MIN_OVERLAP_WORDS])
+        yield item.document_id, hashlib.blake2b(word_sequence.encode(), digest_size=8).digest()
 
 
 def _split_by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
@@ -170,7 +170,7 @@ def _split_by_shares(items: Sequence[Placement], plan: SplitPlan) -> list[Split]
 
     split_by_root: dict[int, int] = {}
     members: dict[int, list[int]] = {}
-    open_splits = [split for split, share in enumerate(plan.parts) if share > 0]
+    open_splits = [split for split, proportion in enumerate(plan.parts) if proportion > 0]
     for index, item in enumerate(items):
         roots = groups.add(item)
         root = roots[0] if roots else index
@@ -198,15 +198,16 @@ def _random_number(seed: int, *parts: str) -> float:
 
 def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split]:
     n_items = len(items)
-    n_planned = sum(part for part in plan.parts if part != -1)
-    if n_planned > n_items or (n_planned < n_items and -1 not in plan.parts):
+    n_required = sum(planned_size for planned_size in plan.parts if planned_size != -1)
+    if n_required > n_items or (n_required < n_items and -1 not in plan.parts):
         raise InputError(
-            f"The splits need {n_planned:g} questions, but there are {n_items}: let one split be -1 to take the others."
+            f"The splits need {n_required:g} questions, but there are {n_items}: let one split be -1 to take the "
+            "others."
         )
     sizes = {
         name: size
-        for name, part in zip(SPLITS, plan.parts, strict=True)
-        if (size := part if part != -1 else n_items - n_planned) > 0
+        for name, planned_size in zip(SPLITS, plan.parts, strict=True)
+        if (size := planned_size if planned_size != -1 else n_items - n_required) > 0
     }
     stratum_sizes = Counter(map(_stratum, items))
     # Number of questions that each split still lacks, in total and of each stratum.
@@ -218,7 +219,7 @@ def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split
 
     def rank_split(strata: Counter[Stratum], name: Split) -> tuple[bool, float, float]:
         """Return the sort key by which the best split for a group with the given strata is chosen."""
-        deficit = sum(number * deficits[name][stratum] for stratum, number in strata.items())
+        deficit = sum(n_questions * deficits[name][stratum] for stratum, n_questions in strata.items())
         return total_deficits[name] >= strata.total(), deficit / sizes[name], total_deficits[name] / sizes[name]
 
     groups = group_questions(items)
@@ -234,6 +235,6 @@ def _split_by_numbers(items: Sequence[Placement], plan: SplitPlan) -> list[Split
         strata = Counter(map(_stratum, members[group]))
         split = split_by_group[group] = max(sizes, key=partial(rank_split, strata))
         total_deficits[split] -= strata.total()
-        for stratum, number in strata.items():
-            deficits[split][stratum] -= number
+        for stratum, n_questions in strata.items():
+            deficits[split][stratum] -= n_questions
     return [split_by_group[group] for group in groups]

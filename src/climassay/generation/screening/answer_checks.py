@@ -149,7 +149,7 @@ FLAWS = {
     "hard to read": "hard to read",
     "not about the subject": "not about the subject",
 }
-"""Reason for rejection by the flaw of the wording that a model names; empty for no flaw."""
+"""Reason for rejection for each flaw of the wording that a model can name; empty for no flaw."""
 VERDICTS = ("right", "wrong", "not in the passages", "beside the question")
 LETTERS = "abcd"
 _REASONS = {"wrong": "wrong answer", "not in the passages": "not in the passages"}
@@ -205,7 +205,7 @@ class Verification:
             question = mask_term(question, wording.answer).replace(GAP, "____")
         elif draft.type.fixed_options:
             question = f"{draft.type.title}? {question}"
-        rendered = self._prompt.render(
+        rendered_prompt = self._prompt.render(
             has_options=draft.type.has_options,
             has_gap=draft.type.has_gap,
             level=draft.level,
@@ -215,7 +215,9 @@ class Verification:
             passages=[{"source": passage.source, "text": passage.text} for passage in draft.passages],
             subject=self._subject,
         )
-        return GenerationRequest(rendered.messages, self._sampling, _answer_schema(draft), rendered.assistant_prefix)
+        return GenerationRequest(
+            rendered_prompt.messages, self._sampling, _answer_schema(draft), rendered_prompt.assistant_prefix
+        )
 
     def _decide(self, draft: Draft, answer: Completion) -> list[Decision]:
         fields: Mapping[str, Any] = {}
@@ -228,11 +230,11 @@ class Verification:
                 error = "The reply does not have the requested format."
         if error is not None:
             return [Decision("consistency", self.name, None, "failed call", error)]
-        reasoning = " ".join(str(fields["reasoning"]).split())
+        explanation = " ".join(str(fields["reasoning"]).split())
         if not faults:
-            return [Decision("consistency", self.name, True, detail=reasoning)]
+            return [Decision("consistency", self.name, True, detail=explanation)]
         return [
-            Decision("consistency", self.name, False, reason, f"{detail} {reasoning}".strip())
+            Decision("consistency", self.name, False, reason, f"{detail} {explanation}".strip())
             for reason, detail in faults.items()
         ]
 

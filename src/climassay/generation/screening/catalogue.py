@@ -46,7 +46,7 @@ def screen(
     Args:
         drafts: Drafts to check; those without a wording are unchanged.
         without: Names of checks to skip.
-        only: Names of the checks to run; None runs all. Checks without their model are then skipped.
+        only: Names of the checks to run; None runs all except those whose model is missing.
         language: Required language of the questions, a code of :data:`~climassay.corpus.languages.FUNCTION_WORDS`.
         encoder: Encoder for the check ``off topic``.
         entailment: Scorer for the check ``not entailed`` (:func:`climassay.metrics.load_entailment`).
@@ -131,8 +131,8 @@ def check_counts(drafts: Sequence[Draft]) -> tuple[CheckCount, ...]:
         for kind in kinds:
             kind_reasons = [reasons for draft_kind, reasons in reasons_by_draft if kind in (None, draft_kind)]
             n_total = sum(reason in reasons for reasons in kind_reasons)
-            n_first = sum(reasons[:1] == [reason] for reasons in kind_reasons)
-            counts.append(CheckCount(reason, kind, n_first, n_total, proportion(n_total, len(kind_reasons))))
+            n_first_faults = sum(reasons[:1] == [reason] for reasons in kind_reasons)
+            counts.append(CheckCount(reason, kind, n_first_faults, n_total, proportion(n_total, len(kind_reasons))))
     return tuple(counts)
 
 

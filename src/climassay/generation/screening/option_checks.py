@@ -57,9 +57,9 @@ def _option_words(option: str) -> tuple[str, ...]:
 
 @check("duplicate options", CHOICE_KINDS, "Two options differ only in case, articles or punctuation.")
 def _describe_duplicate_options(draft: Draft) -> str | None:
-    for first, second in combinations(draft.wording.options, 2):
-        if _option_words(first) == _option_words(second):
-            return f"“{first}” appears twice."
+    for first_option, second_option in combinations(draft.wording.options, 2):
+        if _option_words(first_option) == _option_words(second_option):
+            return f"“{first_option}” appears twice."
     return None
 
 
@@ -69,14 +69,16 @@ def _describe_duplicate_options(draft: Draft) -> str | None:
     "Two options say the same in other word forms, or one is the other with something added.",
 )
 def _describe_overlapping_options(draft: Draft) -> str | None:
-    for first, second in combinations(draft.wording.options, 2):
-        if _option_words(first) == _option_words(second):
+    for first_option, second_option in combinations(draft.wording.options, 2):
+        if _option_words(first_option) == _option_words(second_option):
             continue
-        if _have_equal_quantities(first, second):
-            return f"“{first}” and “{second}” are the same quantity."
+        if _have_equal_quantities(first_option, second_option):
+            return f"“{first_option}” and “{second_option}” are the same quantity."
         # The same stems in the same order, ignoring function words.
-        if _option_stems(first) == _option_stems(second) != () or _is_extension(first, second):
-            return f"“{first}” and “{second}” say nearly the same."
+        if _option_stems(first_option) == _option_stems(second_option) != () or _is_extension(
+            first_option, second_option
+        ):
+            return f"“{first_option}” and “{second_option}” say nearly the same."
     return None
 
 
@@ -97,18 +99,18 @@ def _option_stems(option: str) -> tuple[str, ...]:
     )
 
 
-def _is_extension(first: str, second: str) -> bool:
+def _is_extension(first_option: str, second_option: str) -> bool:
     """Return whether one option extends the other at its beginning or end without giving another answer.
 
     An extension by comparisons, negations or numbers gives another answer.
     """
-    short, long = sorted((_option_words(first), _option_words(second)), key=len)
-    if len(short) < 2 or len(short) == len(long) or _NUMBER.fullmatch(short[-1]):
+    short_words, long_words = sorted((_option_words(first_option), _option_words(second_option)), key=len)
+    if len(short_words) < 2 or len(short_words) == len(long_words) or _NUMBER.fullmatch(short_words[-1]):
         return False
-    if long[: len(short)] == short:
-        added_words = long[len(short) :]
-    elif long[-len(short) :] == short:
-        added_words = long[: -len(short)]
+    if long_words[: len(short_words)] == short_words:
+        added_words = long_words[len(short_words) :]
+    elif long_words[-len(short_words) :] == short_words:
+        added_words = long_words[: -len(short_words)]
     else:
         return False
     return not any(word in _DISTINGUISHING_WORDS or word[0].isdigit() or word.startswith("-") for word in added_words)
@@ -117,7 +119,7 @@ def _is_extension(first: str, second: str) -> bool:
 _APPROXIMATE_WORDS = word_set("about around roughly approximately circa some to and between from by at near")
 
 
-def _have_equal_quantities(first: str, second: str) -> bool:
+def _have_equal_quantities(first_option: str, second_option: str) -> bool:
     """Return whether two options state equal quantities, possibly in different units or notations."""
 
     def list_other_words(option: str) -> tuple[str, ...]:
@@ -125,16 +127,18 @@ def _have_equal_quantities(first: str, second: str) -> bool:
             option = option.replace(quantity.text, " ", 1)
         return tuple(word for word in _option_words(option) if word not in _APPROXIMATE_WORDS and not word[0].isdigit())
 
-    first_quantities, second_quantities = find_quantities(first), find_quantities(second)
+    first_quantities, second_quantities = find_quantities(first_option), find_quantities(second_option)
     if not first_quantities or len(first_quantities) != len(second_quantities):
         return False
-    return list_other_words(first) == list_other_words(second) and all(
-        left.unit is not None
-        and right.unit is not None
-        and left.unit.is_kind_of(right.unit)
-        and left.unit.rate == right.unit.rate
-        and isclose(left.value * left.unit.factor, right.value * right.unit.factor)
-        for left, right in zip(first_quantities, second_quantities, strict=True)
+    return list_other_words(first_option) == list_other_words(second_option) and all(
+        first_quantity.unit is not None
+        and second_quantity.unit is not None
+        and first_quantity.unit.is_kind_of(second_quantity.unit)
+        and first_quantity.unit.rate == second_quantity.unit.rate
+        and isclose(
+            first_quantity.value * first_quantity.unit.factor, second_quantity.value * second_quantity.unit.factor
+        )
+        for first_quantity, second_quantity in zip(first_quantities, second_quantities, strict=True)
     )
 
 
@@ -157,12 +161,13 @@ def _describe_negative_option(draft: Draft) -> str | None:
 
 
 LENGTH_RATIO = 1.6
-"""Minimum ratio between the lengths of the correct option and all distractors at which the length is a clue."""
+"""Minimum ratio of the correct option's length to every distractor's, or the reverse, at which length is a clue."""
 LENGTH_DIFFERENCE = 20
-"""Minimum difference between these lengths, in characters, at which the length is a clue."""
+"""Minimum difference between the correct option's length and every distractor's, in characters, to be a clue."""
 MIN_SHARED_WORDS = 2
-"""Minimum number of the question's content words in the correct option that are a clue; they must be at least half of
-the option's words."""
+"""Minimum number of content words that only the correct option shares with the question for them to be a clue.
+
+They must be at least half of the option's content words, too."""
 _ARTICLE = re.compile(r"\b(an?)\s*(?:_{2,}|\.{3}|…|:)?\s*[?:]?\s*$", re.IGNORECASE)
 _INITIAL_VOWEL = re.compile(
     r"^\W*(?:(?!u[bcfhjknqrstv][aeiou]|uni|eu|one\b|once\b|UV|US\b)[aeiouAEIOU8]|hour|honest|heir|11\b|18\b)"

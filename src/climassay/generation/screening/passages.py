@@ -11,18 +11,18 @@ from climassay.generation.screening.question_checks import check_language, other
 
 MIN_WORDS = 20
 REFERENCE_SHARE = 0.05
-"""Minimum number of bibliographic elements (names with initials, DOIs, page ranges) per word of a list of references.
+"""Minimum number of bibliographic elements (names with initials, DOIs, page ranges) per word in a list of references.
 """
 FUNCTION_SHARE = 0.14
 """Minimum proportion of function words in a passage that consists of sentences; English prose has 0.3 to 0.5."""
 NUMBER_SHARE = 0.3
-"""Minimum proportion of numbers among the words and numbers of a passage with the fault ``numbers``."""
+"""Proportion of numbers among words and numbers from which a passage is rejected as ``numbers``."""
 PROSE_SHARE = 0.2
 """Minimum proportion of function words at which a passage is prose, which is not rejected for its numbers."""
 CAPITAL_SHARE = 0.5
-"""Minimum proportion of capitals among the letters of a passage with the fault ``capitals``."""
+"""Proportion of capitals among letters from which a passage is rejected as ``capitals``."""
 FORMULA_SHARE = 0.6
-"""Minimum proportion of characters in formulae, or of symbols among the words, for the fault ``equations``."""
+"""Proportion of characters in formulae, or symbols among words, from which a passage is rejected as ``equations``."""
 
 _INITIALS = r"(?:(?:[A-Z]|Th|Ch|Yu|Sh)\.[-‐–\s]?){1,4}"
 _NAME = r"(?:(?:van|von|de|del|der|den|di|da|le|la|el|al)\s)?[A-ZÀ-ÖØ-ÞŠŽČ][\w’'‐–-]+"
@@ -78,7 +78,7 @@ _CAPTION_WORDS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION_SHARE = 0.025
-"""Minimum proportion of words about lines, colours and panels for the fault ``figure legend``."""
+"""Proportion of words about lines, colours and panels from which a passage is rejected as ``figure legend``."""
 _MAX_CAPTION_WORDS = 150
 """Maximum number of words of a passage beginning with *Figure 3:* that is assumed to contain only the legend."""
 _ROLES = re.compile(
@@ -111,7 +111,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     text_without_citations = _CITATION.sub(" ", text)
     prose = _FORMULA.sub(" ", text_without_citations)
     words = _WORD.findall(prose)
-    function_share = sum(word.lower() in FUNCTION_WORDS[language] for word in words) / max(1, len(words))
+    function_proportion = sum(word.lower() in FUNCTION_WORDS[language] for word in words) / max(1, len(words))
     n_tokens = len(words) + len(_NUMBER.findall(prose))
     n_years = len(re.findall(r"\b(?:19|20)\d\d[a-z]?\b", text))
     if (
@@ -121,7 +121,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
     ):
         return "references"
     n_entries = len(_INDEX_ENTRY.findall(prose)) + len(_PAGE_LIST.findall(prose))
-    if n_entries >= 5 and n_entries >= 0.15 * len(words) and function_share < 0.2:
+    if n_entries >= 5 and n_entries >= 0.15 * len(words) and function_proportion < 0.2:
         return "index"
     lines = [line for line in text.splitlines() if line.strip()]
     n_leaders = len(_LEADER.findall(text))
@@ -140,7 +140,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
         or n_symbols >= FORMULA_SHARE * max(1, len(tokens))
     ):
         return "equations"
-    if n_tokens - len(words) >= NUMBER_SHARE * n_tokens and function_share * len(words) < PROSE_SHARE * n_tokens:
+    if n_tokens - len(words) >= NUMBER_SHARE * n_tokens and function_proportion * len(words) < PROSE_SHARE * n_tokens:
         return "numbers"
     letters = [letter for letter in text if letter.isalpha()]
     if sum(letter.isupper() for letter in letters) >= CAPITAL_SHARE * len(letters):
@@ -154,7 +154,7 @@ def passage_fault(text: str, language: str = "en", headings: Sequence[str] = ())
             return "figure legend"
     if other_language(prose, language):
         return "other language"
-    return "no sentences" if function_share < FUNCTION_SHARE else None
+    return "no sentences" if function_proportion < FUNCTION_SHARE else None
 
 
 def _is_front_matter(text: str, n_words: int) -> bool:

@@ -55,9 +55,9 @@ def _describe_copied_question(draft: Draft) -> str | None:
     question_words = words(draft.wording.question)
     for passage in draft.passages:
         passage_words = words(passage.text)
-        run = SequenceMatcher(None, question_words, passage_words, autojunk=False).find_longest_match()
-        if run.size >= MIN_COPIED_WORDS and run.size >= MIN_COPIED_SHARE * len(question_words):
-            return f"A passage has {run.size} of its {len(question_words)} words in this order."
+        shared_sequence = SequenceMatcher(None, question_words, passage_words, autojunk=False).find_longest_match()
+        if shared_sequence.size >= MIN_COPIED_WORDS and shared_sequence.size >= MIN_COPIED_SHARE * len(question_words):
+            return f"A passage has {shared_sequence.size} of its {len(question_words)} words in this order."
     return None
 
 
@@ -79,7 +79,7 @@ _ET_AL = re.compile(r"\bet al\b")
 
 
 def other_language(text: str, required: str = "en") -> str | None:
-    """Recognise whether a text is in another than the required language.
+    """Detect a text in a language other than the required one.
 
     Returns:
         The code of the other language (see :data:`~climassay.corpus.languages.FUNCTION_WORDS`) or ``another script``;

@@ -27,7 +27,7 @@ PIRA_FAULTS = (
     ("question_meaningful", 2.0, "makes no sense"),
     ("answer_equivalent", 2.0, "wrong answer"),
 )
-"""For each of Pirá 2's ratings: column, maximum rating that makes a question invalid, and the reason for rejection. If
+"""Column, maximum rating that makes a question invalid, and reason for rejection, for each of Pirá 2's ratings. If
 several ratings make a question invalid, the first one gives the reason."""
 _LABEL_COLUMNS = ("Validation", "validation", "valid", "Valid")
 _REASON_COLUMNS = ("reason", "Reason")
@@ -86,36 +86,38 @@ def read_label_set(path: str | Path) -> LabelSet:
             f"{file} does not say whether any question is valid: give drafts with expert decisions (climassay "
             "generate export), a question table with a column Validation or valid, or Pirá's rated questions."
         )
-    labelled_drafts, n_unlabelled, skipped = [], 0, []
-    for number, row in enumerate(rows, start=1):
+    labelled_drafts, n_unlabelled, skipped_rows = [], 0, []
+    for row_number, row in enumerate(rows, start=1):
         try:
             if has_drafts:
                 labelled_draft = label_by_experts(draft_from_row(row))
             else:
                 label = _pira_label(row) if has_ratings else _column_label(row, str(label_column))
-                labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, number), *label)
+                labelled_draft = None if label is None else LabelledDraft(_row_draft(file, row, row_number), *label)
         except InputError as error:
-            skipped.append(f"row {number}: {error}")
+            skipped_rows.append(f"row {row_number}: {error}")
             continue
         if labelled_draft is None:
             n_unlabelled += 1
         else:
             labelled_drafts.append(labelled_draft)
     if not labelled_drafts:
-        first = f" The first row that cannot be used: {skipped[0]}." if skipped else ""
-        raise InputError(f"Nobody has called a question of {file} valid or invalid.{first}")
-    return LabelSet(file.name, tuple(labelled_drafts), n_unlabelled, tuple(skipped), hashlib.sha256(data).hexdigest())
+        first_fault = f" The first row that cannot be used: {skipped_rows[0]}." if skipped_rows else ""
+        raise InputError(f"Nobody has called a question of {file} valid or invalid.{first_fault}")
+    return LabelSet(
+        file.name, tuple(labelled_drafts), n_unlabelled, tuple(skipped_rows), hashlib.sha256(data).hexdigest()
+    )
 
 
-def _row_draft(file: Path, row: Row, number: int) -> Draft:
+def _row_draft(file: Path, row: Row, row_number: int) -> Draft:
     """Convert a row of a question table to a draft.
 
     The label columns are removed first, because invalid rows could not be converted otherwise.
     """
     label_columns = {*(name for name, _, _ in PIRA_FAULTS), *_LABEL_COLUMNS}
     cells = {name: value for name, value in row.items() if name not in label_columns}
-    question = row_converter(file, cells)(cells, number)
-    named_question = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{number:05d}"))
+    question = row_converter(file, cells)(cells, row_number)
+    named_question = replace(question, id=str(row.get("id") or row.get("id_qa") or f"{file.stem}-{row_number:05d}"))
     draft = question_draft(named_question, file.stem)
     if draft.passages:
         return draft
@@ -197,8 +199,8 @@ def reason_figure(sets: Sequence[tuple[str, Sequence[LabelledDraft]]]) -> Stacke
     ``sets`` has pairs of a name and labelled drafts. There is one bar for each set and kind.
     """
     counts: dict[str, Counter[str]] = {}
-    for name, labelled in sets:
-        for example in labelled:
+    for name, labelled_drafts in sets:
+        for example in labelled_drafts:
             if not example.valid:
                 reason = example.reason or "no reason given"
                 counts.setdefault(f"{name}, {example.draft.kind}", Counter())[reason] += 1
@@ -240,8 +242,8 @@ class ValidatorScores:
     evaluation: HeldOutScores
     """Scores as a classifier with the classes invalid and valid; intervals resample main passages."""
     precisions: tuple[PrecisionAtShare, ...]
-    """Precision if all questions are accepted, those with P(valid) of at least 0.5 (if there are any), or the most
-    probable :data:`ACCEPTED_SHARES`."""
+    """Precision if all questions are accepted; if those with P(valid) of at least 0.5 are accepted, unless there are
+    none; and if the most probable :data:`ACCEPTED_SHARES` of the questions are accepted."""
     calibration: Calibration
 
     @property

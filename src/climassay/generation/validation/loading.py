@@ -63,13 +63,15 @@ def load_validator(
         InputError: The name has none of these forms, or the model is unsuitable.
         ModelError: The model cannot be loaded.
     """
-    parts = [part.partition("=") for part in name.split(",")]
-    if all(kind.strip() in KINDS and validator_name for kind, _, validator_name in parts):
+    kinds_and_names = [entry.partition("=") for entry in name.split(",")]
+    if all(kind.strip() in KINDS and validator_name for kind, _, validator_name in kinds_and_names):
         load_by_name = partial(
             load_validator,
             load=load, encoder=encoder, prompts=prompts, subject=subject, store=store, profile=profile,
         )  # fmt: skip
-        return ByKind({kind.strip(): load_by_name(validator_name.strip()) for kind, _, validator_name in parts})
+        return ByKind(
+            {kind.strip(): load_by_name(validator_name.strip()) for kind, _, validator_name in kinds_and_names}
+        )
     method, _, target = name.partition(":")
     prompt = validation_prompt(prompts)
     if method == "prompted" and target:

@@ -77,7 +77,7 @@ def _build_request(
     prompt: Prompt, subject: Subject, kind: str, question: str, options: tuple[str, ...], answer: str, context: str
 ) -> OptionRequest:
     lettered_options = [{"letter": option_letter(index), "text": option} for index, option in enumerate(options)]
-    rendered = prompt.render(
+    rendered_prompt = prompt.render(
         kind=TYPES[kind].plural,
         field=subject.field,
         question=question,
@@ -85,7 +85,7 @@ def _build_request(
         answer=answer,
         context=context,
     )
-    return OptionRequest(rendered.messages, ANSWERS, rendered.assistant_prefix)
+    return OptionRequest(rendered_prompt.messages, ANSWERS, rendered_prompt.assistant_prefix)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

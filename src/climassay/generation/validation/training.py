@@ -82,7 +82,7 @@ class Training(Generic[V]):
     refusal: str | None
     """Reason why the requested precision cannot be reached; None if it is reached, or none was requested."""
     choices: tuple[tuple[float, float], ...] = ()
-    """Pairs of C and the log loss on held-out items in nats, best first; empty for fine-tuned models."""
+    """Pairs of the regularisation parameter C and its held-out log loss in nats, best first; empty if fine-tuned."""
     left_out: int = 0
     """Number of labelled drafts whose features could not be computed."""
 
@@ -362,17 +362,19 @@ def split_labels(
     Raises:
         InputError: A set would be empty or have too few labels of a class.
     """
-    share = hold_out if hold_out < 1 else hold_out / len(labels.drafts)
-    if not 0 < share < 1:
+    test_proportion = hold_out if hold_out < 1 else hold_out / len(labels.drafts)
+    if not 0 < test_proportion < 1:
         raise InputError(f"{hold_out:g} labels cannot be held out of {len(labels.drafts)}: give fewer, or a share.")
     valid, groups = labels_array(labels.drafts), source_groups([example.draft for example in labels.drafts])
     check_labels(valid)
     # The test set is a number of stratified folds.
     item_folds = group_folds(groups, 20, seed=seed, labels=valid)
     folds = np.unique(item_folds)
-    is_test = np.isin(item_folds, folds[: min(len(folds) - 1, max(1, round(share * len(folds))))])
-    training_labels = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if not is_held)
-    test_labels = tuple(example for example, is_held in zip(labels.drafts, is_test, strict=True) if is_held)
+    is_test = np.isin(item_folds, folds[: min(len(folds) - 1, max(1, round(test_proportion * len(folds))))])
+    training_labels = tuple(
+        example for example, is_in_test in zip(labels.drafts, is_test, strict=True) if not is_in_test
+    )
+    test_labels = tuple(example for example, is_in_test in zip(labels.drafts, is_test, strict=True) if is_in_test)
     for examples in (training_labels, test_labels):
         check_labels(labels_array(examples))
     return training_labels, test_labels
@@ -416,7 +418,7 @@ def calibrate_prompted(
     auroc = auroc_estimate(valid, scores, groups=groups, resamples=RESAMPLES, seed=seed)
     precisions = (
         *validator_scores.precisions[: -len(ACCEPTED_SHARES)],
-        *(precision_at(share, valid, scores) for share in ACCEPTED_SHARES),
+        *(precision_at(accepted_proportion, valid, scores) for accepted_proportion in ACCEPTED_SHARES),
     )
     validator_scores = replace(
         validator_scores, evaluation=replace(validator_scores.evaluation, auroc=auroc), precisions=precisions

@@ -210,8 +210,8 @@ class TrainedValidator(SavedModel, Validator):
             return results
         features = self.reader.read([drafts[index] for index in indices], on_read=on_judged)
         probabilities = _to_probabilities(self.record.calibrator, self.model.log_odds(features.blocks))
-        for number, index in enumerate(indices):
-            results[index] = None if number in features.failed else probabilities[number]
+        for position, index in enumerate(indices):
+            results[index] = None if position in features.failed else probabilities[position]
         return results
 
     def contents(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
@@ -240,8 +240,8 @@ class PromptedValidator(Validator):
     subject: Subject = field(default_factory=Subject)
     content_free: bool | None = None
     """Whether to correct for the model's prior preference by content-free prompts (see
-    :func:`~climassay.models.contract.content_free_correction`). None: as the model's profile says. Should be False for
-    fine-tuned models, whose preference comes from the labels."""
+    :func:`~climassay.models.contract.content_free_correction`). None: as the model's profile says. It
+    should be False for fine-tuned models, whose preference comes from the labels."""
     record: TrainingRecord | None = None
     """Training record of a fine-tuned model. Without it the probabilities are uncalibrated, and drafts of all kinds are
     judged."""
@@ -301,7 +301,7 @@ class PromptedValidator(Validator):
         return results
 
     def _content_free_scores(self, kind: str, n_options: int) -> tuple[float, ...] | None:
-        """Return the scores to subtract, those of content-free prompts; None if no correction applies."""
+        """Return the scores for content-free prompts, which are subtracted; None if nothing is corrected."""
         if not (profile_of(self.model).calibrated if self.content_free is None else self.content_free):
             return None
         return content_free_correction(

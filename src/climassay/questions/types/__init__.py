@@ -170,13 +170,13 @@ class QuestionType:
     # Writing
 
     def writer_texts(self, bounds: Lengths) -> dict[str, int]:
-        """Return the texts that a model writes for a question, by name: the maximum number of characters of each."""
+        """Return the maximum number of characters of each text that a model writes for a question, by name."""
         return {"question": bounds.question, "answer": bounds.answer}
 
     def writer_lists(self, bounds: Lengths) -> dict[str, tuple[int, int]]:
-        """Return the lists of texts that a model writes for a question, by name.
+        """Return the size of each list of texts that a model writes for a question, by name of the list.
 
-        The values are the number of texts in the list and their maximum number of characters.
+        The size is the number of texts in the list, and the maximum number of characters of each text.
         """
         return {}
 

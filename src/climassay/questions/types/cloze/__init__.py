@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from climassay.questions.types import Question
 
 GAPS = re.compile(r"<\s*(?:mask|blank)\s*>|\[\s*(?:mask|blank)\s*\]|_{4,}", re.IGNORECASE)
-_WRAPPING = "*_`\"'“”‘’ "
+_ENCLOSING_CHARACTERS = "*_`\"'“”‘’ "
 
 _FENCE = re.compile(r"^\s*```\w*[^\S\n]*$", re.MULTILINE)
-_BOXED = re.compile(r"\\boxed\s*\{\s*(?:\\text\w*\{)?([^{}\n]+)")
+_LATEX_BOX = re.compile(r"\\boxed\s*\{\s*(?:\\text\w*\{)?([^{}\n]+)")
 _LIST_MARK = re.compile(r"\A(?:[-•*+]|1[.)])\s+")
 _INTRODUCTION = re.compile(
     r"\A[\s*_#\"'“]*(?:(?:the|my|single|one|scientific|missing|masked|final|correct)\s+)*(?:answer|word|term)"
@@ -60,10 +60,10 @@ class Cloze(QuestionType):
         Code fences, ``\boxed``, list marks, introductions ("Missing word:", "The missing word is"), quotation marks,
         emphasis and a final full stop are removed.
         """
-        boxed = _BOXED.search(text)
-        content = (boxed[1] if boxed else _FENCE.sub("", text)).strip()
+        box = _LATEX_BOX.search(text)
+        content = (box[1] if box else _FENCE.sub("", text)).strip()
         line = _INTRODUCTION.sub("", _LIST_MARK.sub("", content)).strip() or content
-        return line.partition("\n")[0].strip(_WRAPPING).removesuffix(".").strip(_WRAPPING)
+        return line.partition("\n")[0].strip(_ENCLOSING_CHARACTERS).removesuffix(".").strip(_ENCLOSING_CHARACTERS)
 
     def violations(self, text: str, sentences: int) -> tuple[str, ...]:
         """Return a violation if the answer is empty or consists of several words."""

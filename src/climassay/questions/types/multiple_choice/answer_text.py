@@ -16,8 +16,12 @@ MAX_DICTIONARY = 2000
 """Maximum number of characters of a Python dictionary in an answer."""
 MAX_BOX = 300
 """Maximum number of characters in a LaTeX box that names an option."""
-_SQUARED = {code: chr(65 + (code - base)) for base in (0x1F130, 0x1F150, 0x1F170) for code in range(base, base + 26)}
-_SPECIAL = re.compile(
+_SQUARED_LETTERS = {
+    code: chr(65 + (code - first_code))
+    for first_code in (0x1F130, 0x1F150, 0x1F170)
+    for code in range(first_code, first_code + 26)
+}
+_SPECIAL_TOKEN = re.compile(
     r"<\|[^<>|\n]{1,40}\|>|<0x[0-9A-Fa-f]{2}>|</?s>|<(?:bos|eos|pad|unk|(?:start|end)_of_turn)>|\[/?INST\]|\[(?:BOS|EOS)\]",
     re.IGNORECASE,
 )
@@ -34,10 +38,10 @@ _LATEX = re.compile(r"\\(?:rm|bf|it|sf|tt)\b|\\(?:text|math)\w*\s*(?=\{)|\\[()\[
 _MATHS = re.compile(r"\$\$(.{1,2000}?)\$\$|\$([^$\n]{1,400})\$|\\\((.{1,400}?)\\\)|\\\[(.{1,2000}?)\\\]", re.DOTALL)
 _MATHS_LETTER = re.compile(r"[\W_]*(?:\\(?:text|math)\w*\s*\{)?[\W_]*(?:option\s*)?([^\W\d_])[\W_]*", re.IGNORECASE)
 _MATHS_SIGNS = re.compile(r"[\\=^_{}<>+*/≈≤≥]")
-_EMPHASISED = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`)[\s(\[]*([^\W\d_])[)\].:]*\1(?!\w)")
+_EMPHASISED_LETTER = re.compile(r"(?<!\w)(\*{1,3}|_{1,3}|`)[\s(\[]*([^\W\d_])[)\].:]*\1(?!\w)")
 _TURKISH_IS = re.compile(r"\b([A-Z])['’]d[ıiuü]r\b")
-_ABBREVIATED = re.compile(r"\bans\.", re.IGNORECASE)
-_SECOND_THOUGHT = re.compile(
+_ABBREVIATION = re.compile(r"\bans\.", re.IGNORECASE)
+_RETRACTION = re.compile(
     r"\bon second thoughts?\b|\blet me (?:reconsider|re-?think|correct)\b|\bscratch that\b"
     r"|\bI(?: have)? made an? (?:mistake|error)\b|\bcorrection\s*:|\bMoment(?:,| mal)",
     re.IGNORECASE,
@@ -54,43 +58,43 @@ _ANSWER_KEYS = re.compile(
     re.IGNORECASE,
 )
 _LABELLED_LINE = re.compile(r"[\s>*_\-•(\[|]*(?:option\s+)?([A-Za-z])[)\].:|*_\s\-–—]+(.*)", re.IGNORECASE)
-_MARKS = r"[✓✔✅☑✗✘❌✖☒]|correct|incorrect|right|wrong|true|false"
-_MARK_AT_END = re.compile(rf"(?:\A|[\s(\[:—–-])({_MARKS})[\s)\].*_|]*\Z", re.IGNORECASE)
-_MARK_AT_START = re.compile(rf"[\s(\[*_|]*({_MARKS})(?:[\s)\].:,;*_|—–-]|\Z)", re.IGNORECASE)
+_CORRECTNESS_MARKS = r"[✓✔✅☑✗✘❌✖☒]|correct|incorrect|right|wrong|true|false"
+_MARK_AT_END = re.compile(rf"(?:\A|[\s(\[:—–-])({_CORRECTNESS_MARKS})[\s)\].*_|]*\Z", re.IGNORECASE)
+_MARK_AT_START = re.compile(rf"[\s(\[*_|]*({_CORRECTNESS_MARKS})(?:[\s)\].:,;*_|—–-]|\Z)", re.IGNORECASE)
 _CORRECT = re.compile("[✓✔✅☑]|correct|right|true", re.IGNORECASE)
 
 
 def normalise_answer(text: str) -> str:
     """Remove thoughts, special tokens, invisible characters and markup from an answer."""
-    text = unicodedata.normalize("NFKC", separate_thoughts(text).answer).translate(_SQUARED)
+    text = unicodedata.normalize("NFKC", separate_thoughts(text).answer).translate(_SQUARED_LETTERS)
     text = "".join(
         character
         for character in text
         if unicodedata.category(character) != "Cf" and not 0xFE00 <= ord(character) <= 0xFE0F
     )
-    for segment in _SPECIAL.split(text):
-        bare = segment.strip().casefold()
-        if bare in _OTHER_ROLES:
+    for segment in _SPECIAL_TOKEN.split(text):
+        role = segment.strip().casefold()
+        if role in _OTHER_ROLES:
             return ""
-        if bare and bare not in _ROLES:
+        if role and role not in _ROLES:
             text = segment
             break
     for role in _OTHER_ROLES:
         text = re.split(rf"\n{role}\n", text)[0]
     text = _TURKISH_IS.sub(r"\1 ", _ROLE.sub("", text.lstrip("\u2581\u0120 ")))
-    if (following := _NEXT_QUESTION.search(text)) and text[: following.start()].strip():
-        text = text[: following.start()]
-    text = _SECOND_THOUGHT.sub(" wait, ", _ABBREVIATED.sub("ans:", text))
+    if (next_question := _NEXT_QUESTION.search(text)) and text[: next_question.start()].strip():
+        text = text[: next_question.start()]
+    text = _RETRACTION.sub(" wait, ", _ABBREVIATION.sub("ans:", text))
     text = _TAGS.sub(lambda tag: "\n" if tag[0][1] == "/" else "\nanswer: ", text)
     text = _LATEX.sub(" ", _MATHS.sub(_replace_formula, text))
-    return _EMPHASISED.sub(r" (\2) ", text).replace("**", "")
+    return _EMPHASISED_LETTER.sub(r" (\2) ", text).replace("**", "")
 
 
 def _replace_formula(maths: re.Match[str]) -> str:
     """Return the replacement of a LaTeX formula.
 
-    It is a letter if the formula consists only of it. A formula that contains a box, or no mathematical sign, is kept.
-    All others are replaced by the word "formula".
+    A formula that consists of a single letter is replaced by this letter. A formula that contains a box, or no
+    mathematical sign, is kept. All others are replaced by the word "formula".
     """
     content = next(filter(None, maths.groups()), "")
     if letter := _MATHS_LETTER.fullmatch(content):
@@ -127,11 +131,11 @@ def _parse_object(text: str, position: int) -> tuple[dict[Any, Any], int]:
     with suppress(ValueError, RecursionError):
         data, end = json.JSONDecoder(strict=False).raw_decode(text, position)
         return (data, end) if isinstance(data, dict) else ({}, end)
-    closing = text.find("}", position, position + MAX_DICTIONARY)
-    if closing > 0:
+    brace_index = text.find("}", position, position + MAX_DICTIONARY)
+    if brace_index > 0:
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-            data = ast.literal_eval(text[position : closing + 1])
-            return (data, closing + 1) if isinstance(data, dict) else ({}, position + 1)
+            data = ast.literal_eval(text[position : brace_index + 1])
+            return (data, brace_index + 1) if isinstance(data, dict) else ({}, position + 1)
     return {}, position + 1
 
 
@@ -147,11 +151,11 @@ def replace_boxes(text: str, read: Callable[[str], int | None]) -> str:
     for box in _BOX.finditer(text):
         if box.start() < position:
             continue
-        level, end = 1, box.end()
-        while end < len(text) and level:
-            level += {"{": 1, "}": -1}.get(text[end], 0)
+        depth, end = 1, box.end()
+        while end < len(text) and depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
             end += 1
-        content = text[box.end() : end - (level == 0)]
+        content = text[box.end() : end - (depth == 0)]
         letter = read(content) if len(content) < MAX_BOX else None
         names_several_letters = (
             letter is None and len(re.findall(r"(?<!\w)[A-Za-z](?!\w)", content)) > 1 and "\\" not in content
@@ -200,19 +204,19 @@ def find_marked_option(text: str, options: int) -> tuple[int | None, str]:
     If the text has no list of two or more options, each with a mark, or if not exactly one of them is marked as
     correct, the option is None and the text is unchanged.
     """
-    rest, marks = [], {}
+    other_lines, correctness = [], {}
     for line in text.split("\n"):
         label = _LABELLED_LINE.match(line)
         index = ord(label[1].casefold()) - 97 if label else options
         mark = _MARK_AT_END.search(label[2]) or _MARK_AT_START.match(label[2]) if label and index < options else None
         if mark is None:
-            rest.append(line)
+            other_lines.append(line)
         else:
-            marks[index] = bool(_CORRECT.fullmatch(mark[1]))
-    correct_options = [index for index, is_correct in marks.items() if is_correct]
-    if len(marks) < 2 or len(correct_options) != 1:
+            correctness[index] = bool(_CORRECT.fullmatch(mark[1]))
+    correct_options = [index for index, is_correct in correctness.items() if is_correct]
+    if len(correctness) < 2 or len(correct_options) != 1:
         return None, text
-    return correct_options[0], "\n".join(rest)
+    return correct_options[0], "\n".join(other_lines)
 
 
 def strip_markup(text: str, fold: bool = True) -> str:
@@ -224,15 +228,16 @@ def strip_markup(text: str, fold: bool = True) -> str:
 def is_variable(text: str, start: int, end: int) -> bool:
     """Return whether the letter ``text[start:end]`` is a variable in a formula, as in "C = 3.7" or "h * A"."""
     if _OPERATOR_AFTER.match(text, end):
-        after = text[end:].lstrip()
-        return not (after[0] in "+*<" and re.match(r"(?:\*+|\+\s*[A-Za-z]\b|<[/|a-z])", after))
-    before = _OPERATOR_BEFORE.search(text[max(0, start - 24) : start])
-    if before is None:
+        text_after = text[end:].lstrip()
+        return not (text_after[0] in "+*<" and re.match(r"(?:\*+|\+\s*[A-Za-z]\b|<[/|a-z])", text_after))
+    operator_before = _OPERATOR_BEFORE.search(text[max(0, start - 24) : start])
+    if operator_before is None:
         return False
-    if before["equals"]:
+    if operator_before["equals"]:
         return not (
-            _NAMES_ANSWER.search(before["equals"]) or (len(before["equals"]) > 1 and not before["equals"].isascii())
+            _NAMES_ANSWER.search(operator_before["equals"])
+            or (len(operator_before["equals"]) > 1 and not operator_before["equals"].isascii())
         )
     # "**B" is markup; "A/B" and "A + C" are several letters.
-    operator = before[0].strip()
+    operator = operator_before[0].strip()
     return not (re.search(r"[*~]\Z", operator) or re.match(r"[A-Za-z]?\s*[/+]\Z", operator))

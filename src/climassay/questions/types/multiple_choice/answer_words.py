@@ -9,8 +9,8 @@ from pathlib import Path
 
 WORDS = Path(__file__).with_name("answer_words.toml")
 """File that lists the words of each :class:`WordClass`."""
-_UNSPACED = "\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-WORD_CHARACTER = rf"(?:(?![{_UNSPACED}\u0964\u0965])[\w\u0900-\u0dff\u064b-\u065f\u0591-\u05c7])"
+_UNSPACED_SCRIPTS = "\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+WORD_CHARACTER = rf"(?:(?![{_UNSPACED_SCRIPTS}\u0964\u0965])[\w\u0900-\u0dff\u064b-\u065f\u0591-\u05c7])"
 
 
 class WordClass(Flag):
@@ -25,7 +25,7 @@ class WordClass(Flag):
     BAD = auto()
     """Adjectives and participles such as "wrong" and "excluded"."""
     LINK = auto()
-    """Forms of "to be", and words and marks that replace it, such as a colon."""
+    """Forms of "to be", and words and punctuation that replace it, such as a colon."""
     IT = auto()
     """Pronouns that stand for the answer."""
     CHOOSE = auto()
@@ -63,14 +63,14 @@ class WordClass(Flag):
 
 @cache
 def lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
-    """Return the classes of each word by its folded form, and a pattern of the words and marks in a text."""
+    """Return the classes of each word by its folded form, and a pattern of words and punctuation marks."""
     classes: dict[str, WordClass] = {}
     for name, words in tomllib.loads(WORDS.read_text(encoding="utf-8")).items():
         for word in map(fold_word, words.split()):
             classes[word] = classes.get(word, WordClass(0)) | WordClass[name]
-    unspaced = sorted((word for word in classes if re.match(f"[{_UNSPACED}]", word)), key=len)
-    phrases = "|".join(map(re.escape, reversed(unspaced)))
-    pattern = rf"{phrases}|[{_UNSPACED}]|{WORD_CHARACTER}+(?:['’–-]{WORD_CHARACTER}+)*|=>|->|\n|[^\s\w]"
+    unspaced_words = sorted((word for word in classes if re.match(f"[{_UNSPACED_SCRIPTS}]", word)), key=len)
+    phrases = "|".join(map(re.escape, reversed(unspaced_words)))
+    pattern = rf"{phrases}|[{_UNSPACED_SCRIPTS}]|{WORD_CHARACTER}+(?:['’–-]{WORD_CHARACTER}+)*|=>|->|\n|[^\s\w]"
     return classes, re.compile(pattern)
 
 
@@ -78,6 +78,6 @@ def lexicon() -> tuple[dict[str, WordClass], re.Pattern[str]]:
 def fold_word(word: str) -> str:
     """Return a word in the form in which the lexicon lists it: in lower case and without accents."""
     word = unicodedata.normalize("NFKC", word).casefold().replace("’", "'")
-    if len(word) == 1 or re.match(f"[{_UNSPACED}]", word):
+    if len(word) == 1 or re.match(f"[{_UNSPACED_SCRIPTS}]", word):
         return word
     return unicodedata.normalize("NFC", re.sub("[\u0300-\u036f]", "", unicodedata.normalize("NFD", word)))

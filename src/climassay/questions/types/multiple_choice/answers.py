@@ -27,15 +27,15 @@ from climassay.questions.types.multiple_choice.answer_words import WORD_CHARACTE
 MAX_STATEMENT_WORDS = 16
 """Maximum number of words between a letter and the word that makes it the answer."""
 MAX_WORDS_AROUND_LABEL = 40
-"""Maximum number of words in an answer for its only label, such as "(c)", to be its choice."""
+"""Maximum number of words in an answer whose only label, such as "(c)", counts as its choice."""
 MIN_LABEL_DISTANCE = 3
-"""Minimum number of words and marks between two labels of a list."""
+"""Minimum number of words and punctuation marks between two labels of a list."""
 MAX_NESTING = 3
 """Maximum depth of boxes within boxes."""
 
 
 W = WordClass
-_OPENING = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
+_OPENING_CHARACTERS = frozenset("\"'“‘«„([{<‹「『〈《【*_`$‚•▪●")
 _QUOTES = frozenset("\"'”’»)]}>›」』〉》】*_`$“‘")
 _PUNCTUATION = frozenset(".,:;!…。،।；")
 _SENTENCE_ENDS = frozenset(".!?。！？।;\n")
@@ -54,7 +54,7 @@ _VOWELS = frozenset("aeiouy")
 
 
 class Token(NamedTuple):
-    """A word, a mark or a line break of an answer."""
+    """A word, a punctuation mark or a line break in an answer."""
 
     text: str
     classes: WordClass
@@ -141,25 +141,31 @@ class _AnswerReader:
         statements = [statement for mention in self.mentions if (statement := self._find_statement(mention))]
         if not statements:
             return self._find_only_label() if accepts_only_label else None
-        last = statements[-1]
+        last_statement = statements[-1]
         explicit_statements = [statement for statement in statements if statement.explicit]
-        if not last.explicit and explicit_statements and explicit_statements[-1].letter != last.letter:
-            start, end = explicit_statements[-1].end, last.position
+        if (
+            not last_statement.explicit
+            and explicit_statements
+            and explicit_statements[-1].letter != last_statement.letter
+        ):
+            start, end = explicit_statements[-1].end, last_statement.position
             tokens_between = (*self.tokens[start : min(start + 8, end)], *self.tokens[max(start, end - 12) : end])
             if self._ends_alone():
                 tokens_between = tuple(token for token in self.tokens[start:end] if token.classes & W.RETRACT)
             if not any(token.classes & (W.NOT | W.RETRACT | W.BUT) or token.text == "?" for token in tokens_between):
                 return None
         implicit_letters = {statement.letter for statement in statements if not statement.explicit}
-        if last.letter is None or (not explicit_statements and len(implicit_letters) > 1):
+        if last_statement.letter is None or (not explicit_statements and len(implicit_letters) > 1):
             return None
-        if any(letter == last.letter and position > last.position for letter, position in self.rejected):
+        if any(
+            letter == last_statement.letter and position > last_statement.position for letter, position in self.rejected
+        ):
             return None
-        rest = self.tokens[last.end + 1 :]
-        is_retracted = any(token.classes & W.RETRACT for token in rest) or any(
-            self._answers_no(position) for position in range(last.end + 1, len(self.tokens))
+        tokens_after = self.tokens[last_statement.end + 1 :]
+        is_retracted = any(token.classes & W.RETRACT for token in tokens_after) or any(
+            self._answers_no(position) for position in range(last_statement.end + 1, len(self.tokens))
         )
-        return None if is_retracted or self._is_denied(rest) else last.letter
+        return None if is_retracted or self._is_denied(tokens_after) else last_statement.letter
 
     def is_contradicted(self, letter: int, texts: Sequence[str]) -> bool | None:
         """Return whether the text of another option follows the last mention of a letter.
@@ -189,8 +195,12 @@ class _AnswerReader:
             if len(word) == 1 and word.isalpha():
                 latin = _LOOKALIKES.get(word, word).casefold()
                 code = ord(latin) - 97
-                before = text[match.start() - 1] if match.start() else ""
-                if 0 <= code < options and before not in ("°", "º", "\\") and not is_variable(text, *match.span()):
+                preceding_character = text[match.start() - 1] if match.start() else ""
+                if (
+                    0 <= code < options
+                    and preceding_character not in ("°", "º", "\\")
+                    and not is_variable(text, *match.span())
+                ):
                     letter = code
             word_class = classes.get(fold_word(word), W(0))
             if "'" in word or "’" in word:
@@ -219,8 +229,8 @@ class _AnswerReader:
                 continue
             first = last = position
             letters = [self.tokens[position].letter or 0]
-            while (following := self._find_joined(last)) is not None:
-                last = following
+            while (next_letter := self._find_joined(last)) is not None:
+                last = next_letter
                 letters.append(self.tokens[last].letter or 0)
             yield Mention(first, last, tuple(dict.fromkeys(letters)) if last > first else (letters[0],))
             position = last + 1
@@ -240,7 +250,7 @@ class _AnswerReader:
                 n_joins += 1
                 n_commas += token.text in (",", "、", "،")
             elif token.classes & W.NOT or not (
-                token.classes & (W.OPTION | W.DOUBT) or token.text in _OPENING | {"the"}
+                token.classes & (W.OPTION | W.DOUBT) or token.text in _OPENING_CHARACTERS | {"the"}
             ):
                 return None
             index += 1
@@ -249,22 +259,22 @@ class _AnswerReader:
     def _is_word(self, position: int) -> bool:
         """Return whether a letter is a word ("a decrease", "I think") or part of one ("a.m.", "vitamin C")."""
         token = self.tokens[position]
-        following = position + 1
+        next_index = position + 1
         letter = _LOOKALIKES.get(token.text, token.text)
         is_vowel = letter.casefold() in _VOWELS
-        text_after = self._text_at(following)
-        is_adjacent = following < len(self.tokens) and self.tokens[following].start == token.end
-        if text_after == "." and is_adjacent and following + 1 < len(self.tokens):
-            successor = self.tokens[following + 1]
+        text_after = self._text_at(next_index)
+        is_adjacent = next_index < len(self.tokens) and self.tokens[next_index].start == token.end
+        if text_after == "." and is_adjacent and next_index + 1 < len(self.tokens):
+            successor = self.tokens[next_index + 1]
             is_single = len(successor.text) == 1 and successor.text.isalpha()
-            if is_single and successor.text.isupper() == letter.isupper() and self._text_at(following + 2) == ".":
+            if is_single and successor.text.isupper() == letter.isupper() and self._text_at(next_index + 2) == ".":
                 return True  # "B.A.", "a. m."
-            if successor.start == self.tokens[following].end and successor.text[:1].isalpha() and letter.islower():
+            if successor.start == self.tokens[next_index].end and successor.text[:1].isalpha() and letter.islower():
                 return True
         if (
             text_after in ("'", "’")
             and is_adjacent
-            and self._text_at(following + 2) != text_after
+            and self._text_at(next_index + 2) != text_after
             and not self._follows_opening(position)
         ):
             return True
@@ -280,28 +290,28 @@ class _AnswerReader:
             return True
         if not is_vowel:
             return False
-        if following >= len(self.tokens) or not re.match(rf"{WORD_CHARACTER}", text_after):
+        if next_index >= len(self.tokens) or not re.match(rf"{WORD_CHARACTER}", text_after):
             # "A (relatively) small share": what follows in brackets must be the end.
             if text_after == "(":
-                rest = self.text[self.tokens[following].start :]
-                return not re.fullmatch(r"\([^()]*\)\W*", rest.split("\n")[0])
+                text_in_brackets = self.text[self.tokens[next_index].start :]
+                return not re.fullmatch(r"\([^()]*\)\W*", text_in_brackets.split("\n")[0])
             return text_after in ("“", "„", "«") or (text_after == '"' and not self._follows_opening(position))
-        if self.tokens[following].letter is not None and not self._class_at(following) & W.AND:
+        if self.tokens[next_index].letter is not None and not self._class_at(next_index) & W.AND:
             return True
-        classes = self._class_at(following)
+        classes = self._class_at(next_index)
         return not (
             classes & (W.LINK | W.NOT | W.BECAUSE | W.AND | W.BUT)
             or (classes & W.MATCH and letter.isupper())
             or (
                 fold_word(text_after) in ("best", "most", "only", "therefore")
-                and self._class_at(following + 1) & (W.MATCH | W.LINK)
+                and self._class_at(next_index + 1) & (W.MATCH | W.LINK)
             )
             or classes & W.CLOSE
             or (self._follows_opening(position) and text_after in _QUOTES)
         ) or (classes & W.BECAUSE == W.BECAUSE and fold_word(text_after) in ("given", "due", "which", "for"))
 
     def _follows_opening(self, position: int) -> bool:
-        return position > 0 and self.tokens[position - 1].text in _OPENING
+        return position > 0 and self.tokens[position - 1].text in _OPENING_CHARACTERS
 
     def _class_at(self, position: int) -> WordClass:
         return self.tokens[position].classes if 0 <= position < len(self.tokens) else W(0)
@@ -309,8 +319,8 @@ class _AnswerReader:
     def _text_at(self, position: int) -> str:
         return self.tokens[position].text if 0 <= position < len(self.tokens) else ""
 
-    def _skip(self, position: int, marks: frozenset[str]) -> int:
-        while position < len(self.tokens) and self.tokens[position].text in marks:
+    def _skip(self, position: int, characters: frozenset[str]) -> int:
+        while position < len(self.tokens) and self.tokens[position].text in characters:
             position += 1
         return position
 
@@ -335,8 +345,8 @@ class _AnswerReader:
             and any(position < mention.first for _, position in self.rejected)
         )
         if not is_correction and ((clause_classes | classes_before) & (W.NOT | W.BAD) or is_excluded or is_negated):
-            for rejected in mention.letters:
-                self.rejected.append((rejected, mention.first))
+            for rejected_letter in mention.letters:
+                self.rejected.append((rejected_letter, mention.first))
             return None
         if (clause_classes | classes_before) & (W.IF | W.DOUBT) or self._is_question(mention):
             return None
@@ -364,8 +374,8 @@ class _AnswerReader:
         """Return whether the words after a letter say that the option fits best, as in "C best describes"."""
         adverb = self._skip(mention.last + 1, _QUOTES)
         if self._class_at(adverb) & W.LINK:
-            following = [fold_word(self._text_at(adverb + offset)) for offset in (1, 2)]
-            return following in (["the", "most"], ["the", "best"])
+            next_words = [fold_word(self._text_at(adverb + offset)) for offset in (1, 2)]
+            return next_words in (["the", "most"], ["the", "best"])
         verb = self._text_at(adverb + 1)
         return (
             fold_word(self._text_at(adverb)) in ("best", "correctly", "accurately")
@@ -376,20 +386,23 @@ class _AnswerReader:
     def _classes_before(self, position: int) -> tuple[WordClass, int]:
         """Return the classes of the words of a statement before a letter, and the index of the first such word."""
         classes = W(0)
-        run = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.IT | W.CHOOSE | W.MATCH | W.SO | W.FILL
+        statement_classes = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.IT | W.CHOOSE | W.MATCH | W.SO | W.FILL
         index = position - 1
         while index >= 0 and index > position - MAX_STATEMENT_WORDS:
             token = self.tokens[index]
             if token.text == "\n":
-                previous = index
-                while previous >= 0 and (self._text_at(previous) == "\n" or self._text_at(previous) in _QUOTES):
-                    previous -= 1
+                previous_index = index
+                while previous_index >= 0 and (
+                    self._text_at(previous_index) == "\n" or self._text_at(previous_index) in _QUOTES
+                ):
+                    previous_index -= 1
                 if classes & (W.NOUN | W.GOOD | W.CHOOSE) or not (
-                    self._text_at(previous) in (":", "=") or self._class_at(previous) & (W.LINK | W.NOUN | W.GOOD)
+                    self._text_at(previous_index) in (":", "=")
+                    or self._class_at(previous_index) & (W.LINK | W.NOUN | W.GOOD)
                 ):
                     break
                 # A heading, as "Answer" or "Final answer:" is; a sentence before the letter is none.
-                index = previous
+                index = previous_index
                 continue
             if token.letter is not None and not self._is_word(index):
                 break
@@ -401,13 +414,15 @@ class _AnswerReader:
             elif token.classes & (W.NOT | W.BUT | W.BAD):
                 classes |= token.classes & (W.NOT | W.BUT | W.BAD)
                 break
-            elif token.classes & run:
+            elif token.classes & statement_classes:
                 classes |= token.classes
             elif fold_word(token.text) in ("each", "every", "any"):
                 return classes & ~W.OPTION, index + 1
             elif token.letter is not None:
                 pass  # an article
-            elif not (token.text in _OPENING | _QUOTES | {"-", "–", "—", "~", "#", "|"} or self._is_symbol(token)):
+            elif not (
+                token.text in _OPENING_CHARACTERS | _QUOTES | {"-", "–", "—", "~", "#", "|"} or self._is_symbol(token)
+            ):
                 break
             index -= 1
         return classes, index + 1
@@ -415,7 +430,7 @@ class _AnswerReader:
     def _classes_after(self, position: int) -> tuple[WordClass, bool]:
         """Return the classes of the words of a statement after a letter, and whether they negate the statement."""
         classes = W(0)
-        run = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.FILL | W.MATCH
+        statement_classes = W.NOUN | W.OPTION | W.GOOD | W.LINK | W.FILL | W.MATCH
         index = self._skip(position + 1, _QUOTES)
         limit = index + MAX_STATEMENT_WORDS // 2
         while index < min(limit, len(self.tokens)):
@@ -424,7 +439,7 @@ class _AnswerReader:
                 break
             if token.classes & (W.NOT | W.BAD):
                 return W(0), True
-            if not (token.classes & run or token.text in (_OPENING | _QUOTES) - {"("}):
+            if not (token.classes & statement_classes or token.text in (_OPENING_CHARACTERS | _QUOTES) - {"("}):
                 if index == self._skip(position + 1, _QUOTES) and token.classes & W.OBJECT:
                     return W(0), True
                 break
@@ -440,14 +455,14 @@ class _AnswerReader:
         return bool(is_verb) and self._text_at(position + 2) in ("", "\n", *_PUNCTUATION)
 
     def _is_closed(self, mention: Mention) -> bool:
-        """Return whether the statement may end after a letter, because only suitable words or marks follow."""
+        """Return whether the statement may end after a letter, because only suitable words or punctuation follow."""
         position = mention.last + 1
-        following = self._skip(position, _QUOTES)
-        if following >= len(self.tokens):
+        next_index = self._skip(position, _QUOTES)
+        if next_index >= len(self.tokens):
             return True
-        token = self.tokens[following]
-        if following > position and token.text not in ("\n", *_PUNCTUATION) and not self._precedes_bracket(mention):
-            return bool(token.classes & (W.BECAUSE | W.AND | W.BUT)) or token.text in "(-–—" or following > position
+        token = self.tokens[next_index]
+        if next_index > position and token.text not in ("\n", *_PUNCTUATION) and not self._precedes_bracket(mention):
+            return bool(token.classes & (W.BECAUSE | W.AND | W.BUT)) or token.text in "(-–—" or next_index > position
         if token.text in ("\n", "(", "?", "-", "–", "—", "%", *_PUNCTUATION) or self._is_symbol(token):
             return not (token.text in "-–" and token.end < len(self.text) and self.text[token.end].isalnum())
         if self._precedes_bracket(mention):
@@ -455,8 +470,8 @@ class _AnswerReader:
             return not is_verb or bool(self._classes_after(mention.last)[0] & W.GOOD)
         if token.classes & (W.CLOSE | W.BECAUSE | W.AND | W.BUT | W.NOT):
             return True
-        after, _ = self._classes_after(mention.last)
-        return bool(after & (W.GOOD | W.NOUN) and after & (W.LINK | W.OPTION))
+        classes_after, _ = self._classes_after(mention.last)
+        return bool(classes_after & (W.GOOD | W.NOUN) and classes_after & (W.LINK | W.OPTION))
 
     def _precedes_bracket(self, mention: Mention) -> bool:
         return self._text_at(mention.last + 1) in (")", "]", "}", "】", "」")
@@ -484,26 +499,26 @@ class _AnswerReader:
 
     def _answers_no(self, position: int) -> bool:
         """Return whether a word is a "No" that answers a question without negating the text after it."""
-        begins = position == 0 or self._text_at(position - 1) in _SENTENCE_ENDS
+        begins_sentence = position == 0 or self._text_at(position - 1) in _SENTENCE_ENDS
         return (
-            begins
+            begins_sentence
             and fold_word(self._text_at(position)) in ("no", "nein", "non")
             and self._text_at(position + 1) in ",:-–—"
         )
 
     def _is_question(self, mention: Mention) -> bool:
         """Return whether a letter is part of a question; a question at the end of an answer ("B?") does not count."""
-        following = self._skip(mention.last + 1, _QUOTES)
-        limit = min(following + 12, len(self.tokens))
-        while following < limit and self.tokens[following].text not in _SENTENCE_ENDS:
-            following += 1
-        if self._text_at(following) != "?":
+        end = self._skip(mention.last + 1, _QUOTES)
+        limit = min(end + 12, len(self.tokens))
+        while end < limit and self.tokens[end].text not in _SENTENCE_ENDS:
+            end += 1
+        if self._text_at(end) != "?":
             return False
         start = mention.first
         while start > 0 and self.tokens[start - 1].text not in _SENTENCE_ENDS:
             start -= 1
         begins_with_verb = self._class_at(start) & W.LINK and self.tokens[start].letter is None
-        return bool(begins_with_verb) or any(self._is_content(token) for token in self.tokens[following + 1 :])
+        return bool(begins_with_verb) or any(self._is_content(token) for token in self.tokens[end + 1 :])
 
     @staticmethod
     def _is_content(token: Token) -> bool:
@@ -529,10 +544,12 @@ class _AnswerReader:
 
     def _begins_answer(self, mention: Mention) -> bool:
         """Return whether an answer begins with a letter and is not a list of the options."""
-        opening = self.tokens[: mention.first]
-        if any(self._is_content(token) and not token.classes & (W.LEAD | W.OPTION | W.SO) for token in opening):
+        preceding_tokens = self.tokens[: mention.first]
+        if any(
+            self._is_content(token) and not token.classes & (W.LEAD | W.OPTION | W.SO) for token in preceding_tokens
+        ):
             return False
-        if any(token.text == "?" for token in opening):
+        if any(token.text == "?" for token in preceding_tokens):
             return False
         line = self.text[self.tokens[mention.first].start :].split("\n")[0]
         if self._text_at(mention.last + 1) in (")", ".") and len(line.split()) > MAX_WORDS_AROUND_LABEL:
@@ -545,23 +562,23 @@ class _AnswerReader:
     def _begins_list(self, mention: Mention) -> bool:
         """Return whether a letter is the first label of a list of options."""
         ends_line = self._text_at(self._skip(mention.last + 1, _QUOTES)) in ("\n", "")
-        for other in self.mentions:
-            if other.first <= mention.last or not self._is_label(other):
+        for later_mention in self.mentions:
+            if later_mention.first <= mention.last or not self._is_label(later_mention):
                 continue
             if len(mention.letters) > 1:
                 return False
-            next_line = self.tokens[mention.last : other.first]
+            next_line = self.tokens[mention.last : later_mention.first]
             if (
                 sum(token.text == "\n" for token in next_line) == 1
                 and len(next_line) > MIN_LABEL_DISTANCE
                 and not ends_line
             ):
                 return True
-            begins_list = mention.letters[0] == 0 or other.letters[0] == mention.letters[0] + 1
+            begins_list = mention.letters[0] == 0 or later_mention.letters[0] == mention.letters[0] + 1
             is_explained = any(
                 token.classes & (W.BAD | W.BECAUSE)
                 or fold_word(token.text) in ("explanation", "reason", "reasoning", "why")
-                for token in self.tokens[mention.last : other.first]
+                for token in self.tokens[mention.last : later_mention.first]
             )
             if begins_list and not (is_explained or ends_line):
                 return True
@@ -569,11 +586,13 @@ class _AnswerReader:
 
     def _heads_section(self, mention: Mention) -> bool:
         """Return whether a letter is part of a heading such as "Option A:" within a longer answer."""
-        option = mention.first - 1
-        while option >= 0 and self._text_at(option) in _OPENING:
-            option -= 1
-        heading = self._class_at(option) & W.OPTION and self._text_at(self._skip(mention.last + 1, _QUOTES)) == ":"
-        return bool(heading) and option > 0 and self._text_at(option - 1) == "\n"
+        word_index = mention.first - 1
+        while word_index >= 0 and self._text_at(word_index) in _OPENING_CHARACTERS:
+            word_index -= 1
+        is_heading = (
+            self._class_at(word_index) & W.OPTION and self._text_at(self._skip(mention.last + 1, _QUOTES)) == ":"
+        )
+        return bool(is_heading) and word_index > 0 and self._text_at(word_index - 1) == "\n"
 
     def _heads_part(self, mention: Mention) -> bool:
         """Return whether a lower-case letter labels a part of a long solution, as in "a) Lap winding"."""
@@ -583,11 +602,11 @@ class _AnswerReader:
 
     def _is_label(self, mention: Mention) -> bool:
         """Return whether a letter is a label at the beginning of a line or clause."""
-        before = mention.first - 1
-        while before >= 0 and self._text_at(before) in _OPENING | {"-", "–"}:
-            before -= 1
-        after = self._text_at(mention.last + 1)
-        return (before < 0 or self._text_at(before) in {"\n", ".", ";", ",", "!"}) and after in (
+        previous_index = mention.first - 1
+        while previous_index >= 0 and self._text_at(previous_index) in _OPENING_CHARACTERS | {"-", "–"}:
+            previous_index -= 1
+        text_after = self._text_at(mention.last + 1)
+        return (previous_index < 0 or self._text_at(previous_index) in {"\n", ".", ";", ",", "!"}) and text_after in (
             ")",
             ".",
             ":",
@@ -597,16 +616,16 @@ class _AnswerReader:
 
     def _is_repeated(self, mention: Mention) -> bool:
         """Return whether another letter follows immediately, as in degenerate answers ("B B B")."""
-        following = self._skip(mention.last + 1, _QUOTES)
-        return following < len(self.tokens) and self.tokens[following].letter is not None
+        next_index = self._skip(mention.last + 1, _QUOTES)
+        return next_index < len(self.tokens) and self.tokens[next_index].letter is not None
 
-    def _is_denied(self, rest: Sequence[Token]) -> bool:
+    def _is_denied(self, tokens_after: Sequence[Token]) -> bool:
         """Return whether the text after a statement denies it, as in "A? No." and "A, but this is not right"."""
-        content_tokens = [token for token in rest if self._is_content(token)]
+        content_tokens = [token for token in tokens_after if self._is_content(token)]
         if len(content_tokens) == 1:
             return bool(content_tokens[0].classes & W.NOT)
         has_objection = False
-        for token in rest:
+        for token in tokens_after:
             if token.text in _SENTENCE_ENDS or (has_objection and token.letter is not None):
                 break
             if has_objection and token.classes & (W.NOT | W.BAD):
