@@ -396,3 +396,9 @@ def test_shares_in_words_bear_percentages(sentence, passage, foreign):
 )
 def test_shares_points_and_scales_of_temperature_are_told_apart_and_converted(sentence, passage, is_confirmed):
     assert (find_foreign_quantities(sentence, [passage]) == ()) == is_confirmed
+
+
+@pytest.mark.parametrize("words", ["annual emissions", "yearly emissions", "emissions every year"])
+def test_a_rate_may_be_said_apart_from_its_figure(words):
+    assert not find_foreign_quantities(f"The {words} are 37 Gt.", ["It emits 37 Gt per year."])
+    assert find_foreign_quantities("The emissions are 37 Gt.", ["It emits 37 Gt per year."])

@@ -90,7 +90,7 @@ _EXTENTS = ("time", "days", "span", "length", "area", "angle")
 """Kinds of units for extents, before which "over" does not make a bound ("over ten years")."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
 _YEARLY = re.compile(
-    r"\b(?:annual(?:ly)?|is_yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
+    r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
     r"|(?:al|por) año|por ano)\b|\byr\b|/yr",
     re.IGNORECASE,
 )
