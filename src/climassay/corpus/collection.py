@@ -64,7 +64,7 @@ class _AdditionState:
     table: Any
     settings: CollectionSettings
     known: dict[str, StoredDocument]
-    """Documents in the collection before this call, by id."""
+    """Documents that the collection contained before this call, by id."""
     on_progress: ProgressCallback | None
     new_documents: dict[str, StoredDocument] = field(default_factory=dict)
     already_there: list[StoredDocument] = field(default_factory=list)
@@ -74,7 +74,7 @@ class _AdditionState:
     passages_done: int = 0
     passages_known: int = 0
     read: list[Document] = field(default_factory=list)
-    """Documents that have an original file; their blocks are removed to save memory."""
+    """Documents read from a file of their own, without their blocks to save memory."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:
@@ -232,7 +232,7 @@ class Collection:
 
     @property
     def relevance(self) -> RelevanceRule | None:
-        """Relevance rule of ``min_cosine="measured"``; None if none has been measured for the encoder."""
+        """Relevance rule used for ``min_cosine="measured"``; None if no rule has been measured for the encoder."""
         return RELEVANCE.get(self.settings.encoder)
 
     def add(
@@ -348,8 +348,8 @@ class Collection:
             The edited document.
 
         Raises:
-            InputError: No document or several documents match, its addition was interrupted, the title is empty, a
-                value is longer than :data:`MAX_TITLE_LENGTH`, or the date is invalid.
+            InputError: No document or several documents match, the addition of the document was interrupted, the title
+                is empty, a value is longer than :data:`MAX_TITLE_LENGTH`, or the date is invalid.
         """
         stored = self._find_document(document)
         requested_values = {"title": title, "author": author, "date": date}
@@ -436,7 +436,7 @@ class Collection:
         return int(self._table.count_rows())
 
     def summary(self) -> CollectionSummary:
-        """Return the counts of documents and passages, and the settings."""
+        """Return the settings of the collection and its numbers of documents and passages."""
         documents = self.documents()
         incomplete = sum(not document.complete for document in documents)
         passages = sum(document.passages for document in documents)

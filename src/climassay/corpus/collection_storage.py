@@ -130,7 +130,7 @@ def add_missing_columns(table: Any) -> None:
 
 
 def to_passage(row: Mapping[str, Any]) -> Passage:
-    """Build a passage from a table row with the columns :func:`passage_columns`."""
+    """Build a passage from a table row that has the columns returned by :func:`passage_columns`."""
     values = {name: row.get(name) for name in PASSAGE_COLUMNS}
     return Passage(**values | {name: tuple(values[name] or ()) for name in ("headings", "paragraph_ids")})
 
@@ -168,7 +168,7 @@ class StoredDocument:
     edition: str | None = None
     licence: str | None = None
     pages: int | None = None
-    """Last page of any passage; None if the source has no pages."""
+    """Highest page number of the stored passages; None if the source has no pages."""
     url: str | None = None
     """URL of the whole document; None if its passages have different URLs."""
     author: str | None = None
@@ -273,7 +273,7 @@ def has_text_index(table: Any) -> bool:
 
 
 def create_text_index(table: Any) -> None:
-    """Create full-text indexes of texts and headings, with English stemming, without stop words and accents."""
+    """Create full-text indexes of texts and headings, with English stemming; stop words and accents are ignored."""
     from lancedb.index import FTS
 
     for column in ("text", "headings"):
@@ -452,7 +452,7 @@ class Compaction:
     """Size of a collection's folder before and after a compaction, in bytes."""
 
     bytes_before: int
-    """0 for an object store."""
+    """Size before the compaction; 0 for an object store."""
     bytes_after: int
 
 

@@ -38,7 +38,7 @@ _YEARS = {
     ("6", "WG1"): 2021, ("6", "WG2"): 2022, ("6", "WG3"): 2022, ("6", "SYR"): 2023,
     ("5", "WG1"): 2013, ("5", "WG2"): 2014, ("5", "WG3"): 2014, ("5", "SYR"): 2014,
 }  # fmt: skip
-"""Publication years by assessment and part, for assessments whose parts appeared in different years."""
+"""Publication year of each part of the fifth and sixth assessment reports, by assessment and part."""
 _SINGLE_YEARS = {"4": 2007, "3": 2001}
 _ABBREVIATION = re.compile(
     r"(?:ipcc\W*)?(?:ar[3-6]\W*)?(?:wg\W?(?:iii|ii|i|[1-3])|syr|sr\W?1\W?5|srccl|srocc|srex|srren)", re.I
@@ -373,11 +373,11 @@ MIN_OVERLAP = 20
 
 @dataclass(frozen=True, slots=True)
 class _SentencePart:
-    """A sentence, or a part of a long one."""
+    """Sentence, or part of a sentence that is longer than a passage."""
 
     text: str
     block: int
-    """Index of the block that contains it."""
+    """Index of the block that contains the sentence."""
 
 
 def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) -> list[Passage]:
@@ -410,7 +410,7 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
 
 
 def _group_by_section(document: Document, size: int) -> Iterator[list[_SentencePart]]:
-    """Yield the sentence parts of each chapter; a new section starts a new group if half a passage is filled."""
+    """Yield groups of sentence parts: a new chapter starts a group, as does a new section after half a passage."""
     group: list[_SentencePart] = []
     length = 0
     last_block: Block | None = None
@@ -478,7 +478,7 @@ def _count_characters(parts: list[_SentencePart]) -> int:
 
 
 def _select_overlap(parts: list[_SentencePart], max_characters: int) -> list[_SentencePart]:
-    """Return the last sentence parts that fit into ``max_characters``; never all of them."""
+    """Return the last sentence parts that together fit into ``max_characters``; the first part is never included."""
     n_parts = n_characters = 0
     for part in reversed(parts[1:]):
         n_characters += len(part.text) + (n_parts > 0)

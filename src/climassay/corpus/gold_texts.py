@@ -16,7 +16,7 @@ from climassay.errors import InputError
 from climassay.io import find_column, format_names, parse_rows, read_bytes, require_column
 
 MIN_GOLD_SHARE = 0.8
-"""Default minimum fraction of the gold text's words that hits must contain, in order, to count as a match."""
+"""Default minimum fraction of the gold text's words that a hit must contain, in order, to count as a match."""
 MIN_SHARED_SHARE = 0.5
 """Minimum fraction of shared words for a passage to be relevant, relative to the shorter of gold text and passage."""
 LOCATION_RUN = 8
@@ -57,7 +57,7 @@ class GoldText:
         return frozenset(position for block in blocks for position in range(block.b, block.b + block.size))
 
     def find_rank(self, hits: Iterable[Hit], share: float = MIN_GOLD_SHARE) -> int | None:
-        """Return the rank of the first hit that completes the gold text; None if no hit does.
+        """Return the rank of the first hit that, alone or with neighbours, contains enough of the gold text, or None.
 
         Args:
             hits: Hits, best first.
@@ -101,7 +101,7 @@ def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]])
 def find_relevant_passages(
     golds: Sequence[GoldText], relevances: Sequence[float], passages: Iterable[Passage]
 ) -> list[dict[str, float]]:
-    """Return the relevant passages of each gold text, as relevance grades by passage id.
+    """Return, for each gold text, the relevance grades of its relevant passages by passage id.
 
     A passage is relevant if it shares with the gold text, in order, at least :data:`MIN_SHARED_SHARE` of the words of
     the shorter of the two. Thus both halves of a gold text that is split over two passages are relevant, and so is a
@@ -148,7 +148,7 @@ class LabelledQuestion:
     passage: str
     id: str = ""
     document: str | None = None
-    """Document of the passage according to the file; ignored by the search."""
+    """Document of the passage as stated in the question file; ignored by the search."""
     relevance: float = 1.0
     """Relevance grade of the passage, above 0."""
     group: str = ""

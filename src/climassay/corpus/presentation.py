@@ -72,16 +72,16 @@ class AddReport(Result):
     skipped: tuple[Skipped, ...]
     """Files and pages that could not be read, with the reason."""
     originals: int = 0
-    """Number of original files stored for documents that were added or already there."""
+    """Number of original files stored for documents that were added or already in the collection."""
     collection: CollectionSummary | None = None
     """Summary of the collection after the call."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
-    """Parts omitted from each document that was added or already there, by document id."""
+    """Omitted parts of each document that was added or already in the collection, by document id."""
     copies: tuple[Copy, ...] = ()
     """Files that were not added because the collection contains their content under another name."""
 
     def failure(self) -> InputError | None:
-        """Return an error if none of the documents has any text; otherwise None."""
+        """Return an error if none of the documents contains text; otherwise None."""
         if self.added or self.already_there:
             return None
         name = self.collection.name if self.collection else "the collection"
@@ -242,7 +242,7 @@ class SearchResult(Result):
         ]  # fmt: skip
 
     def tables(self) -> tuple[Table, ...]:
-        """Yield the lines of each hit: its citation, score, and the beginning of its text or the whole text."""
+        """Return one table per hit: its citation, score, and the beginning of its text or the whole text."""
         rows = [
             (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _excerpt(hit.passage.text)) for hit in self.hits
         ]
@@ -263,7 +263,7 @@ class SearchResult(Result):
             yield ""
 
     def notes(self) -> Iterator[str]:
-        """Yield a note if nothing was found."""
+        """Yield a note if no passage was found."""
         if not self.hits:
             explanation = ""
             if self.min_cosine == "measured":

@@ -187,10 +187,10 @@ def evaluate_retrieval(
 ) -> RetrievalReport:
     """Search every question in every mode and score the ranks of its gold passages.
 
-    The rank of a gold passage is that of the first hit which, alone or together with higher-ranked neighbouring
-    passages of its document, contains ``share`` of the gold passage's words in order. A gold passage split over two
-    passages thus needs both. For nDCG, the relevance of a hit is the maximum over the gold passages that it matches
-    (:func:`find_relevant_passages`).
+    The rank of a gold passage is the rank of the first hit that contains at least the fraction ``share`` of its words
+    in order, alone or together with neighbouring passages among the hits ranked above. A gold passage split over two
+    stored passages is thus found once both are. For nDCG, the relevance of a hit is the maximum over the gold passages
+    that it matches (:func:`find_relevant_passages`).
 
     Args:
         collection: Collection to search.
@@ -204,7 +204,7 @@ def evaluate_retrieval(
         seed: Seed of the bootstrap.
 
     Raises:
-        InputError: There are no questions, ``ks``, ``modes`` or ``share`` are invalid, there is a single group, or the
+        InputError: There are no questions, or only one group; ``ks``, ``modes`` or ``share`` is invalid; or the
             collection contains none of the gold passages.
     """
     ks = _check_arguments(questions, ks, modes, share)
@@ -250,7 +250,7 @@ class _PairsByQuestion:
     """Indices of the pairs of each question."""
     golds: Sequence[GoldText]
     relevances: tuple[Mapping[str, float], ...]
-    """Relevance of the relevant passages by id, for each question."""
+    """For each question, the relevance of its relevant passages by passage id."""
     within_group: bool
 
     @classmethod
@@ -288,9 +288,9 @@ class _PairsByQuestion:
         return len(set(self.groups)) if any(self.groups) else None
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of values and the number of questions of each group, shape [groups, 2].
+        """Return the sum of values and the number of questions for each group, shape [groups, 2].
 
-        Without groups, each question is a group of its own.
+        If there are no groups, each question counts as a group.
         """
         group_indices = np.arange(len(values))
         if self.n_groups:
@@ -304,7 +304,7 @@ class _PairsByQuestion:
         return Estimate(value, share_interval(interval, value, len(sums)), len(values))
 
     def blocks(self) -> Iterator[tuple[list[int], str | None]]:
-        """Yield the indices of questions to search together, and the report to search in (None for all)."""
+        """Yield batches of question indices, each with the report to search (None for all reports)."""
         if self.within_group:
             for group in dict.fromkeys(self.groups):
                 yield [index for index, question_group in enumerate(self.groups) if question_group == group], group

@@ -24,7 +24,7 @@ and lower for larger weights (``benchmarks/search.py``).
 """
 
 DEFAULT_DENSE_WEIGHT = 0.5
-"""Weight of the cosine for encoders for which none was measured."""
+"""Weight of the cosine for encoders without a measured weight."""
 
 
 SearchMode = Literal["hybrid", "dense", "bm25", "rrf"]
@@ -33,7 +33,7 @@ SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 RRF_CONSTANT = 60
 """Constant k of reciprocal rank fusion; the value is that of Cormack et al. (2009)."""
 CANDIDATES = 50
-"""Minimum number of candidates from each of the two rankings that are fused; twice the number of hits if that is
+"""Minimum number of candidates from each of the two rankings to be fused; twice the number of hits is used if it is
 larger.
 """
 MEMORY_BUDGET = 1 << 30
@@ -44,7 +44,7 @@ MAX_K = 1000
 _MIN_BATCH = 16
 """Minimum number of passages that are loaded at a time to compare their words with the query."""
 MAX_COUNTED = 10_000
-"""Maximum number of passages counted per word; more frequent words have almost no weight."""
+"""Number at which the count of passages with a word stops; words in more passages have almost no weight."""
 _DIGITS = 6
 """Number of decimal places to which scores are rounded, so that rounding errors do not change the order."""
 _ROUNDING = 1e-4
@@ -99,7 +99,7 @@ def add_weighted_scores(cosines: Mapping[str, float], bm25_scores: Mapping[str, 
 def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float]) -> Scores:
     """Add heading shares to the scores of passages.
 
-    Passages under a heading that contains all words of the query thus come first.
+    As a result, passages under a heading that contains all words of the query come first.
 
     Args:
         scores: Scores from 0 to 1, by id.
@@ -134,7 +134,7 @@ class _Vectors:
     matrix: NDArray[np.float32]
 
     def cosines(self, query: NDArray[np.float32], rows: Sequence[int] | NDArray[np.intp]) -> Scores:
-        """Return the cosines between a query and some rows, by passage id."""
+        """Return the cosines between a query and the given rows, by passage id."""
         indices = np.asarray(rows, dtype=np.intp)
         return {
             self.ids[row]: cosine
@@ -163,7 +163,7 @@ class Searcher:
     """Version of the table at the last update of its full-text index."""
     _cached_passages: dict[str, Passage] = field(default_factory=dict)
     _cached_version: int = 0
-    """Version of the table from which passages and counts are cached."""
+    """Version of the table to which the cached passages and counts belong."""
     _passage_counts: dict[str, int] = field(default_factory=dict)
     """Number of passages that contain a word, by word."""
 
@@ -349,7 +349,7 @@ class Searcher:
         return dict(zip(rows["id"].to_pylist(), cosines, strict=True))
 
     def _build_hits(self, results: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
-        """Build the hits of all queries, reading their passages from the table in one go."""
+        """Build the hits of all queries, reading the passages of all hits from the table at once."""
         passages = self._load_passages({item for scores, _ in results for item in scores}, version)
         hits_by_query = []
         for scores, cosines in results:
@@ -403,8 +403,8 @@ def _blas_controller() -> Any:
 def limit_to_one_thread() -> AbstractContextManager[Any]:
     """Limit linear algebra to one thread.
 
-    A second thread gains little for products this small, and its busy-waiting slows down LanceDB and the encoder: it
-    doubled the 95th percentile of search times.
+    Matrix products of this size gain little from a second thread, and its busy-waiting slows down LanceDB and the
+    encoder: with it, the 95th percentile of search times doubled.
     """
     limit: AbstractContextManager[Any] = _blas_controller().limit(limits=1, user_api="blas")
     return limit
@@ -435,9 +435,9 @@ def _compute_rounded_cosines(vectors: NDArray[np.float32], query: NDArray[np.flo
 def _find_rows_near_top(
     matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, allowed: NDArray[np.intp] | None
 ) -> NDArray[np.intp]:
-    """Return the rows with the ``depth`` highest cosines, and all rows within rounding error of them.
+    """Return the indices of the rows with the ``depth`` highest cosines, and of rows within rounding error of these.
 
-    ``allowed`` restricts the search to these rows; None allows all.
+    ``allowed`` contains the indices of the rows to search; None searches all.
     """
     with limit_to_one_thread():
         cosines = matrix @ query

@@ -79,16 +79,15 @@ _OPENERS = _split_to_set(
 MAX_CACHED_TEXTS = 4096
 """Maximum number of texts whose sentence spans are cached; the least recently used text is evicted first."""
 MAX_CACHED_CHARACTERS = 4000
-"""Maximum length of a cached text, in characters; longer texts are usually whole documents, which are split only once.
-"""
+"""Maximum length of a cached text, in characters; longer texts are usually documents, which are split only once."""
 
 
 def sentence_spans(text: str) -> list[Span]:
     """Split a text into the spans of its sentences.
 
     Returns:
-        Spans in order, which together cover the text: white space after a sentence belongs to it. No span is empty or
-            contains only white space. A text of only white space has no spans.
+        Spans in order, which together cover the text; white space after a sentence is part of its span. No span
+            consists only of white space. A text that consists only of white space has no spans.
     """
     return list(_split_to_cached_spans(text) if len(text) <= MAX_CACHED_CHARACTERS else _split_to_spans(text))
 

@@ -60,7 +60,7 @@ class CollectionGroup:
     def search(
         self, query: str, *, k: int, min_cosine: Threshold = "measured", mode: SearchMode = "hybrid"
     ) -> list[Hit]:
-        """Return the passages relevant to a query, best first; the list may be empty.
+        """Return the passages that are relevant to a query, best first; empty if there are none.
 
         Args:
             query: A question, a statement or a few words.
@@ -170,7 +170,7 @@ class CollectionGroup:
 
 
 def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Fuse rankings by reciprocal rank; ties are ordered by similarity, then by id."""
+    """Fuse rankings by reciprocal rank; ties are ordered by cosine similarity, then by passage id."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
     for hit in (hit for ranking in rankings for hit in ranking):
@@ -182,7 +182,7 @@ def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
 
 
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:
-    """Open collections by name; equal encoders are loaded once and cache their vectors.
+    """Open collections by name; an encoder that several collections share is loaded once and caches its vectors.
 
     Args:
         workspace: Workspace of the collections.
@@ -241,16 +241,16 @@ class GroundedAnswer(Result):
     model: str
     fingerprint: str
     removed_citations: int = 0
-    """Number of removed citations, whose numbers did not belong to any source."""
+    """Number of citations that were removed because no source has their number."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     """Reason why the model gave no answer; None if it gave one."""
     dtype: str = ""
     """Floating-point format of a local model's weights; empty if unknown."""
     truncated: bool = False
-    """Whether the answer was truncated at the token limit."""
+    """Whether the model reached the token limit before the end of the answer."""
     demonstration: bool = False
-    """Whether a very small model wrote the answer."""
+    """Whether the model that wrote the answer is so small that it serves only for demonstrations."""
 
     @property
     def text(self) -> str:

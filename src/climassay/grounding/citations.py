@@ -59,7 +59,7 @@ _INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s
 _FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*\S{0,8}\s*$")
 _MAY_STAND_BEFORE = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
 _MAX_BARE_NUMBER = 99
-"""Maximum number in round brackets that counts as a citation although no passage has this number."""
+"""Largest number in round brackets that counts as a citation even if no passage has this number."""
 
 _YEAR = r"(?:1[89]|20)\d\d"
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{4,200})[)\]]")
@@ -100,7 +100,7 @@ class Reference:
     """Reference to a work by its authors and its year or a page."""
 
     text: str
-    """Reference as written, with its brackets."""
+    """Text of the reference as written, with its brackets."""
     words: tuple[str, ...]
     """Names and year in lower case, without words such as "and" and "of"."""
     pages: tuple[int, int] | None = None
@@ -113,11 +113,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class CitingSentence:
-    """Sentence without its citations, and the citations."""
+    """Sentence separated from its citations."""
 
     text: str
     numbers: tuple[int, ...]
-    """Distinct numbers cited in the sentence, including those that no passage has."""
+    """Distinct numbers cited in the sentence, including numbers that no passage has."""
     references: tuple[Reference, ...]
 
     @property
@@ -366,7 +366,7 @@ def ground_text(
         remove_loops: Whether to remove sentences that repeat the same words, as very small models write them. Other
             models do so legitimately in lists of numbers.
         documents: Function that returns title, file name and date of every document; called only if the text refers to
-            a work that none of the sources belongs to.
+            a work and no source is from that work.
 
     Returns:
         The sentences, and the number of removed citations.
@@ -435,7 +435,7 @@ class _ParsedSentence:
 def _split_sentences(
     text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]
 ) -> list[_ParsedSentence]:
-    """Split a text into distinct sentences with their citations and marks."""
+    """Split a text into distinct sentences, and separate each from its citations and in-house marks."""
     valid_numbers = {source.number for source in sources}
     marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
     normalised_text = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
@@ -467,7 +467,7 @@ _PUBLICATION_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 
 
 def describe_document(passage: Passage) -> str:
-    """Return title, file name, report, edition and date of a passage's document, in which references are searched."""
+    """Return title, file name, report, edition and date of a passage's document, to compare references with them."""
     return " ".join(filter(None, (passage.document, passage.source, passage.report, passage.edition, passage.date)))
 
 

@@ -64,7 +64,7 @@ OPPOSITE_GROUPS = _groups(
     "support supports supported|oppose opposes opposed",
     "join joins joined|leave leaves left withdraw withdraws withdrew",
 )  # fmt: skip
-"""Pairs of word groups: near-synonyms (rise, grow) and words of the opposite meaning (fall).
+"""Pairs of word groups with opposite meanings, such as (rise, grow) and (fall).
 
 A negation reverses the meaning.
 """
@@ -82,7 +82,7 @@ PLACE_GROUPS = _groups(
     "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
     "vegetation", "soil soils", "hemisphere",
 )  # fmt: skip
-"""Groups of lower-case words for the same place; other names of places are recognised by their capital letters."""
+"""Groups of words for the same place, in lower case; other place names are recognised by their capital letters."""
 _SYNONYMS: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
 for _word, _opposite in OPPOSITES.items():
@@ -127,21 +127,21 @@ _NOT_NAMES = frozenset(
 _OVERLAP_WEIGHT = 2.0
 """Weight of the overlap of the words around two quantities, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
-"""Minimum score by which a differing quantity must exceed a confirming one to be reported.
+"""Minimum difference by which the score of a differing quantity must exceed that of a confirming one to be reported.
 
 See docs/results/check_text.md.
 """
 MIN_NEARNESS = 1.15
 """Minimum nearness at which a source sentence can contradict a sentence; see docs/results/check_text.md."""
 _MIN_OVERLAP = 0.2
-"""Minimum overlap of the words around a quantity in words with those around a quantity that contradicts it."""
+"""Minimum overlap between the contexts of a quantity written in words and of a quantity that contradicts it."""
 _ROUNDING = 0.01
 _HALVING_DISTANCE = 3.0
 """Distance, in words, at which the weight of a context word is one half."""
 _MAX_NEIGHBOURS = 50
-"""Number of neighbouring quantities on each side up to which words count as the context of a quantity."""
+"""Maximum number of other quantities between a quantity and the words that belong to its context."""
 _SEPARATOR_DISTANCE = 6
-"""Distance, in words, that is added for each punctuation mark, conjunction or other quantity in between."""
+"""Distance, in words, added for each punctuation mark, conjunction or quantity between a quantity and a word."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
 _SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus", "und", "et", "y"])
 _RANGE_LINKS = frozenset(["(", "to", "bis", "à", "a"])
@@ -154,7 +154,7 @@ class Difference(NamedTuple):
 
     text: str
     source: str
-    """Differing words of the source; empty if nothing in the source corresponds to ``text``."""
+    """Words of the source that differ from ``text``; empty if nothing in the source corresponds to it."""
 
 
 class SourceSentence(NamedTuple):
@@ -184,7 +184,7 @@ class _QuantityInContext(NamedTuple):
 
     quantity: Quantity
     context_weights: Mapping[str, float]
-    """Weights, up to 1, of the words and years around the quantity; nearer ones have higher weights."""
+    """Weights, up to 1, of the words and years around the quantity; the nearer a word, the higher its weight."""
     direction: int
     """Direction of the change: 1 for an increase, -1 for a decrease, 0 for neither."""
     wording: str
@@ -196,13 +196,13 @@ def find_differing_quantities(
 ) -> tuple[DifferingQuantity, ...]:
     """Return the quantities in a sentence that the sources lack or contradict.
 
-    A year that some source contains is never reported; nor are fractions, multiples, months and ranks in words if no
-    source has any.
+    A year that any source contains is never reported. Fractions, multiples, months and ranks in words are reported only
+    if a source contradicts them.
 
     Args:
         sentence: Sentence to compare.
-        sources: Sentences that may support it.
-        context: Text that contains the sentence.
+        sources: Sentences that may support the compared sentence.
+        context: Text that contains the compared sentence.
     """
     quantities_in_context = _read_quantities(sentence, context)
     # If one source has all figures, other years around them belong to something else.
@@ -331,7 +331,8 @@ def _find_direction(preceding: Sequence[Sequence[str]], following: Sequence[str]
     """Return the word that states the direction of a quantity's change, and 1 or -1; ("", 0) if there is none.
 
     Args:
-        preceding: Words between the preceding quantities, the nearest piece of text first, each in reverse order.
+        preceding: Words of the pieces of text between the preceding quantities. The nearest piece comes first, and the
+            words of each piece are in reverse order.
         following: Words up to the next quantity.
     """
     for word in following[:2]:
@@ -347,7 +348,7 @@ def _find_direction(preceding: Sequence[Sequence[str]], following: Sequence[str]
 
 
 def _compute_context_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    """Return the weighted fraction, 0 to 1, of the words around one quantity that also occur around another."""
+    """Return the weighted fraction, 0 to 1, of the words around one quantity that also occur around the other."""
     shared_weight = sum(weight * second[word] for word, weight in first.items() if word in second)
     return shared_weight / max(sum(first.values()), 1e-9)
 
@@ -419,7 +420,7 @@ def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
             context_stems: frozenset[str] = use.context_stems,
             reach: int = reach,
         ) -> tuple[int, str]:
-            """Return the most similar context of the words in the source: shared words plus 1, and the word."""
+            """Return the number of shared context words plus 1, and the source's word, for the most similar context."""
             return max(
                 (
                     (len(context_stems & source_use.context_stems) + 1, source_use.word)
@@ -447,7 +448,7 @@ class _Use(NamedTuple):
     word: str
     is_negated: bool
     context_stems: frozenset[str]
-    """Stems of the content words around it."""
+    """Stems of the content words around the word."""
 
 
 def _build_use(tokens: Sequence[str], index: int, reach: int) -> _Use:
@@ -510,7 +511,7 @@ def _find_negations(tokens: Sequence[str]) -> _Negations:
 
 
 def find_other_places(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the places that a sentence names and its source does not, provided that the source names other places."""
+    """Return the places that occur in a sentence but not in its source, if the source names other places."""
     sentence_words, source_words = _tokenise(sentence), _tokenise(source)
     sentence_places, source_places = (
         {_PLACE_BY_WORD[word]: word for word in words if word in _PLACE_BY_WORD}
@@ -541,7 +542,7 @@ def _occurs_in(name: str, sources: Sequence[str]) -> bool:
 
 
 def find_swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tuple[Difference, ...]:
-    """Return the names in a sentence, including its first word, for which its source has other names.
+    """Return the names in a sentence, including its first word, that its source replaces by other names.
 
     Both names must have the same content word next to them ("Spain emitted", "Germany emitted"). In German, which
     capitalises all nouns, the words on both sides must be the same.
@@ -574,7 +575,7 @@ def find_swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) ->
 def _find_capitalised_words(text: str) -> dict[str, frozenset[tuple[int, str]]]:
     """Return the capitalised words of a text with their neighbours.
 
-    A neighbour is the side (-1 or 1) and the stem of an adjacent content word.
+    A neighbour consists of a side (-1: left, 1: right) and the stem of the adjacent content word.
     """
     words = [word for word in _WORD_OR_SIGN.findall(text) if len(word) > _SCOPE and content_words(word)]
     neighbours_by_word: dict[str, frozenset[tuple[int, str]]] = {}

@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
 _POINT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d+\.\d{1,2}|\d{1,3}(?:,\d{3}){2,})(?![.,]?\d)")
 _MIN_COMMAS_IN_ENGLISH = 2
-"""Minimum number of decimal commas for an English text without decimal points to use the decimal comma."""
+"""Minimum number of decimal commas in an English text without decimal points for commas to count as decimal."""
 
 
 class NumberFormat(NamedTuple):
@@ -155,9 +155,9 @@ class WordedQuantity(NamedTuple):
 
 
 _SHARE_STEP = 3.0
-"""Width, in percentage points, of a fraction in words: "two-thirds" may mean 65.2% to 68.1%."""
+"""Width, in percentage points, of the interval that a fraction in words may mean: 65.2% to 68.1% for "two-thirds"."""
 _HEDGED_STEP = 10.0
-"""Width, in percentage points, of a hedged fraction such as "nearly a third"."""
+"""Width, in percentage points, of the interval that a hedged fraction such as "nearly a third" may mean."""
 _HEDGED = re.compile(
     r"\b(?:nearly|almost|just|slightly|a\s+little|close\s+to|about|around|roughly|fast|knapp|rund|etwa|près|presque|casi"
     r"|quase|environ)\b[^,;.]{0,12}$",
@@ -196,7 +196,7 @@ _PART_OF = re.compile(
     re.IGNORECASE,
 )
 _YEARS_AS_TOTAL = range(1500, 2301)
-"""Numbers after "in" that are years: "3 in 2019"."""
+"""Range of the numbers that are years after "in" ("3 in 2019"), not totals ("3 in 10")."""
 _MULTIPLES = tuple(
     (re.compile(pattern, re.IGNORECASE), factor)
     for pattern, factor in (

@@ -87,7 +87,7 @@ _IN_YEAR = re.compile(r"\b(?:in|since|until|years?|seit|jahr|en|depuis|desde|em)
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+$", re.IGNORECASE)
 _AND = ("and", "und", "et", "y", "e")
 _EXTENTS = ("time", "days", "span", "length", "area", "angle")
-"""Kinds of units for extents, before which "over" does not make a bound ("over ten years")."""
+"""Kinds of units of extents; "over" before an extent does not make it a bound ("over ten years")."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
 _YEARLY = re.compile(
     r"\b(?:annual(?:ly)?|is_yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
@@ -132,7 +132,7 @@ _TORN_YEAR = r"[12](?: ?\d){3}"
 _TORN_PERIOD = re.compile(rf"(?<![\w.,])({_TORN_YEAR})(\s?[-–—]\s?|\s?to\s)({_TORN_YEAR})(?![.,]?\d)")
 _SHORT_PERIOD = re.compile(r"(?<![\w.,–-])((?:1[5-9]|20)\d\d)([-–])(\d\d)(?![\w.,]?\d|[-–]\d)")
 _EARLIEST, _LATEST = 1500, 2300
-"""Earliest and latest year for which the digits of a period are joined or completed."""
+"""Earliest and latest year of a period whose split or shortened years are repaired (1951-80)."""
 _CENTURY = re.compile(r"\bcentur(?:y|ies)$", re.IGNORECASE)
 _HEDGE = (
     r"(?:about|around|roughly|nearly|almost|from|between|likely|very likely|likely range(?: of)?|range(?: of)?|~|≈)"
@@ -177,7 +177,7 @@ class Quantity:
     is_in_words: bool = False
     """Whether the quantity is a fraction, multiple, month or rank written in words without digits."""
     is_change: bool = False
-    """Whether it is certainly a change of temperature and no reading of a thermometer."""
+    """Whether the quantity is certainly a temperature change rather than a temperature."""
 
 
 def find_quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
@@ -233,9 +233,10 @@ def confirms(source: Quantity, target: Quantity) -> bool:
 
 
 def _converted_temperatures(source: Quantity, target: Quantity) -> Iterator[Quantity]:
-    """Yield ``source`` in the scale of ``target`` as a change and, if neither is a change, as a reading.
+    """Yield ``source`` converted to the scale of ``target``: as a temperature change, then as a temperature.
 
-    Quantities that are no temperatures, or have the same or no scale, are yielded unchanged.
+    The second is omitted if either quantity is certainly a change. Without two different temperature scales,
+    ``source`` is yielded unchanged.
     """
     kinds = [quantity.unit.kind if quantity.unit else "" for quantity in (source, target)]
     if source.unit is None or target.unit is None or kinds[0] == kinds[1] or not set(kinds) <= set(TEMPERATURE_SCALES):
@@ -251,7 +252,7 @@ def _converted_temperatures(source: Quantity, target: Quantity) -> Iterator[Quan
 
 
 def _confirms_in_unit(source: Quantity, target: Quantity) -> bool:
-    """Return whether ``source`` confirms ``target``, temperatures being in one scale."""
+    """Return whether ``source`` confirms ``target``; temperatures must be in the same scale."""
     if target.value < 0 <= source.value or (target.has_plus_sign and source.value < 0):
         return False
     if target.bound is not None and source.bound is not None and target.bound[0] != source.bound[0]:
@@ -395,8 +396,8 @@ def _find_year_indices(plain: str, located: Sequence[_LocatedQuantity]) -> set[i
 def _drop_misread_bound(located: _LocatedQuantity, gap: str) -> Quantity:
     """Return a quantity, dropping a bound that was misread.
 
-    This is the case for extents ("over ten years") and for the year of a comparison: in "6% less than 2021", ``gap`` is
-    the text between the two numbers.
+    A bound is misread before extents ("over ten years") and before the year of a comparison ("6% less than 2021").
+    ``gap`` is the text between the preceding number and this one.
     """
     quantity = located.quantity
     if located.looks_like_year and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):
@@ -485,7 +486,7 @@ def _locate_number(text: str, plain: str, match: re.Match[str], numbers: NumberF
 
 
 def _is_change(plain: str, start: int, end: int) -> bool:
-    """Return whether the words around a temperature say that it is a change."""
+    """Return whether the words around a temperature state that it is a change."""
     return bool(_CHANGE_BEFORE.search(plain, max(0, start - 40), start) or _CHANGE_AFTER.match(plain, end))
 
 
@@ -501,7 +502,10 @@ def _find_bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | No
 
 
 def _inherit_from_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
-    """Return the left quantity with unit and magnitude of the right one, if both belong to one range or list."""
+    """Return the left quantity with unit and magnitude of the right one if both belong to one range or list.
+
+    Otherwise, return the left quantity unchanged.
+    """
     left_unit, right_unit = left.quantity.unit, right.quantity.unit
     if right.quantity.is_in_words or left.quantity.is_in_words:
         return left
@@ -523,10 +527,11 @@ def _inherit_from_right(plain: str, left: _LocatedQuantity, right: _LocatedQuant
 def _inherit_from_left(
     plain: str, left: _LocatedQuantity, right: _LocatedQuantity, *, has_inherited: bool
 ) -> _LocatedQuantity:
-    """Return the right quantity with the unit of the left one, if it is in a bracket after it or an amount of money.
+    """Return the right quantity with the left one's unit if it is in brackets after the left one.
 
-    In ``1.1 °C [0.8 to 1.3]``, both numbers in the bracket thus get the unit of the first. ``has_inherited`` is True if
-    the left quantity got its unit in this way, in the same bracket.
+    The same applies to the second amount of a range of money. Otherwise, the right quantity is returned unchanged. In
+    ``1.1 °C [0.8 to 1.3]``, both numbers in brackets get the unit of the first number. ``has_inherited`` is True if the
+    left quantity got its unit in this way, in the same brackets.
     """
     left_unit = left.quantity.unit
     if left_unit is None or left.quantity.is_in_words or right.quantity.unit is not None or right.looks_like_year:

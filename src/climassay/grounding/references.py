@@ -63,7 +63,7 @@ class CheckedReference:
     """Reference with the result of its check."""
 
     text: str
-    """Reference as written, or ``[3]`` for a number."""
+    """Text of the reference as written, or ``[3]`` for a citation by number."""
     kind: ReferenceKind
     status: ReferenceStatus
     reason: str
@@ -112,9 +112,9 @@ class ReferenceChecker:
     Args:
         documents: Documents of the collections.
         passages: Citations of numbered passages by number, for example those in the prompt of the text's author.
-        entries: Entries of the text's list of references by number.
-        ask: Function that returns whether an address exists, or None if unknown, such as :func:`check_address`; None
-            disables requests.
+        entries: Entries of the text's list of references, by number.
+        ask: Function such as :func:`check_address` that returns whether an address exists, or None if that is unknown.
+            Without it, nothing is requested.
     """
 
     documents: "Sequence[StoredDocument]" = ()
@@ -125,7 +125,7 @@ class ReferenceChecker:
 
     @property
     def known(self) -> frozenset[int]:
-        """Numbers of passages and of list entries, which references may contain."""
+        """Numbers that a citation may contain: those of passages and of list entries."""
         return frozenset({*self.passages, *self.entries})
 
     @cached_property
@@ -258,7 +258,7 @@ class ReferenceChecker:
 
 
 def expand_links(text: str) -> str:
-    """Move the addresses of numbers that are links (``[3](https://...)``) to the text after the numbers."""
+    """Replace each citation number that is a link (``[3](https://...)``) by the number, followed by the address."""
     return _NUMBERED_LINK.sub(r"\1 \2", text)
 
 
@@ -282,7 +282,7 @@ def check_address(address: str) -> bool | None:
     """Request a web address without following redirections, and return whether it exists.
 
     Returns:
-        True for a page or a redirection, False for the status 404 or 410. None for other responses, if there is no
+        True for a page or a redirection, False for the status 404 or 410. None for other responses, for a missing
             response, and for addresses outside the public internet.
     """
     parts = urlsplit(address)

@@ -98,7 +98,7 @@ _YEAR_OF_A_WORK = re.compile(
     r"\b(?:1[89]|20)\d\d\s+(?=(?:study|paper|report|review|assessment|article|analysis|publication)\b)", re.IGNORECASE
 )
 _MIN_ADDED_SHARE = 0.15
-"""Minimum fraction of a claim's content words that an adjacent sentence must add to the quotation to be included."""
+"""Minimum fraction of a claim's content words that an adjacent sentence must add for the quotation to include it."""
 _MIN_WORDS = 3
 """Minimum number of content words for a sentence without quantities to count as a claim."""
 
@@ -123,7 +123,7 @@ class PassageEvidence:
     quotation: str
     """Sentences of the passage that contradict or support the checked sentence, or are most similar to it."""
     similarity: float
-    """Maximum cosine similarity of the passage's sentences to the checked sentence, from -1 to 1."""
+    """Maximum cosine similarity between a sentence of the passage and the checked sentence, from -1 to 1."""
     relation: Relation = "nearest"
 
 
@@ -332,7 +332,7 @@ class _Comparison:
 def _compare_with_passages(
     claims: Sequence[_PreparedSentence], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
 ) -> list[list[_Comparison]]:
-    """Compare each claim with its passages; return the comparisons of each claim, the best first."""
+    """Compare each claim with its passages; return the comparisons by claim, the most similar passage first."""
     sentences = {
         passage.id: split_sentences(passage.text) or [passage.text]
         for passages in passages_by_claim
@@ -459,7 +459,7 @@ def _mark_contradiction(comparison: _Comparison, quotation: str) -> PassageEvide
 
 
 def _order_evidence(decisive: PassageEvidence | None, nearest: PassageEvidence) -> tuple[PassageEvidence, ...]:
-    """Return the decisive piece of evidence, followed by the nearest one unless both are the same."""
+    """Return the decisive piece of evidence, if any, followed by the most similar one unless both are the same."""
     if decisive is None:
         return (nearest,)
     is_same = decisive.passage == nearest.passage and decisive.quotation in nearest.quotation
@@ -475,7 +475,7 @@ def _find_differing_words(
     """Return the evidence with opposite words or negations, and the words in which the claim differs from its sources.
 
     Places and names are compared with the most similar sentence. Opposite words and negations are searched for in that
-    sentence first, then in all nearly identical sentences, unless these contain the claim's own words as well.
+    sentence, and then in all nearly identical sentences, unless these also contain the words of the claim.
     """
     best_comparison = similar_comparisons[0]
     quotation = best_comparison.evidence.quotation

@@ -22,7 +22,7 @@ NOT_JUDGED_NOTE = (
 """Note on checks without a judge."""
 
 RELATIONS: "Mapping[Relation, str]" = {"contradicts": "Says otherwise", "supports": "Supports it", "nearest": "Nearest"}
-"""Words for readers, by the relation of a quotation to the checked sentence."""
+"""Label shown to readers for each relation of a quotation to the checked sentence."""
 
 _STYLES = {
     "supported": "green", "contradicted": "bold red", "similar": "default", "unsupported": "yellow", "no claim": "dim",
@@ -156,7 +156,7 @@ class TextCheck(Result):
 
 
 def _evidence_cells(sentence: "CheckedSentence") -> dict[str, Any]:
-    """Return the cells of a row for the deciding quotation, and for the nearest sentence if it is another one."""
+    """Return the row's values for the decisive quotation, and for the most similar sentence if it is another one."""
     first, *further = sentence.evidence or (None,)
     return {
         "relation": first.relation if first else "",
@@ -168,7 +168,7 @@ def _evidence_cells(sentence: "CheckedSentence") -> dict[str, Any]:
 
 
 def _quotation_cells(sentence: "CheckedSentence") -> tuple[str, str]:
-    """Return the deciding quotation, with its relation, and its citation; dashes without evidence."""
+    """Return the decisive quotation with its relation, and its citation; dashes if there is no evidence."""
     if not sentence.evidence:
         return "-", "-"
     first = sentence.evidence[0]

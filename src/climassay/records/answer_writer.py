@@ -26,13 +26,13 @@ from climassay.records.identity import AnsweredRequest, answer_columns, insert_r
 HEARTBEAT_SECONDS = 2.0
 """Interval between heartbeats of a run, in seconds."""
 LEASE_SECONDS = 6.0
-"""Time without a heartbeat after which the marks of a run expire, in seconds."""
+"""Time without a heartbeat after which a run's marks on its requests in flight expire, in seconds."""
 RECENT_SECONDS = 60.0
 """Time after the last heartbeat of a run for which its answers may be newer than an earlier look-up, in seconds."""
 MARKS_LOCK = 0x636C6D72
-"""Number of the PostgreSQL lock for marking requests. SQLite needs none, since it allows only one writer."""
+"""Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02
-"""Time to wait for further answers before a transaction, in seconds; this delays the caller, not the provider."""
+"""Time to wait for further answers before a transaction, in seconds; this delays the caller, but no model call."""
 SILENCE_SECONDS = 90.0
 """Time without a heartbeat after which a run with the status ``running`` counts as killed, in seconds."""
 
@@ -65,7 +65,7 @@ OWNER = "owner of "
 
 
 class InFlight:
-    """Marks on the requests that one run has in flight."""
+    """Marks in the database for the requests that one run has in flight, so that other runs do not send them."""
 
     def __init__(self, database: Database, run: str) -> None:
         self._database = database
@@ -79,8 +79,8 @@ class InFlight:
             ignore_others: Whether to mark all requests, including those of other runs.
 
         Returns:
-            The marked keys, and whether no other run was recently active. If one was, it may have stored answers to
-                these requests since they were looked up.
+            The marked keys, and whether no other run was recently active. If another run was, it may have stored
+                answers to these requests since they were looked up.
         """
 
         def mark_requests(connection: sa.Connection) -> tuple[list[bytes], bool]:
@@ -111,7 +111,7 @@ class InFlight:
             connection.execute(marks.delete().where(marks.c.run == self._run, marks.c.request.in_(chunk)))
 
     def _find_recently_active(self, connection: sa.Connection) -> Sequence[Sequence[Any]]:
-        """Return id, status, last heartbeat and process of other runs that were recently active."""
+        """Return id, status, last heartbeat and process identity of each other run that was recently active."""
         runs, owner = tables.runs, tables.meta.c.value
         is_recent = sa.and_(runs.c.id != self._run, runs.c.seen_at > time.time() - RECENT_SECONDS)
         query = sa.select(runs.c.id, runs.c.status, runs.c.seen_at, owner).where(is_recent)

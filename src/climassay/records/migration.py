@@ -20,7 +20,7 @@ REVISIONS: dict[int, Sequence[str]] = {}
 
 
 def migrate(connection: sa.Connection, version: int, schema: str | None) -> None:
-    """Copy the tables, and convert them to :data:`~climassay.records.tables.SCHEMA_VERSION`.
+    """Back up the tables by copying them, and convert them to :data:`~climassay.records.tables.SCHEMA_VERSION`.
 
     Args:
         connection: Connection in a write transaction, which the caller commits.

@@ -219,7 +219,7 @@ class _Call(Generic[A]):
             self._indices_by_key.setdefault(identity.key, []).append(index)
 
     def deliver_stored(self) -> None:
-        """Return all stored answers to the caller."""
+        """Look up the stored answers to the call's requests, and deliver them to the caller."""
         self._deliver_stored_answers(self._store.look_up(list(self._indices_by_key)))
 
     def mark(self, missing_indices: Sequence[int]) -> list[int]:
@@ -242,7 +242,7 @@ class _Call(Generic[A]):
             self._run.in_flight.unmark([self._identities[index].key for index in indices if index not in self._answers])
 
     def await_others(self, sent: set[int]) -> None:
-        """Wait for answers to the requests that other runs have in flight, and return them to the caller.
+        """Wait for answers to the requests that other runs have in flight, and deliver them to the caller.
 
         The method ends when all requests are answered, when an unanswered request is not in flight in any run, or after
         :data:`PATIENCE_SECONDS` without a new answer. After that, :meth:`mark` marks the unanswered requests for this
@@ -276,7 +276,7 @@ class _Call(Generic[A]):
             self._deliver(self._indices_by_key[key][0], cast(A, answer.answer))
 
     def store(self, index: int, answer: A) -> None:
-        """Queue an answer for the next transaction, and return all committed answers to the caller."""
+        """Queue an answer for the next transaction, and deliver all answers committed so far to the caller."""
         stored = cast(A, make_storable_answer(answer))
         answered = AnsweredRequest(self._identities[index], stored, time.time())
         self._run.writer.submit(Submission(answered, lambda: self._committed.put((index, stored))))
@@ -298,9 +298,9 @@ class _Call(Generic[A]):
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """At the end of the block, wait until every answer is stored and returned to the caller.
+        """At the end of the block, wait until every answer is stored and delivered to the caller.
 
-        If the block is interrupted, answers are stored at the end of the run but not returned.
+        If the block is interrupted, answers are stored at the end of the run but not delivered.
         """
         yield
         self._run.writer.set_urgent(True)

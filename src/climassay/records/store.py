@@ -106,7 +106,7 @@ class Run:
         self._database.write(replace_rows)
 
     def note_uses(self, answers: Iterable[int]) -> None:
-        """Store that this run has reused answers of earlier runs, given by their ids."""
+        """Record that this run has reused answers of earlier runs, given by their ids."""
         rows = [{"run": self.id, "answer": answer} for answer in answers]
         if rows:
             self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))

@@ -40,7 +40,8 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     """Read an EPUB book.
 
     Raises:
-        DocumentError: The file is not an EPUB, damaged, copy-protected, without text, or too large when decompressed.
+        DocumentError: The file is not an EPUB, is damaged or copy-protected, contains no text, or is too large when
+            decompressed.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:

@@ -21,7 +21,7 @@ _LONE_SURROGATES = "\ud800-\udfff"
 _STYLED = "\U0001d400-\U0001d7ff"
 """Range of letters and digits in a mathematical style such as italic, which are replaced by plain ones."""
 _WINDOWS_1252 = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
-"""Windows-1252 characters by the control characters that replace them in text decoded as Latin-1."""
+"""Windows-1252 character for each control character that results from decoding its byte as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
 _UNUSUAL = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE_USE}{_LONE_SURROGATES}{_STYLED}]+")
 _REPLACEMENTS = _LIGATURES | _WINDOWS_1252 | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")

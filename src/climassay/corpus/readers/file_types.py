@@ -19,7 +19,7 @@ _MAX_LISTED_ENDINGS = 8
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """A file type with the function that reads it."""
+    """File type with the function that reads it."""
 
     endings: tuple[str, ...]
     """File name endings in lower case with the dot; each may be followed by ``.gz``."""
@@ -31,7 +31,7 @@ class FileReader:
     paged: bool = False
     """True if ``read`` accepts a page callback as an additional argument."""
     packed: bool = False
-    """True if gzip-compressed content is passed to ``read`` as it is."""
+    """True if ``read`` receives gzip-compressed content without prior decompression."""
 
 
 READERS: Registry[FileReader] = Registry(
@@ -172,7 +172,7 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _sort_by_type(paths: Iterable[str | Path]) -> tuple[list[Path], dict[Path, Counter[str]]]:
-    """Return the files to read, and the number of files of unknown types in each folder by file name ending."""
+    """Return the files to read, and for each folder the number of files of unknown types, by file name ending."""
     files: dict[Path, None] = {}
     unknown_endings: dict[Path, Counter[str]] = {}
     for path in map(Path, paths):
@@ -200,8 +200,7 @@ def _iterate_files(folder: Path) -> Iterator[Path]:
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
     """Read files, and all files in folders, one by one; see :func:`read` and :func:`find_files`.
 
-    If a folder contains files of unknown types, the last results include one for the folder that counts them in
-    ``skipped``.
+    For each folder that contains files of unknown types, one result at the end counts them in ``skipped``.
     """
     files, unknown_endings = _sort_by_type(paths)
     for path in files:

@@ -26,7 +26,7 @@ _NOT_NESTED_TAGS = frozenset(
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
     ]
 )
-"""Tags that need no end tag, or that the next tag of the same kind closes; they are not counted as nested."""
+"""Tags that need no end tag, or whose element ends at the next tag of the same kind; they do not count as nested."""
 _VOID_TAGS = frozenset(
     [
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
@@ -44,7 +44,7 @@ _NOSCRIPT = re.compile(r"<(/?)noscript\b[^<>]*>", re.IGNORECASE)
 _MIN_NOSCRIPT_CHARACTERS = 500
 _DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 MAX_DEPTH = 10_000
-"""Maximum nesting depth of elements. Parsing time is quadratic in it; real pages have a depth of some dozens."""
+"""Maximum nesting depth of elements. Parsing time is quadratic in the depth; real pages have a few dozen levels."""
 
 
 @reader("html", ".html", ".htm", ".xhtml")

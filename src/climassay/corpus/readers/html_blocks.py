@@ -30,7 +30,7 @@ _WORDLESS = frozenset(
         *("param",),
     ]
 )
-"""Tags without visible text."""
+"""Tags whose content is not visible text."""
 _BLOCK_TAGS = frozenset(
     [
         *("p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "form", "menu"),
@@ -98,7 +98,7 @@ MAX_NAVIGATION_LENGTH = 600
 SHORT_FORM = 200
 SHORT_NAMED = 200
 MIN_SPACES = 3
-"""Minimum number of spaces for a sentence to be kept although its element is named like a sidebar."""
+"""Minimum number of spaces in a sentence for its element to be kept although it is named like a sidebar."""
 LINK_HEAVY = 0.5
 MIN_MAIN_SHARE = 0.3
 """Minimum fraction of the page's text for ``<main>`` or ``<article>`` to be taken as the content."""
@@ -171,7 +171,7 @@ class _Siblings(NamedTuple):
     nodes: Iterator[LexborNode]
     in_link: bool = False
     is_note_like: bool = False
-    """True inside a link to another part of the page, or in an element with the name of a note."""
+    """True inside a link to another part of the page, or inside an element whose name is that of a note."""
     is_block: bool = False
     """True if the current text block ends after the last sibling."""
 
@@ -325,7 +325,7 @@ class _Walker:
         return kind is None
 
     def _is_navigation(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> bool:
-        """Return whether an element is navigation or the like, judged by its tag, role, names, length and links."""
+        """Return whether an element is navigation or advertising, judged by its tag, role, names, length and links."""
         kind = tag if tag in _NAVIGATION_TAGS else _NAVIGATION_ROLES.get(attributes.get("role") or "", "")
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".split() if tag in _NAMED_TAGS else []
         is_sure = any(map(_SURE_NAME.fullmatch, names))
@@ -472,7 +472,7 @@ def _parse_span(cell: LexborNode, name: str) -> int:
 
 
 def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
-    """Return whether a table is used to arrange parts of a page, not for data."""
+    """Return whether a table serves to arrange parts of a page instead of presenting data."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     cells = [_find_cells(row) for row in rows]

@@ -36,7 +36,7 @@ _OMITTED = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^
 """Pattern of directives, link reference definitions and footnote marks."""
 _NOTE = re.compile(r"^ {0,3}\[\^[^\]]+\]:\s*", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\[\]]{1,500})\](?:\[[^\[\]]{0,200}\]|\([^()\n]{0,500} [^()\n]{0,500}\))")
-"""Pattern of links that CommonMark does not recognise without their definition, or with spaces in the address."""
+"""Pattern of links that CommonMark does not recognise: without a definition, or with spaces in the address."""
 _TASK = re.compile(r"^\[[ xX]\][ \t]+")
 MAX_LISTS = 500
 """Maximum number of bracketed lists in front matter; parsing time is quadratic in their nesting depth."""
@@ -47,7 +47,7 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a Markdown file; metadata are taken from YAML front matter, if there is any.
 
     Raises:
-        DocumentError: The file is not text, is empty, or its front matter is not valid YAML.
+        DocumentError: The file is not text or is empty, or its front matter is not valid YAML.
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
     meta, body = _parse_front_matter(text, source)

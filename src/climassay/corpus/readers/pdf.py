@@ -50,12 +50,12 @@ HEADER_BYTES = 1024
 TRAILER_BYTES = 2048
 MAX_TITLE = 200
 MAX_TEXT_OBJECTS = 50_000
-"""Maximum number of text objects of a page, ten times that of a page full of numbers; more take minutes to read."""
+"""Maximum number of text objects of a page: ten times as many as in a page full of numbers. More take minutes."""
 MAX_CHARACTERS = 1_000_000
 """Maximum number of characters of a page."""
 _IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
 _OPENING_PAGES = 4
-"""Number of first pages that may state how a document should be cited."""
+"""Number of pages, at the beginning, that may state how the document should be cited."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
@@ -74,7 +74,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     references unless ``options`` include them. Footnotes follow the paragraph that refers to them.
 
     Raises:
-        DocumentError: The file is not a PDF, encrypted, damaged, without pages, or consists only of images.
+        DocumentError: The file is not a PDF, is encrypted or damaged, or has no pages or no running text.
     """
     pdf = _open_pdf(data, source)
     omitted_counts: OmittedCounts = Counter()
@@ -223,7 +223,7 @@ def _format_page_numbers(numbers: list[int]) -> str:
 
 
 def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
-    """Return the title in the metadata if usable, or the text in the largest type on the first page with words."""
+    """Return the title in the metadata if it is usable; otherwise the largest text on the first page with words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata
 
@@ -247,15 +247,15 @@ MAX_BOXES = 20_000
 MAX_OBJECTS = 500_000
 """Maximum number of lines, images and text objects of a page that can be rendered."""
 CONTEXT = 60
-"""Number of letters before and after a quotation by which it is distinguished from other occurrences on the page."""
+"""Number of letters before and after a quotation that distinguish it from other occurrences on the page."""
 MIN_PART = 8
 """Minimum number of letters of a matching part of a quotation; shorter matches are ignored as coincidences."""
 MIN_MATCHED = 0.8
 """Minimum fraction of a quotation's letters that the matching parts must cover."""
 MAX_GAP = 1500
-"""Maximum number of letters between matching parts, such as those of a figure's caption or a second column."""
+"""Maximum number of letters between matching parts, which may belong to a figure's caption or another column."""
 EDGE = 20
-"""Number of letters on each side of a page break by which a quotation across the break is located."""
+"""Number of letters on each side of a page break that are used to locate a quotation across the break."""
 SAME_LINE = 0.5
 """Minimum vertical overlap of two characters on one line, as a fraction of the height of the smaller one."""
 

@@ -18,7 +18,7 @@ MAX_HEAD_LENGTH = 150
 MAX_HEAD_SIZE = 1.2
 """Maximum type size of a running head, as a multiple of the usual size; larger type is a title, as on slides."""
 MIN_COLUMN_LINE = 15
-"""Minimum length of the lines by which columns are detected, in characters."""
+"""Minimum length of the lines that are used to detect columns, in characters."""
 MIN_COLUMN_LINES = 4
 MAX_NEIGHBOUR_DISTANCE = 8
 """Maximum vertical distance between the baselines of lines side by side in two columns, in points."""
@@ -91,7 +91,7 @@ def _locate_line(line: Line, page: PdfPage) -> Position:
 
 
 def _find_edge_lines(page: PdfPage) -> list[Line]:
-    """Return the topmost and bottommost lines in the margins of a page; a baseline may have several lines."""
+    """Return all lines on the topmost and on the bottommost baseline in the margins of a page."""
     low, high = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
     top = max((line.y for line in page.lines if line.y > high), default=None)
     bottom = min((line.y for line in page.lines if line.y < low), default=None)
@@ -264,7 +264,8 @@ def _find_gutter(lines: list[Line]) -> float | None:
 def _count_side_by_side(lines: list[Line], start: float) -> int:
     """Return the number of lines with a neighbour in the other column, if the right column begins at ``start``.
 
-    Too few return 0. Lines that cross the gutter are ignored, since a wide caption may interrupt the columns.
+    The result is 0 if there are too few. Lines that cross the gutter are ignored, since a wide caption may interrupt
+    the columns.
     """
     left = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x1 <= start + 3}
     right = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x0 >= start - 3}

@@ -13,14 +13,14 @@ from itertools import pairwise
 from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, OmittedCounts, PdfPage, PdfTable
 
 MAX_EDGE_DISTANCE = 3.0
-"""Maximum distance between the edges of numbers in one column, in points."""
+"""Maximum horizontal distance between the edges of two numbers in one column, in points."""
 MAX_STEP = 10
 MAX_CHAINS = 20
 """Maximum number of columns of numbers that are checked per page."""
 MAX_MISSING_NUMBERS = 3
 """Maximum number of consecutive numbers missing from a column, for example beside a figure."""
 MIN_NUMBERS = {1: 5}
-"""Minimum length of a column of numbers, by step; :data:`MIN_SPARSE_NUMBERS` for other steps."""
+"""Minimum count of numbers in a column, by the step between them; :data:`MIN_SPARSE_NUMBERS` for other steps."""
 MIN_SPARSE_NUMBERS = 3
 MIN_TEXT_LENGTH = 25
 """Minimum length of a line of running text, in characters."""
@@ -31,8 +31,7 @@ MIN_COVERAGE = 0.4
 MAX_CROSSED = 0.1
 """Maximum fraction of the lines beside the numbers that extend into the column of numbers."""
 MAX_CROSSED_PAGE = 0.2
-"""Maximum fraction of all lines of the page that extend into the column of numbers, as a title over two columns does.
-"""
+"""Maximum fraction of a page's lines that extend into the column of numbers, as a title over two columns does."""
 MAX_BASELINE_DISTANCE = 0.5
 """Maximum difference between the baselines of a number and the text beside it, as a fraction of the type size."""
 
@@ -155,7 +154,7 @@ def _find_chains(numbers: Sequence[_Number]) -> list[_Chain]:
 def _find_longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
     """Return the longest sequence of numbers, from top to bottom, that increase by ``step``.
 
-    Across a gap, where numbers are missing, they may increase by a multiple of it.
+    Where numbers are missing, the increase may be a multiple of ``step``.
     """
     lengths: dict[int, tuple[int, int]] = {}
     previous_indices: list[int | None] = []
@@ -255,7 +254,7 @@ def _continues_sentence(text: str) -> bool:
 
 
 def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return side and position of the shared edge, step and first number of each column of numbers."""
+    """Return, for each column of numbers, the side and position of its edge, its step and its first number."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)

@@ -72,13 +72,13 @@ OmittedCounts = Counter[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class EdgeNumber:
-    """Number at the beginning or end of a line, separated by a gap: possibly a line number."""
+    """Number at the beginning or end of a line that a gap separates from the text: possibly a line number."""
 
     digits: str
     x0: float
     x1: float
     text_edge: float
-    """Edge, next to the number, of the rest of the line."""
+    """Horizontal position of that edge of the remaining text which is next to the number."""
     bold: bool
     """True if the first and last characters of the rest of the line are bold."""
     starts_bold: bool
@@ -105,7 +105,7 @@ class Line:
     """Writing direction relative to the horizontal of the page: 0, 90, 180 or 270 degrees."""
     starts_bold: bool = False
     hyphen: bool = False
-    """True if the line ends in a hyphen that PDFium considers a word division."""
+    """True if the line ends in a hyphen that, according to PDFium, divides a word."""
     n_marks: int = 0
     """Number of note marks removed from the text."""
     mark: str = ""
@@ -212,7 +212,7 @@ class LineReader:
             pdfium.FPDFText_ClosePage(self._handle)
 
     def _read_turned(self, text: str, has_equal_indices: bool, page: int, turn: int) -> list[Line]:
-        """Read all lines of a page, in coordinates in which one writing direction is horizontal."""
+        """Read all lines of a page, using coordinates in which text of one writing direction is horizontal."""
         self._turn = turn
         width = self._height if turn % 180 else self._width
         spans = [match.span() for match in _SEGMENT.finditer(text)]
@@ -283,7 +283,7 @@ class LineReader:
         return split_spans
 
     def _find_gaps(self, line: Line, index: int) -> list[float]:
-        """Return the left edges of the texts that follow gaps as wide as those between columns."""
+        """Return the left edge of each text that follows a gap as wide as those between columns."""
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         starts: list[float] = []
         end = line.x0

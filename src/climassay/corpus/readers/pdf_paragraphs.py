@@ -53,7 +53,7 @@ class Paragraph:
     last_page: int | None = None
     table: PdfTable | None = None
     caption: str = ""
-    """Caption of the table, if the paragraph is one."""
+    """Caption of the table, if the paragraph is a table."""
     _joined: tuple[int, str] = (0, "")
 
     @property
@@ -229,7 +229,7 @@ MIN_LOWER_WORD_LENGTH = 3
 UNSPACED_WORD = 2
 """Number of Chinese or Japanese characters that count as one word."""
 MIN_ITEM_SIZE = 0.7
-"""Minimum type size of list and slide items relative to the text; labels in figures are smaller."""
+"""Minimum type size of list and slide items, as a fraction of that of the text; labels in figures are smaller."""
 MIN_NOTE_WORDS = 2
 MANY_WORDS = 40
 MIN_SURE_PROSE = 250
@@ -367,7 +367,7 @@ def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph],
 
 
 def _leads_to(heading: Paragraph, following: Paragraph, style: Style) -> bool:
-    """Return whether a heading is followed by text or another heading, and not by labels as in a figure."""
+    """Return whether the paragraph after a heading is text or another heading, not a label as in a figure."""
     if following.first.family not in style.families:
         return False
     gap = heading.last.y - following.first.y
@@ -421,7 +421,7 @@ class _Heading:
     boxed: bool
     """True for the title of a box, whose number does not belong to the numbering of sections."""
     depth: int | None
-    """Depth of its section number, for example 3 for 7.2.1; None without a number."""
+    """Depth of the section number, for example 3 for 7.2.1; None if the heading has no number."""
     paragraph: Paragraph
     has_text: bool = False
 
@@ -496,7 +496,7 @@ class BlockBuilder:
     def _end_section(self) -> None:
         """End the current section.
 
-        A heading without text becomes a block on slides, and is counted as omitted otherwise.
+        If the section has no text, its heading becomes a block on slides, and counts as omitted in other documents.
         """
         heading = self._heading_stack.pop()
         if heading.has_text or REFERENCES.fullmatch(heading.text) or CONTENTS.fullmatch(heading.text):

@@ -15,7 +15,7 @@ MAX_CELL_LENGTH = 60
 """Maximum length of a cell in characters; longer text is running text in another column of the page."""
 MIN_ROWS = 2
 MIN_NUMBERS_BESIDE = 3
-"""Number of lines with a number beside another line from which a page may have a table, if no line has column gaps."""
+"""Minimum number of lines with a number beside another line for a page to have a table although no line has gaps."""
 MIN_SURE_ROWS = 3
 """Minimum number of rows of a table whose columns have no names."""
 MAX_COLUMNS = 60
@@ -26,7 +26,7 @@ MAX_ROW_GAP = 4.5
 MAX_LABEL_ROWS = 4
 """Maximum number of consecutive rows without numbers, such as lines of a long label."""
 MAX_ROWS_TO_NEXT = 2
-"""Maximum distance, in rows, between the first or last row and the nearest other row with numbers."""
+"""Maximum number of rows from a possible running head or foot to the next row with numbers, if both form a table."""
 MAX_HEADER_ROWS = 4
 MAX_HEADER_CELLS = 2
 """Maximum number of header cells over one column; more are labels of an axis."""
@@ -51,11 +51,11 @@ MIN_FILLED_SHARE = 0.5
 MIN_COVERED_SHARE = 0.5
 """Minimum fraction of a column's width that a spanning cell must cover."""
 MIN_EQUAL_SHARE = 0.5
-"""Fraction of rows with equal numbers from which the columns are panels of a figure, side by side."""
+"""Minimum fraction of rows whose numbers are all equal for the columns to count as panels of a figure."""
 MIN_DENSE_COLUMNS = 4
 """Minimum number of numeric columns of a table without header and row labels."""
 MIN_LABELLED_SHARE = 0.5
-"""Minimum fraction of rows that begin with words, if a table has no header."""
+"""Minimum fraction of rows that begin with words in a table without a header."""
 MAX_BASELINE_DISTANCE = 0.4
 """Maximum difference between baselines within a row, as a fraction of the type size."""
 _NUMBER = re.compile(r"[(\[<>≤≥~≈±+\-−–$€£]*\s?\d")
@@ -303,7 +303,7 @@ def _merge_intervals(intervals: Sequence[Interval], n_bridges: int = 0) -> list[
 
 
 def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[int]:
-    """Return the indices of the columns that a cell overlaps most or mostly covers."""
+    """Return the indices of the column that a cell overlaps most and of the columns that it mostly covers."""
     overlaps = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
     max_overlap = max(overlaps)
     is_covered = [

@@ -24,7 +24,7 @@ class Script(Enum):
 
 
 class TextPart(NamedTuple):
-    """Part of a line with one vertical position."""
+    """Part of a line whose characters have the same vertical position."""
 
     text: str
     script: Script = Script.NORMAL
@@ -144,7 +144,7 @@ def _merge_split_exponents(parts: Sequence[TextPart]) -> list[TextPart]:
 
 
 def _is_continued(text: str, following: str) -> bool:
-    """Return whether two adjacent superscripts belong together: a sign and its digits, or several note marks."""
+    """Return whether two adjacent superscripts belong together: a sign and its digits, or parts of a list of marks."""
     return _SIGN_ALONE.fullmatch(text) is not None or text.strip()[-1:] in (",", ";") or following.strip() in (",", ";")
 
 
@@ -162,7 +162,7 @@ class _LineJoiner:
         """True if the last characters were lowered."""
 
     def add(self, text: str) -> None:
-        """Append text, after a space if removing text before it would join two numbers."""
+        """Append text, after a space if two words or numbers would otherwise join where text was removed."""
         if not text:
             return
         if self._has_gap and self._tail[-1:].isalnum() and text[0].isalnum():
@@ -253,7 +253,7 @@ class _LineJoiner:
         return is_note_like if is_note is None else is_note
 
     def _are_digits_note(self, text: str, preceding: str, following: str) -> bool | None:
-        """Return whether unsigned superscript digits are a note mark; None if the adjacent text does not decide."""
+        """Return whether superscript digits without a sign are a note mark; None if the adjacent text does not tell."""
         if _ISOTOPE.match(text + following):
             return False
         if not preceding or preceding[-1].isspace():
@@ -304,7 +304,7 @@ def _is_note_after_word(text: str, word: str, has_digits: bool, preceding: str) 
 
 
 def _is_letter_note(preceding: str) -> bool | None:
-    """Return whether a superscript letter is a note mark; None if it follows a possible variable."""
+    """Return whether a superscript letter is a note mark; None if the text before it may be a variable."""
     if not preceding or preceding[-1].isspace():
         return True
     if _POWER_OF_TEN.search(preceding) or preceding[-1] in "/⁄·×^√∂∇Δ∑′|}":

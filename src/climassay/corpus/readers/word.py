@@ -84,13 +84,13 @@ _MAX_BASED_ON = 20
 def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a Word file into paragraphs and table rows with headings.
 
-    Footnotes follow the paragraph that refers to them. Omitted and counted are hidden text, tracked deletions,
-    comments, headers and footers, the entries of a table of contents, pictures, charts, embedded files, and equations
-    stored as pictures.
+    Footnotes follow the paragraph that refers to them. The following parts are omitted and counted: hidden text,
+    tracked deletions, comments, headers and footers, the entries of a table of contents, pictures, charts, embedded
+    files, and equations stored as pictures.
 
     Raises:
-        DocumentError: The file is not a Word file, damaged, encrypted, without text, nested too deeply, or too large
-            when decompressed.
+        DocumentError: The file is not a Word file, is damaged or encrypted, has no text, is nested too deeply, or is
+            too large when decompressed.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
@@ -119,7 +119,7 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the blocks of a simplified body, footnotes marked as such, and the number of omitted parts by kind."""
+    """Return the blocks of a simplified body, with footnotes flagged, and the number of omitted parts by kind."""
     parts = list(body)
     try:
         markup = "".join(_convert(parts[start : start + BATCH_PARTS]) for start in range(0, len(parts), BATCH_PARTS))
@@ -211,7 +211,7 @@ class _Package:
         return root
 
     def _targets(self, name: str, folder: str) -> dict[str, list[str]]:
-        """Return the names of related parts by the last component of their relationship type."""
+        """Return the names of related parts, by the last component of the relationship's type."""
         targets: dict[str, list[str]] = {}
         if name in self._names:
             for element in read_xml(self._file, name, self.source, "a Word"):
@@ -257,9 +257,9 @@ def _value(element: ET.Element, path: str) -> str | None:
 
 
 def _vertical_alignment(properties: ET.Element | None) -> str | None:
-    """Return the vertical alignment of a run.
+    """Return the vertical alignment of a text run.
 
-    A shift above or below the baseline counts as superscript or subscript.
+    A position above or below the baseline counts as superscript or subscript.
     """
     if properties is None:
         return None
@@ -274,7 +274,7 @@ def _vertical_alignment(properties: ET.Element | None) -> str | None:
 
 
 def _is_hidden(properties: ET.Element | None) -> bool | None:
-    """Return whether run properties hide the text; None if they do not specify it."""
+    """Return whether the properties of a text run hide it; None if they do not say."""
     hidden = None if properties is None else properties.find(f"{_WORD}vanish")
     return None if hidden is None else hidden.get(f"{_WORD}val") not in ("0", "false", "off")
 
@@ -301,7 +301,7 @@ def _set_style(paragraph: ET.Element, style: str) -> None:
 
 
 class _Simplifier:
-    """Reduces the body of a document to elements with text, and counts what it omits."""
+    """Reduces the body of a document to elements with text, and counts the omitted parts by kind."""
 
     def __init__(self, package: _Package) -> None:
         self.omitted_counts: Counter[str] = Counter()
@@ -321,7 +321,7 @@ class _Simplifier:
         self._pending_notes: list[ET.Element] = []
 
     def simplify(self) -> ET.Element:
-        """Return the simplified body, in which paragraphs only have a style and runs only a vertical alignment."""
+        """Return the simplified body, in which paragraphs keep only a style and text runs only a vertical alignment."""
         body = _new_element("body", self._rewrite_all(self._package.body))
         self._drop_field_codes(body)
         for container in (body, *body.iter(f"{_WORD}tc")):
@@ -536,7 +536,7 @@ _SYMBOL_FONTS = frozenset(font for font, _ in dingbats)
 
 
 def _choose_branch(alternatives: ET.Element) -> ET.Element:
-    """Return the branch of alternative content to read: the first with text, where the fallback takes precedence."""
+    """Return the branch of alternative content to read: the fallback if it has text, or the first branch with text."""
     branches = [*alternatives.findall(f"{_COMPATIBILITY}Fallback"), *alternatives.findall(f"{_COMPATIBILITY}Choice")]
     empty = ET.Element(f"{_COMPATIBILITY}Fallback")
     return next(filter(_has_text, branches), branches[-1] if branches else empty)
