@@ -227,9 +227,9 @@ def stored_documents(table: Any) -> list[StoredDocument]:
     aggregates = [("document_id", "count"), ("url", "min"), *max_aggregates]
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH_ROWS):
-        grouped = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregates)
-        for row in grouped.to_pylist():
-            stored = StoredDocument(
+        document_table = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregates)
+        for row in document_table.to_pylist():
+            stored_document = StoredDocument(
                 id=row["document_id"],
                 title=row["document_max"],
                 source=row["source_max"],
@@ -239,11 +239,15 @@ def stored_documents(table: Any) -> list[StoredDocument]:
                 url=row["url_max"] if row["url_min"] == row["url_max"] else None,
                 **{name: row[f"{name}_max"] for name in optional_columns[2:]},
             )
-            if (earlier := documents.get(stored.id)) is not None:  # its passages came in two batches
-                pages = max((page for page in (earlier.pages, stored.pages) if page is not None), default=None)
-                url = earlier.url if earlier.url == stored.url else None
-                stored = replace(stored, passages=earlier.passages + stored.passages, pages=pages, url=url)
-            documents[stored.id] = stored
+            if (earlier_document := documents.get(stored_document.id)) is not None:  # its passages came in two batches
+                pages = max(
+                    (page for page in (earlier_document.pages, stored_document.pages) if page is not None), default=None
+                )
+                url = earlier_document.url if earlier_document.url == stored_document.url else None
+                stored_document = replace(
+                    stored_document, passages=earlier_document.passages + stored_document.passages, pages=pages, url=url
+                )
+            documents[stored_document.id] = stored_document
     return sorted(documents.values(), key=lambda document: (document.title, document.id))
 
 
@@ -381,9 +385,9 @@ class CollectionStore:
         """
         check_name(name)
         if name not in (names := self.names()):
-            listed = f"there are {', '.join(names)}" if names else "there are none yet"
+            existing_names = f"there are {', '.join(names)}" if names else "there are none yet"
             raise InputError(
-                f"There is no collection {name!r} in {self.address} ({listed}): "
+                f"There is no collection {name!r} in {self.address} ({existing_names}): "
                 f"make it with `climassay corpus add {name} FILES`."
             )
         return self._open_table(name)
@@ -428,16 +432,16 @@ class CollectionStore:
 
     def _open_table(self, name: str) -> Any:
         # Read first: what another process writes meanwhile is no damage.
-        newest = 0
+        latest_version = 0
         if self.folder is not None:
             with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                 hint = self.folder / f"{name}.lance" / "_versions" / "latest_version_hint.json"
-                newest = int(json.loads(hint.read_bytes())["version"])
+                latest_version = int(json.loads(hint.read_bytes())["version"])
         connection = GuardedTable(self._connect(), name, self.address, self.reader_lock_file(name))
         table = connection.open_table(name)
-        if table.version < newest:
+        if table.version < latest_version:
             # The library takes the newest manifest that it finds, and with an older one it gives fewer passages.
-            raise_damage(ValueError(f"its version {newest} is missing"), name, self.address)
+            raise_damage(ValueError(f"its version {latest_version} is missing"), name, self.address)
         return table
 
     def _connect(self) -> Any:

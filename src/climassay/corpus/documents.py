@@ -492,8 +492,8 @@ def _build_passage(document: Document, parts: list[_SentencePart], position: int
     block_indices = dict.fromkeys(part.block for part in parts)
     blocks = [document.blocks[block_index] for block_index in block_indices]
     texts = [parts[0].text]
-    for previous, following in pairwise(parts):
-        texts += (" " if previous.block == following.block else "\n", following.text)
+    for previous_part, next_part in pairwise(parts):
+        texts += (" " if previous_part.block == next_part.block else "\n", next_part.text)
     pages = [page for block in blocks for page in (block.page, block.last_page) if page is not None]
     urls = {block.url for block in blocks}
     levels = zip(*(block.headings for block in blocks), strict=False)

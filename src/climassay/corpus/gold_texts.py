@@ -88,14 +88,14 @@ def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]])
     for words in (gold.words for gold in golds):
         starts = sorted({0, max(0, (len(words) - LOCATION_RUN) // 2), max(0, len(words) - LOCATION_RUN)})
         excerpts_by_gold.append([f" {' '.join(words[start : start + LOCATION_RUN])} " for start in starts])
-    located = [False] * len(golds)
+    is_located = [False] * len(golds)
     for batch in texts:
-        if all(located):
+        if all(is_located):
             break
         joined_texts = " \0 ".join(" " + " ".join(split_words(text)) + " " for text in batch)
         for index, excerpts in enumerate(excerpts_by_gold):
-            located[index] = located[index] or any(excerpt in joined_texts for excerpt in excerpts)
-    return located
+            is_located[index] = is_located[index] or any(excerpt in joined_texts for excerpt in excerpts)
+    return is_located
 
 
 def find_relevant_passages(

@@ -217,7 +217,7 @@ def evaluate_retrieval(
         )
     pairs = _PairsByQuestion.collect(collection, questions, golds, within_group)
     rankings = [_ModeRanking.search(collection, pairs, max(ks), mode, share) for mode in modes]
-    best = max(rankings, key=lambda ranking: float(ranking.ndcg.mean()))
+    best_ranking = max(rankings, key=lambda ranking: float(ranking.ndcg.mean()))
     return RetrievalReport(
         collection=collection.name,
         encoder=collection.settings.encoder,
@@ -233,8 +233,8 @@ def evaluate_retrieval(
         depth=max(ks),
         share=share,
         modes=tuple(_score_mode(ranking, pairs, ks, seed) for ranking in rankings),
-        best=best.mode,
-        differences=_compare_with_best(rankings, best, pairs, max(ks), seed),
+        best=best_ranking.mode,
+        differences=_compare_with_best(rankings, best_ranking, pairs, max(ks), seed),
     )
 
 
@@ -379,16 +379,16 @@ def _score_mode(ranking: _ModeRanking, questions: _PairsByQuestion, ks: Sequence
 
 
 def _compare_with_best(
-    rankings: Sequence[_ModeRanking], best: _ModeRanking, questions: _PairsByQuestion, k: int, seed: int
+    rankings: Sequence[_ModeRanking], best_ranking: _ModeRanking, questions: _PairsByQuestion, k: int, seed: int
 ) -> tuple[ModeDifference, ...]:
-    other_rankings = [ranking for ranking in rankings if ranking is not best]
+    other_rankings = [ranking for ranking in rankings if ranking is not best_ranking]
     results = []
     metrics: list[Callable[[_ModeRanking], NDArray[np.float64]]] = [
         lambda ranking: ranking.ndcg,
         lambda ranking: ranking.recall(questions, k),
     ]
     for metric in metrics:
-        sums = [questions.sums(metric(ranking) - metric(best)).T for ranking in other_rankings]
+        sums = [questions.sums(metric(ranking) - metric(best_ranking)).T for ranking in other_rankings]
         pairs = [(0 * total_, total_ / n_questions) for total_, n_questions in sums]
         tests = paired_differences(pairs, weights=[n_questions for _, n_questions in sums], seed=seed)
         differences = [replace(test.difference, n=len(questions.texts)) for test in tests]

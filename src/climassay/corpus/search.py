@@ -368,17 +368,18 @@ class Searcher:
         self._evict_outdated(version)
         if len(self._cached_passages) + len(ids) > MAX_CACHED_PASSAGES:
             self._cached_passages = {}
-        cached = self._cached_passages
-        missing = [item for item in sorted(ids) if item not in cached]
-        if missing:
-            cached |= {
-                row["id"]: to_passage(row) for row in self._fetch_rows(missing, passage_columns(self.table)).to_pylist()
+        cached_passages = self._cached_passages
+        missing_ids = [item for item in sorted(ids) if item not in cached_passages]
+        if missing_ids:
+            cached_passages |= {
+                row["id"]: to_passage(row)
+                for row in self._fetch_rows(missing_ids, passage_columns(self.table)).to_pylist()
             }
-        return {item: cached[item] for item in ids if item in cached}
+        return {item: cached_passages[item] for item in ids if item in cached_passages}
 
     def _fetch_rows(self, ids: Sequence[str], columns: list[str]) -> Any:
-        listed = ", ".join(quote_sql(item) for item in ids) or "''"
-        return self.table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
+        id_list = ", ".join(quote_sql(item) for item in ids) or "''"
+        return self.table.search().where(f"id IN ({id_list})").select(columns).limit(None).to_arrow()
 
     def _load_vectors(self, version: int) -> _Vectors | None:
         """Return all vectors, reloading them if the table has changed; None if they exceed the memory budget."""
@@ -433,15 +434,15 @@ def _compute_rounded_cosines(vectors: NDArray[np.float32], query: NDArray[np.flo
 
 
 def _find_rows_near_top(
-    matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, allowed: NDArray[np.intp] | None
+    matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, allowed_rows: NDArray[np.intp] | None
 ) -> NDArray[np.intp]:
     """Return the indices of the rows with the ``depth`` highest cosines, and of rows within rounding error of these.
 
-    ``allowed`` contains the indices of the rows to search; None searches all.
+    ``allowed_rows`` contains the indices of the rows to search; None searches all.
     """
     with limit_to_one_thread():
         cosines = matrix @ query
-    rows = np.arange(len(cosines)) if allowed is None else allowed
+    rows = np.arange(len(cosines)) if allowed_rows is None else allowed_rows
     allowed_cosines = cosines[rows]
     if len(allowed_cosines) <= depth:
         return rows

@@ -123,26 +123,26 @@ def split_sentences(text: str) -> list[str]:
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the candidate ``match`` ends the sentence that begins at ``start``."""
-    mark = match["mark"]
-    if mark is None or match.end() == len(text):
+    end_mark = match["mark"]
+    if end_mark is None or match.end() == len(text):
         return True
     if "\n\n" in match["space"]:
         return True
-    opening = _OPENING.match(text, match.end())
-    following = opening.end() if opening else match.end()
-    if following >= len(text):
+    opening_match = _OPENING.match(text, match.end())
+    next_index = opening_match.end() if opening_match else match.end()
+    if next_index >= len(text):
         return True
-    if text[following].islower():
+    if text[next_index].islower():
         return False
-    if mark != ".":
+    if end_mark != ".":
         return True
-    return _is_sentence_full_stop(text, start, match.start(), following)
+    return _is_sentence_full_stop(text, start, match.start(), next_index)
 
 
-def _is_sentence_full_stop(text: str, start: int, stop: int, following: int) -> bool:
+def _is_sentence_full_stop(text: str, start: int, stop: int, next_index: int) -> bool:
     """Return whether the full stop at index ``stop`` ends the sentence that begins at ``start``.
 
-    ``following`` is the index of the next word.
+    ``next_index`` is the index of the next word.
     """
     match = _LAST_WORD.search(text, max(start, stop - 40), stop)
     last_word = match.group() if match else ""
@@ -150,11 +150,11 @@ def _is_sentence_full_stop(text: str, start: int, stop: int, following: int) -> 
     if stop - start <= 40 and len(words_before) <= 12 and _ENUMERATOR.fullmatch(words_before):
         return False
     lower_case_word = last_word.lower()
-    if _DAY.search(words_before) and _GERMAN_MONTH.match(text, following):
+    if _DAY.search(words_before) and _GERMAN_MONTH.match(text, next_index):
         return False
     if lower_case_word in _NEVER_BEFORE_END:
         return False
-    if lower_case_word in _BEFORE_NUMBER and text[following].isdigit():
+    if lower_case_word in _BEFORE_NUMBER and text[next_index].isdigit():
         return False
     if len(last_word) == 1 and text[max(start, stop - 3) : stop - 1].strip()[-1:].isdigit():
         return True  # a unit, no initial: "2.5 W."
@@ -165,7 +165,7 @@ def _is_sentence_full_stop(text: str, start: int, stop: int, following: int) -> 
     )
     if not is_uncertain:
         return True
-    next_word = _NEXT_WORD.match(text, following)
+    next_word = _NEXT_WORD.match(text, next_index)
     if next_word is None:
         # Brackets and numbers go on: "Smith et al. (2020)", "U.S. 2023".
         return lower_case_word == "etc"

@@ -137,8 +137,8 @@ class CollectionGroup:
                     add_weighted_scores(dense_scores, bm25_scores, sum(weights) / len(weights)), shares
                 )
             )
-        best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
-        return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
+        best_ids = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
+        return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best_ids, start=1)]
 
     def describe_documents(self) -> list[str]:
         """Return one line per document, with its title, file name, report and date."""
@@ -160,7 +160,10 @@ class CollectionGroup:
         matching_collections = [
             collection
             for collection in self.collections
-            if any(document in (stored.id, stored.title, stored.source) for stored in collection.documents())
+            if any(
+                document in (stored_document.id, stored_document.title, stored_document.source)
+                for stored_document in collection.documents()
+            )
         ]
         if len(matching_collections) != 1:
             names = ", ".join(collection.name for collection in self.collections)
@@ -177,8 +180,8 @@ def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
         score = 1 / (RRF_CONSTANT + hit.rank)
         if score > scores.get(hit.passage.id, 0.0):  # several collections may hold a passage
             scores[hit.passage.id], hits[hit.passage.id] = score, hit
-    best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
-    return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
+    best_ids = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
+    return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best_ids, start=1)]
 
 
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:
@@ -275,11 +278,11 @@ class GroundedAnswer(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per sentence, with its citations."""
-        cited = {source.number: source.citation for source in self.sources}
+        citations_by_number = {source.number: source.citation for source in self.sources}
         return [
             {
                 "sentence": sentence.text,
-                "citations": [cited[number] for number in sentence.citations],
+                "citations": [citations_by_number[number] for number in sentence.citations],
                 "in-house": sentence.in_house,
             }
             for sentence in self.sentences
@@ -381,11 +384,11 @@ def answer_question(
     def update_preview(_index: int, text: str) -> None:
         nonlocal n_started, preview
         # Checked when a sentence starts, not at every token.
-        previous, n_started = n_started, len(_SENTENCE_START.findall(text))
-        if n_started != previous and on_progress is not None:
-            complete = () if _is_refusal(text) else extract_complete_sentences(text, sources)
-            if complete != preview.sentences:
-                preview = replace(answer, sentences=complete)
+        n_previous, n_started = n_started, len(_SENTENCE_START.findall(text))
+        if n_started != n_previous and on_progress is not None:
+            complete_sentences = () if _is_refusal(text) else extract_complete_sentences(text, sources)
+            if complete_sentences != preview.sentences:
+                preview = replace(answer, sentences=complete_sentences)
                 on_progress(preview)
 
     if on_progress is not None:
@@ -444,8 +447,8 @@ def note_removed_citations(n_removed: int) -> str:
 
 def note_unchecked_references(references: Iterable[str]) -> str:
     """Return a note on references to works that are not in the collections; empty if there are none."""
-    named = ", ".join(dict.fromkeys(references))
-    return f"Not checked, because no document here is the work: {named}." if named else ""
+    reference_list = ", ".join(dict.fromkeys(references))
+    return f"Not checked, because no document here is the work: {reference_list}." if reference_list else ""
 
 
 def list_notes(answer: GroundedAnswer) -> list[str]:

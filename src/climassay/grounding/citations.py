@@ -123,10 +123,10 @@ class CitingSentence:
     @property
     def plain(self) -> str:
         """Text of the sentence without references to works."""
-        bare = self.text
+        plain_text = self.text
         for reference in self.references:
-            bare = bare.replace(reference.text, "")
-        return bare
+            plain_text = plain_text.replace(reference.text, "")
+        return plain_text
 
 
 _Extracted = tuple[int, ...] | Reference
@@ -194,34 +194,36 @@ def _parse_bracket(
         content = match["in_square"] or match["in_round"]
     spans = [(int(first), int(last or first)) for first, _, last in _SPAN.findall(content)]
     # "12-9" is not a range.
-    numbers = tuple(number for low, high in spans for number in (range(low, high + 1) if low <= high else (low, high)))
+    numbers = tuple(
+        number for start, end in spans for number in (range(start, end + 1) if start <= end else (start, end))
+    )
     has_words = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", content), re.IGNORECASE))
     if has_words:
         return numbers
     if re.search(r"\b(?:to|through)\b", content):
         return None
-    preceding, are_valid = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
-    is_separated = preceding[-1:].isspace()
-    preceding = preceding.rstrip()
-    if _NUMBERED.search(preceding):
+    text_before, are_valid = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
+    is_separated = text_before[-1:].isspace()
+    text_before = text_before.rstrip()
+    if _NUMBERED.search(text_before):
         return None
-    low, high = min(numbers), max(numbers)
-    if (len(spans) == 2 or low < high) and len(spans) <= 2:
-        preceding_number = _FIGURE.search(preceding)
-        is_within = preceding_number is not None and low <= float(preceding_number[1]) <= high
+    min_number, max_number = min(numbers), max(numbers)
+    if (len(spans) == 2 or min_number < max_number) and len(spans) <= 2:
+        preceding_number = _FIGURE.search(text_before)
+        is_within = preceding_number is not None and min_number <= float(preceding_number[1]) <= max_number
         if read_unit(text, match.end(), bracketed=False)[0]:
             return None
-        if not are_valid and (is_within or _INTERVAL.search(preceding)):
+        if not are_valid and (is_within or _INTERVAL.search(text_before)):
             return None
     if match["square"]:
         return numbers
     is_citation = (
         allows_round_brackets
         and is_separated
-        and preceding[-1:].strip(".!?:;(")
+        and text_before[-1:].strip(".!?:;(")
         and _MAY_STAND_BEFORE.match(text, match.end())
     )
-    return numbers if is_citation and (are_valid or high <= _MAX_BARE_NUMBER) else None
+    return numbers if is_citation and (are_valid or max_number <= _MAX_BARE_NUMBER) else None
 
 
 def _parse_reference(text: str) -> Reference | None:
@@ -339,8 +341,10 @@ def format_sentence(sentence: AnswerSentence, mark: str = IN_HOUSE_MARK) -> str:
         mark: Mark on sentences from in-house knowledge.
     """
     numbers = "".join(f" [{number}]" for number in sentence.citations)
-    foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
-    marks = numbers + foreign + f" {UNCHECKED_MARK}" * bool(sentence.unchecked_references)
+    foreign_note = (
+        f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
+    )
+    marks = numbers + foreign_note + f" {UNCHECKED_MARK}" * bool(sentence.unchecked_references)
     return sentence.body + marks + (f" {mark}" if sentence.in_house else "") + sentence.stop
 
 
@@ -376,9 +380,9 @@ def ground_text(
         pieces = pieces[:-1]
     pieces = [piece for piece in pieces if not (remove_loops and _is_repetitive(piece.text))]
     valid_numbers = {source.number for source in sources}
-    n_removed = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
+    n_removed_citations = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
     if not pieces:
-        return (), n_removed
+        return (), n_removed_citations
     if not sources or encoder is None:
         support = np.zeros((len(pieces), len(sources)))
     else:
@@ -388,13 +392,13 @@ def ground_text(
         piece_vectors, source_vectors = np.split(encoder.encode(texts), [len(pieces)])
         offsets = np.cumsum([0, *map(len, parts)])
         similarities = piece_vectors @ source_vectors.T
-        columns = [similarities[:, low:high].max(axis=1) for low, high in pairwise(offsets)]
+        columns = [similarities[:, start:end].max(axis=1) for start, end in pairwise(offsets)]
         support = np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
     answer_sentences = [_attribute(piece, row, sources, context) for piece, row in zip(pieces, support, strict=True)]
-    for index, (piece, following) in enumerate(zip(pieces, answer_sentences[1:], strict=False)):
-        if following.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
+    for index, (piece, next_sentence) in enumerate(zip(pieces, answer_sentences[1:], strict=False)):
+        if next_sentence.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
             answer_sentences[index] = replace(answer_sentences[index], citations=(), origin="none", in_house=False)
-    return tuple(answer_sentences), n_removed
+    return tuple(answer_sentences), n_removed_citations
 
 
 def extract_complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
@@ -412,10 +416,10 @@ def extract_complete_sentences(text: str, sources: Sequence[NumberedPassage]) ->
     complete_text = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
     pieces = [piece for piece in _split_sentences(complete_text, sources, tuple)[:-1] if not _is_repetitive(piece.text)]
     valid_numbers = {source.number for source in sources}
-    cited = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
+    valid_citations = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
     return tuple(
         AnswerSentence(piece.text, numbers, "model" if numbers else "none", in_house=False, support=0.0)
-        for piece, numbers in zip(pieces, cited, strict=True)
+        for piece, numbers in zip(pieces, valid_citations, strict=True)
     )
 
 
@@ -437,19 +441,19 @@ def _split_sentences(
 ) -> list[_ParsedSentence]:
     """Split a text into distinct sentences, and separate each from its citations and in-house marks."""
     valid_numbers = {source.number for source in sources}
-    marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
-    normalised_text = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
+    mark_pattern = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
+    normalised_text = re.sub(rf"([.!?])\s*({mark_pattern})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
     sentences_by_text: dict[str, _ParsedSentence] = {}
     for sentence in read_citations(normalised_text, valid_numbers):
         numbers = list(sentence.numbers)
         unchecked_references = []
         for reference in sentence.references:
-            if cited := [source.number for source in sources if _names_document(source.passage, reference)]:
-                numbers += cited
+            if cited_numbers := [source.number for source in sources if _names_document(source.passage, reference)]:
+                numbers += cited_numbers
             elif not any(reference.names(document) for document in documents()):
                 unchecked_references.append(reference.text)
         is_marked = bool(_MARK.search(sentence.text))
-        sentence_text, plain = (
+        sentence_text, plain_text = (
             re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", version)).strip()
             for version in (sentence.text, sentence.plain)
         )
@@ -458,7 +462,7 @@ def _split_sentences(
         if sentence_text in sentences_by_text:
             numbers = [*sentences_by_text[sentence_text].numbers, *numbers]
         sentences_by_text[sentence_text] = _ParsedSentence(
-            sentence_text, tuple(dict.fromkeys(numbers)), is_marked, plain, tuple(unchecked_references)
+            sentence_text, tuple(dict.fromkeys(numbers)), is_marked, plain_text, tuple(unchecked_references)
         )
     return list(sentences_by_text.values())
 
@@ -476,8 +480,8 @@ def _names_document(passage: Passage, reference: Reference) -> bool:
         return False
     if reference.pages is None or passage.first_page is None:
         return True
-    first, last = reference.pages
-    return first <= (passage.last_page or passage.first_page) and passage.first_page <= last
+    first_page, last_page = reference.pages
+    return first_page <= (passage.last_page or passage.first_page) and passage.first_page <= last_page
 
 
 def _is_repetitive(text: str) -> bool:
@@ -498,13 +502,17 @@ def _attribute(
     answer_sentence = AnswerSentence(
         piece.text, (), "none", False, float(support.max(initial=0.0)), unchecked_references=piece.unchecked
     )
-    cited = tuple(number for number in piece.numbers if number in texts)
-    if cited:
-        max_support = max(float(support[numbers.index(number)]) for number in cited)
-        cited_texts = [text for number in cited for text in (texts[number], years[number])]
+    cited_numbers = tuple(number for number in piece.numbers if number in texts)
+    if cited_numbers:
+        max_support = max(float(support[numbers.index(number)]) for number in cited_numbers)
+        cited_texts = [text for number in cited_numbers for text in (texts[number], years[number])]
         foreign_numbers = find_foreign_quantities(piece.plain, [context, *cited_texts])
         return replace(
-            answer_sentence, citations=cited, origin="model", support=max_support, foreign_numbers=foreign_numbers
+            answer_sentence,
+            citations=cited_numbers,
+            origin="model",
+            support=max_support,
+            foreign_numbers=foreign_numbers,
         )
     if not numbers:
         return replace(answer_sentence, in_house=True)

@@ -250,28 +250,32 @@ def find_differing_quantities(
                 and (max_overlap is None or max_overlap < overlap)
             ):
                 differing_candidates.append((score, index, source_quantity))
-        best_differing = max(differing_candidates, key=lambda candidate: candidate[0], default=None)
-        best_confirming = max(confirming_candidates, key=lambda candidate: candidate[0], default=None)
+        best_differing_candidate = max(differing_candidates, key=lambda candidate: candidate[0], default=None)
+        best_confirming_candidate = max(confirming_candidates, key=lambda candidate: candidate[0], default=None)
         if (
-            best_confirming is not None
-            and is_near(best_confirming[1])
-            and quantity_in_context.direction * best_confirming[2].direction < 0
+            best_confirming_candidate is not None
+            and is_near(best_confirming_candidate[1])
+            and quantity_in_context.direction * best_confirming_candidate[2].direction < 0
         ):
-            differing_quantities.append(
-                DifferingQuantity(quantity_in_context.wording, best_confirming[2].wording, best_confirming[1])
-            )
-            continue
-        if best_confirming is not None and (
-            _is_year(quantity)
-            or best_differing is None
-            or best_differing[0] <= best_confirming[0] + _MIN_SCORE_GAP
-            or _is_equal_after_rounding(quantity, best_differing[2].quantity)
-        ):
-            continue
-        if best_differing is not None and is_near(best_differing[1]):
             differing_quantities.append(
                 DifferingQuantity(
-                    _get_source_text(quantity), _get_source_text(best_differing[2].quantity), best_differing[1]
+                    quantity_in_context.wording, best_confirming_candidate[2].wording, best_confirming_candidate[1]
+                )
+            )
+            continue
+        if best_confirming_candidate is not None and (
+            _is_year(quantity)
+            or best_differing_candidate is None
+            or best_differing_candidate[0] <= best_confirming_candidate[0] + _MIN_SCORE_GAP
+            or _is_equal_after_rounding(quantity, best_differing_candidate[2].quantity)
+        ):
+            continue
+        if best_differing_candidate is not None and is_near(best_differing_candidate[1]):
+            differing_quantities.append(
+                DifferingQuantity(
+                    _get_source_text(quantity),
+                    _get_source_text(best_differing_candidate[2].quantity),
+                    best_differing_candidate[1],
                 )
             )
         elif not quantity.is_in_words:
@@ -299,11 +303,16 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
     for index, quantity in enumerate(quantities):
         weights: dict[str, float] = {}
         start, end = max(0, index - _MAX_NEIGHBOURS), index + _MAX_NEIGHBOURS
-        preceding = [piece[::-1] for piece in reversed(words[start : index + 1])]
-        if preceding[0][:1] in (["("], ["["]):
-            preceding[0] = preceding[0][1:]  # the figure belongs to the words before the bracket: "methane (15%)"
-        following = words[index + 1 : end + 1]
-        for side, side_years in ((preceding, years[start:index][::-1]), (following, years[index + 1 : end])):
+        preceding_pieces = [piece[::-1] for piece in reversed(words[start : index + 1])]
+        if preceding_pieces[0][:1] in (["("], ["["]):
+            preceding_pieces[0] = preceding_pieces[0][
+                1:
+            ]  # the figure belongs to the words before the bracket: "methane (15%)"
+        following_pieces = words[index + 1 : end + 1]
+        for side, side_years in (
+            (preceding_pieces, years[start:index][::-1]),
+            (following_pieces, years[index + 1 : end]),
+        ):
             distance = 0
             for piece_index, piece in enumerate(side):
                 if piece_index > 0:
@@ -318,7 +327,7 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
                     distance += 1
                     for stem in content_words(word):
                         weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + distance / _HALVING_DISTANCE))
-        word, direction = ("", 0) if _is_year(quantity) else _find_direction(preceding, words[index + 1])
+        word, direction = ("", 0) if _is_year(quantity) else _find_direction(preceding_pieces, words[index + 1])
         if not direction and quantity.value < 0:
             direction = -1
         quantities_in_context.append(
@@ -327,18 +336,18 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
     return quantities_in_context
 
 
-def _find_direction(preceding: Sequence[Sequence[str]], following: Sequence[str]) -> tuple[str, int]:
+def _find_direction(preceding_pieces: Sequence[Sequence[str]], following_words: Sequence[str]) -> tuple[str, int]:
     """Return the word that states the direction of a quantity's change, and 1 or -1; ("", 0) if there is none.
 
     Args:
-        preceding: Words of the pieces of text between the preceding quantities. The nearest piece comes first, and the
-            words of each piece are in reverse order.
-        following: Words up to the next quantity.
+        preceding_pieces: Words of the pieces of text between the preceding quantities. The nearest piece comes first, and
+            the words of each piece are in reverse order.
+        following_words: Words up to the next quantity.
     """
-    for word in following[:2]:
+    for word in following_words[:2]:
         if word in _DIRECTIONS_AFTER:
             return word, _DIRECTIONS_AFTER[word]
-    words = [word for piece in preceding for word in piece][: _DIRECTION_REACH + 1]
+    words = [word for piece in preceding_pieces for word in piece][: _DIRECTION_REACH + 1]
     for index, word in enumerate(words[:_DIRECTION_REACH]):
         if word in _SEPARATORS or word in ("from", "to", "at", "von", "auf", "de", "à", "hasta", "a"):
             break
@@ -430,14 +439,18 @@ def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
                 default=(0, ""),
             )
 
-        agreeing = max(
+        best_agreement = max(
             find_nearest(synonyms, is_negated_use=is_negated), find_nearest(alternatives, is_negated_use=not is_negated)
         )
-        opposing = max(
+        best_opposition = max(
             find_nearest(alternatives, is_negated_use=is_negated), find_nearest(synonyms, is_negated_use=not is_negated)
         )
-        if opposing[0] > max(1 if reach == _CONTEXT_REACH else 2, agreeing[0]):
-            source_word = opposing[1] if opposing[1] not in synonyms else f"{'' if is_negated else 'not '}{opposing[1]}"
+        if best_opposition[0] > max(1 if reach == _CONTEXT_REACH else 2, best_agreement[0]):
+            source_word = (
+                best_opposition[1]
+                if best_opposition[1] not in synonyms
+                else f"{'' if is_negated else 'not '}{best_opposition[1]}"
+            )
             differences.append(Difference(f"not {word}" if is_negated else word, source_word))
     return tuple(dict.fromkeys((*differences, *_find_negated_words(sentence_words, source_words))))
 
@@ -488,9 +501,9 @@ def _find_negations(tokens: Sequence[str]) -> _Negations:
     A negation applies to the next content word; its scope may include two more words ("without causing runaway"). Words
     excluded by a contrast ("and not at the equator") are neither negated nor affirmed.
     """
-    negated: dict[str, str] = {}
-    affirmed: dict[str, str] = {}
-    in_scope: set[str] = set()
+    negated_words: dict[str, str] = {}
+    affirmed_words: dict[str, str] = {}
+    scope_stems: set[str] = set()
     reach, is_negating = 0, False
     for index, token in enumerate(tokens):
         reach -= 1
@@ -501,13 +514,13 @@ def _find_negations(tokens: Sequence[str]) -> _Negations:
             reach = 0
         elif stems:
             if reach > 0:
-                in_scope |= stems
+                scope_stems |= stems
             if token not in _ALTERNATIVES and reach <= 0:
-                affirmed.update(dict.fromkeys(stems, token))
+                affirmed_words.update(dict.fromkeys(stems, token))
             elif token not in _ALTERNATIVES and is_negating:
-                negated.update(dict.fromkeys(stems, token))
+                negated_words.update(dict.fromkeys(stems, token))
             is_negating = False
-    return _Negations(negated, affirmed, frozenset(in_scope))
+    return _Negations(negated_words, affirmed_words, frozenset(scope_stems))
 
 
 def find_other_places(sentence: str, source: str) -> tuple[Difference, ...]:
@@ -589,8 +602,8 @@ def _find_capitalised_words(text: str) -> dict[str, frozenset[tuple[int, str]]]:
 
 
 def _tokenise(text: str) -> list[str]:
-    joined = _PHASE.sub(r"\1e-\2", text.lower())
-    tokens = _TOKEN.findall(joined)
+    normalised_text = _PHASE.sub(r"\1e-\2", text.lower())
+    tokens = _TOKEN.findall(normalised_text)
     # In Portuguese, "no" is "in the".
     return [token for token in tokens if token != "no"] if detect_number_language(text) == "pt" else tokens
 

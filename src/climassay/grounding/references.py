@@ -86,23 +86,23 @@ class ReferenceList:
     def split(cls, text: str) -> Self:
         """Split a text at a heading such as "References", or before numbered lines in brackets at its end."""
         lines = text.splitlines()
-        heading = next((index for index in reversed(range(len(lines))) if _HEADING.fullmatch(lines[index])), None)
-        if heading is not None:
-            start, entries = heading, lines[heading + 1 :]
+        heading_index = next((index for index in reversed(range(len(lines))) if _HEADING.fullmatch(lines[index])), None)
+        if heading_index is not None:
+            start, entries = heading_index, lines[heading_index + 1 :]
         else:
             start = len(lines)
             while start and (not lines[start - 1].strip() or _BRACKETED.fullmatch(lines[start - 1])):
                 start -= 1
             entries = lines[start:]
-        numbered: dict[int, str] = {}
-        unnumbered: list[str] = []
+        numbered_entries: dict[int, str] = {}
+        unnumbered_entries: list[str] = []
         for line in filter(str.strip, entries):
             if match := _ENTRY.fullmatch(line):
-                numbered.setdefault(int(match["bracket"] or match["plain"]), match["entry"].strip())
+                numbered_entries.setdefault(int(match["bracket"] or match["plain"]), match["entry"].strip())
             else:
                 bullet = _BULLET.fullmatch(line)
-                unnumbered.append(bullet["entry"].strip() if bullet else line.strip())
-        return cls("\n".join(lines[:start]).rstrip(), numbered, tuple(unnumbered))
+                unnumbered_entries.append(bullet["entry"].strip() if bullet else line.strip())
+        return cls("\n".join(lines[:start]).rstrip(), numbered_entries, tuple(unnumbered_entries))
 
 
 @dataclass(frozen=True)
@@ -307,10 +307,10 @@ def check_address(address: str) -> bool | None:
 
 def _strip_punctuation(text: str) -> str:
     """Remove trailing punctuation and unmatched closing brackets from a text."""
-    end, unmatched = len(text), text.count(")") - text.count("(")
-    while end and (text[end - 1] in _SENTENCE_END or (text[end - 1] == ")" and unmatched > 0)):
+    end, n_unmatched = len(text), text.count(")") - text.count("(")
+    while end and (text[end - 1] in _SENTENCE_END or (text[end - 1] == ")" and n_unmatched > 0)):
         end -= 1
-        unmatched -= text[end] == ")"
+        n_unmatched -= text[end] == ")"
     return text[:end]
 
 

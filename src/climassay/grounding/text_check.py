@@ -254,7 +254,7 @@ def _read_claims(
     citations = {number: passage.citation for number, passage in passages.items()}
     checker = ReferenceChecker(() if group is None else group.documents(), citations, reference_list.numbered, ask)
     claims: list[_PreparedSentence] = []
-    previous = ""
+    previous_text = ""
     paragraphs = [line for line in reference_list.body.splitlines() if line.strip()]
     for paragraph, line in enumerate(paragraphs):
         is_heading = bool(_HEADING.match(line))
@@ -262,15 +262,15 @@ def _read_claims(
         for sentence in read_citations(expand_links(plain_line), checker.known):
             if not re.search(r"\w", sentence.text):
                 continue
-            plain = _YEAR_OF_A_WORK.sub("", remove_addresses(sentence.plain))
+            plain_text = _YEAR_OF_A_WORK.sub("", remove_addresses(sentence.plain))
             references = checker.check(sentence)
             claims.append(
                 _PreparedSentence(
-                    sentence.text, plain, paragraph, previous, references, sentence.numbers,
-                    not is_heading and is_claim(sentence, plain),
+                    sentence.text, plain_text, paragraph, previous_text, references, sentence.numbers,
+                    not is_heading and is_claim(sentence, plain_text),
                 )
             )  # fmt: skip
-            previous = plain
+            previous_text = plain_text
     return claims
 
 
@@ -386,7 +386,9 @@ def _find_nearest_sentence(claim: str, sentences: Sequence[str], cosines: np.nda
     best_index = max(range(len(sentences)), key=lambda index: float(cosines[index]) + compute_share(sentences[index]))
     best_sentence = sentences[best_index]
     pairs = [
-        " ".join(sentences[low : low + 2]) for low in (best_index - 1, best_index) if 0 <= low < len(sentences) - 1
+        " ".join(sentences[start : start + 2])
+        for start in (best_index - 1, best_index)
+        if 0 <= start < len(sentences) - 1
     ]
     best_pair = max(pairs, key=compute_share, default=best_sentence)
     return (
@@ -406,7 +408,7 @@ def _check_by_rules(
     claim: _PreparedSentence, comparisons: Sequence[_Comparison], text: str, overstated: FindOverstatement | None
 ) -> CheckedSentence:
     """Check a claim by its words, quantities and cosines, without a judge."""
-    checked = CheckedSentence(
+    checked_sentence = CheckedSentence(
         claim.text,
         claim.paragraph,
         "no claim",
@@ -414,11 +416,13 @@ def _check_by_rules(
         references=claim.references,
     )
     if not claim.is_checkable:
-        return checked
+        return checked_sentence
     similar_comparisons = [comparison for comparison in comparisons if comparison.is_similar]
     if not similar_comparisons:
         evidence = tuple(comparison.evidence for comparison in comparisons[:1])
-        return replace(checked, status="unsupported", reason="No passage says anything similar.", evidence=evidence)
+        return replace(
+            checked_sentence, status="unsupported", reason="No passage says anything similar.", evidence=evidence
+        )
     sources = [(comparison, sentence) for comparison in similar_comparisons for sentence in comparison.sentences]
     quantities = find_differing_quantities(claim.plain, [sentence for _, sentence in sources], text)
     contradicting_quantities = [quantity for quantity in quantities if quantity.source]
@@ -433,7 +437,7 @@ def _check_by_rules(
     )
     nearest_evidence = similar_comparisons[0].evidence
     if overstated is not None:
-        checked = replace(checked, overstated=overstated(claim.plain, nearest_evidence.quotation))
+        checked_sentence = replace(checked_sentence, overstated=overstated(claim.plain, nearest_evidence.quotation))
     if contradicting_quantities:
         status: Status = "contradicted"
         reason = f"The passage says otherwise: {_describe_differences(differences)}."
@@ -446,7 +450,7 @@ def _check_by_rules(
     else:
         status, reason = "similar", "A passage says something similar: read whether it says the same."
     return replace(
-        checked,
+        checked_sentence,
         status=status,
         reason=reason,
         evidence=_order_evidence(opposing_evidence, nearest_evidence),
@@ -458,12 +462,17 @@ def _mark_contradiction(comparison: _Comparison, quotation: str) -> PassageEvide
     return replace(comparison.evidence, quotation=quotation, relation="contradicts")
 
 
-def _order_evidence(decisive: PassageEvidence | None, nearest: PassageEvidence) -> tuple[PassageEvidence, ...]:
+def _order_evidence(
+    decisive_evidence: PassageEvidence | None, nearest_evidence: PassageEvidence
+) -> tuple[PassageEvidence, ...]:
     """Return the decisive piece of evidence, if any, followed by the most similar one unless both are the same."""
-    if decisive is None:
-        return (nearest,)
-    is_same = decisive.passage == nearest.passage and decisive.quotation in nearest.quotation
-    return (decisive,) if is_same else (decisive, nearest)
+    if decisive_evidence is None:
+        return (nearest_evidence,)
+    is_same = (
+        decisive_evidence.passage == nearest_evidence.passage
+        and decisive_evidence.quotation in nearest_evidence.quotation
+    )
+    return (decisive_evidence,) if is_same else (decisive_evidence, nearest_evidence)
 
 
 def _find_differing_words(
@@ -492,10 +501,10 @@ def _find_differing_words(
         claim.plain, " ".join([quotation, *(sentence.text for _, sentence in near_sources)])
     )
     for comparison, sentence in near_sources if opposed_differences else ():
-        if differing := tuple(
+        if passage_differences := tuple(
             word for word in find_opposed_words(claim.plain, sentence.text) if word in opposed_differences
         ):
-            return _mark_contradiction(comparison, sentence.text), (*differing, *names)
+            return _mark_contradiction(comparison, sentence.text), (*passage_differences, *names)
     return None, names
 
 
@@ -515,18 +524,22 @@ def _find_missing_terms(
 
 
 def _apply_judgement(
-    checked: CheckedSentence, judgement: Judgement, passage: Passage | None, comparisons: Sequence[_Comparison]
+    checked_sentence: CheckedSentence, judgement: Judgement, passage: Passage | None, comparisons: Sequence[_Comparison]
 ) -> CheckedSentence:
     """Update the result for a sentence with the judgement of a model, unless quantities contradict it."""
-    result = replace(checked, judgement=judgement)
+    result = replace(checked_sentence, judgement=judgement)
     if judgement.relation is None:
         return result
     if judgement.relation == "settles nothing":
         reason = judgement.reason or "The judge finds that no passage settles it."
-        return result if checked.status == "contradicted" else replace(result, status="unsupported", reason=reason)
+        return (
+            result
+            if checked_sentence.status == "contradicted"
+            else replace(result, status="unsupported", reason=reason)
+        )
     if not judgement.quoted:
         note = "The judge's quotation is in no passage, so its judgement is ignored."
-        return replace(result, reason=f"{checked.reason} {note}")
+        return replace(result, reason=f"{checked_sentence.reason} {note}")
     evidence = next(
         (
             comparison.evidence
@@ -537,11 +550,11 @@ def _apply_judgement(
     )
     if judgement.relation == "contradicts":
         if evidence is not None:
-            quoted = replace(evidence, quotation=judgement.quotation, relation="contradicts")
-            result = replace(result, evidence=_order_evidence(quoted, comparisons[0].evidence))
-        return replace(result, status="contradicted", reason=judgement.reason or checked.reason)
-    if checked.status == "contradicted":
-        reason = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
+            quoted_evidence = replace(evidence, quotation=judgement.quotation, relation="contradicts")
+            result = replace(result, evidence=_order_evidence(quoted_evidence, comparisons[0].evidence))
+        return replace(result, status="contradicted", reason=judgement.reason or checked_sentence.reason)
+    if checked_sentence.status == "contradicted":
+        reason = f"The judge finds it supported, but {_describe_differences(checked_sentence.differing)}."
         return replace(result, status="similar", reason=reason)
     if evidence is not None:
         result = replace(result, evidence=(replace(evidence, quotation=judgement.quotation, relation="supports"),))

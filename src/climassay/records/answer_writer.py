@@ -192,8 +192,10 @@ class AnswerWriter:
             is_heartbeat_due = time.monotonic() - last_heartbeat >= HEARTBEAT_SECONDS
             if batch or is_heartbeat_due:
                 try:
-                    answered = [submission.answered for submission in batch] if self._failure is None else []
-                    self._database.write(partial(self._insert_answers, answered), durable=bool(answered))
+                    answered_requests = [submission.answered for submission in batch] if self._failure is None else []
+                    self._database.write(
+                        partial(self._insert_answers, answered_requests), durable=bool(answered_requests)
+                    )
                     last_heartbeat = time.monotonic()
                 except RecordsError as error:
                     self._failure = error
@@ -226,15 +228,15 @@ class AnswerWriter:
         return batch, True
 
     def _insert_answers(self, batch: list[AnsweredRequest], connection: sa.Connection) -> None:
-        insert_requests(self._database, connection, [answered.identity for answered in batch])
+        insert_requests(self._database, connection, [answered_request.identity for answered_request in batch])
         answers = [
             {
-                "request": answered.identity.key,
+                "request": answered_request.identity.key,
                 "run": self._run,
-                "answered_at": answered.answered_at,
-                **answer_columns(answered.answer),
+                "answered_at": answered_request.answered_at,
+                **answer_columns(answered_request.answer),
             }
-            for answered in batch
+            for answered_request in batch
         ]
         if answers:
             connection.execute(tables.answers.insert(), answers)

@@ -252,7 +252,7 @@ def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> floa
         .limit(n_runs)
     )
     rows = database.rows(query)
-    return sum(max(0.0, elapsed) for elapsed, _ in rows) / sum(count for _, count in rows) if rows else None
+    return sum(max(0.0, n_seconds) for n_seconds, _ in rows) / sum(count for _, count in rows) if rows else None
 
 
 def run_details(database: Database, run: str) -> RunDetails:
@@ -467,8 +467,8 @@ def list_run_entries(
             if started_at is None:
                 raise InputError(f"There is no run {after!r}.")
             query = query.where(sa.tuple_(-runs.c.started_at, runs.c.id) > sa.tuple_(-started_at, after))
-        ordered = query.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
-        return _load_run_entries(connection, connection.execute(ordered).all())
+        page_query = query.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
+        return _load_run_entries(connection, connection.execute(page_query).all())
 
 
 def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
@@ -516,12 +516,12 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
 
 
 def _build_filter_conditions(
-    command: str, text: str, excluded: sa.Select[tuple[str]] | None
+    command: str, text: str, excluded_runs: sa.Select[tuple[str]] | None
 ) -> list[sa.ColumnElement[bool]]:
     runs = tables.runs
     conditions: list[sa.ColumnElement[bool]] = [runs.c.command == command] if command else []
-    if excluded is not None:
-        conditions.append(runs.c.id.not_in(excluded))
+    if excluded_runs is not None:
+        conditions.append(runs.c.id.not_in(excluded_runs))
     if text:
         columns = (runs.c.id, runs.c.command, runs.c.config)
         conditions.append(
@@ -616,7 +616,7 @@ def _join_requests(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromC
     return start.join(requests, requests.c.key == answers.c.request).join(runs, runs.c.id == run)
 
 
-def _build_day_column(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
+def _build_day_column(database: Database, time_column: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
     """Return a column with days since 1970; floor is needed in PostgreSQL, where a cast rounds."""
-    seconds = moment if database.is_sqlite else sa.func.floor(moment)
+    seconds = time_column if database.is_sqlite else sa.func.floor(time_column)
     return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_PER_DAY), sa.BigInteger)

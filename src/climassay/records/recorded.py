@@ -231,9 +231,9 @@ class _Call(Generic[A]):
         indices_by_key = {self._identities[index].key: index for index in missing_indices}
         marked_keys, is_alone = self._run.in_flight.mark(list(indices_by_key), ignore_others=self._ignores_others)
         if not is_alone:
-            stored = self._store.look_up(marked_keys)
-            self._deliver_stored_answers(stored)
-            self._run.in_flight.unmark(list(stored))
+            stored_answers = self._store.look_up(marked_keys)
+            self._deliver_stored_answers(stored_answers)
+            self._run.in_flight.unmark(list(stored_answers))
         return [indices_by_key[key] for key in marked_keys if indices_by_key[key] not in self._answers]
 
     def unmark(self, indices: Sequence[int]) -> None:
@@ -253,9 +253,9 @@ class _Call(Generic[A]):
             marked_keys = self._run.in_flight.find_marks_of_others()
             unmarked_keys = [key for key in pending_keys if key not in marked_keys]
             if unmarked_keys:
-                stored = self._store.look_up(unmarked_keys)
-                self._deliver_stored_answers(stored)
-                if len(stored) < len(unmarked_keys):
+                stored_answers = self._store.look_up(unmarked_keys)
+                self._deliver_stored_answers(stored_answers)
+                if len(stored_answers) < len(unmarked_keys):
                     return
                 last_answer_time, interval = time.monotonic(), MIN_POLL_SECONDS
             elif time.monotonic() - last_answer_time > PATIENCE_SECONDS:
@@ -269,17 +269,17 @@ class _Call(Generic[A]):
         """Return the indices of unanswered requests, one for each distinct request."""
         return [indices[0] for indices in self._indices_by_key.values() if indices[0] not in self._answers]
 
-    def _deliver_stored_answers(self, stored: Mapping[bytes, StoredAnswer]) -> None:
-        self._count_hits(len(stored))
-        self._run.note_uses(answer.id for answer in stored.values())
-        for key, answer in stored.items():
+    def _deliver_stored_answers(self, stored_answers: Mapping[bytes, StoredAnswer]) -> None:
+        self._count_hits(len(stored_answers))
+        self._run.note_uses(answer.id for answer in stored_answers.values())
+        for key, answer in stored_answers.items():
             self._deliver(self._indices_by_key[key][0], cast(A, answer.answer))
 
     def store(self, index: int, answer: A) -> None:
         """Queue an answer for the next transaction, and deliver all answers committed so far to the caller."""
-        stored = cast(A, make_storable_answer(answer))
-        answered = AnsweredRequest(self._identities[index], stored, time.time())
-        self._run.writer.submit(Submission(answered, lambda: self._committed.put((index, stored))))
+        storable_answer = cast(A, make_storable_answer(answer))
+        answered_request = AnsweredRequest(self._identities[index], storable_answer, time.time())
+        self._run.writer.submit(Submission(answered_request, lambda: self._committed.put((index, storable_answer))))
         self._n_uncommitted += 1
         while self._n_uncommitted and not self._committed.empty():
             self._deliver_committed()

@@ -108,9 +108,9 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
         None,
     )
     if kind is None:
-        listed = " ".join(sorted(list_file_endings()))
+        known_endings = " ".join(sorted(list_file_endings()))
         raise DocumentError(
-            f"{source} is of an unknown kind; names must end in one of {listed} (each may have .gz after it)."
+            f"{source} is of an unknown kind; names must end in one of {known_endings} (each may have .gz after it)."
         )
     if data.startswith(_GZIP) and not READERS[kind].packed:
         try:
@@ -207,7 +207,7 @@ def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) ->
         yield read(path, options)
     for folder, endings in unknown_endings.items():
         if endings:
-            listed = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))
+            ending_counts = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))
             more = ", ..." if len(endings) > _MAX_LISTED_ENDINGS else ""
-            reason = f"files of types that climassay does not read: {endings.total()} ({listed}{more})"
+            reason = f"files of types that climassay does not read: {endings.total()} ({ending_counts}{more})"
             yield ReadResult(folder.name, (), (Skipped(folder.name, reason),))

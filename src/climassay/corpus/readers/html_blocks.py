@@ -270,16 +270,16 @@ class _Walker:
             elif tag in _BLOCK_TAGS:
                 parts.append(TextPart(" "))
                 stack.append(_Siblings(child.iter(include_text=True), siblings.in_link, is_block=True))
-            elif (inline := self._inline_parts(child, tag, siblings)) is not None:
-                parts += inline
+            elif (inline_parts := self._inline_parts(child, tag, siblings)) is not None:
+                parts += inline_parts
             else:
                 stack.append(_list_children(child, tag, siblings))
         return self._join_parts(parts), tables
 
     def _join_parts(self, parts: list[TextPart]) -> str:
-        joined = join_parts(parts)
-        self.omitted_counts[NOTE_MARKS] += joined.n_note_marks
-        return clean(joined.text)
+        joined_text = join_parts(parts)
+        self.omitted_counts[NOTE_MARKS] += joined_text.n_note_marks
+        return clean(joined_text.text)
 
     def _inline_parts(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
         """Return the parts of an inline node; None if its children must be visited."""

@@ -273,9 +273,9 @@ class _MarkdownReader:
                     script = Script.NORMAL if tag[1] else _SCRIPT_TAGS[name]
                 elif name not in _JOINED_TAGS:
                     parts.append(TextPart(" "))
-        joined = join_parts(parts)
-        self.omitted_counts[NOTE_MARKS] += joined.n_note_marks
-        return joined.text.strip()
+        joined_text = join_parts(parts)
+        self.omitted_counts[NOTE_MARKS] += joined_text.n_note_marks
+        return joined_text.text.strip()
 
     def _add_block(self, line: str) -> None:
         if any(char.isalnum() for char in line):

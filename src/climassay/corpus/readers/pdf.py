@@ -79,16 +79,18 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     pdf = _open_pdf(data, source)
     omitted_counts: OmittedCounts = Counter()
     try:
-        pages, skipped = _read_pages(pdf, source, on_page, omitted_counts)
+        pages, skipped_pages = _read_pages(pdf, source, on_page, omitted_counts)
         metadata_title, *other_metadata = (
             clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author")
         )
     finally:
         pdf.close()
     if not any(page.lines or page.tables for page in pages):
-        raise DocumentError(skipped[0].reason if skipped else f"{source} has no text on its pages.")
+        raise DocumentError(skipped_pages[0].reason if skipped_pages else f"{source} has no text on its pages.")
     if b"%%EOF" not in data[-TRAILER_BYTES:]:
-        skipped.append(Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read."))
+        skipped_pages.append(
+            Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read.")
+        )
     drop_line_numbers(pages, omitted_counts)
     drop_running_lines(pages, omitted_counts)
     stem = PurePath(source).stem
@@ -112,7 +114,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     document = Document(
         document_id(data), title, source, blocks, media="pdf", omitted_parts=tuple(_list_omitted_parts(omitted_counts))
     )
-    return ReadResult(source, (document,), tuple(skipped))
+    return ReadResult(source, (document,), tuple(skipped_pages))
 
 
 def _list_omitted_parts(omitted_counts: OmittedCounts) -> Iterator[OmittedParts]:
@@ -218,8 +220,8 @@ def _describe_skipped_pages(
 
 
 def _format_page_numbers(numbers: list[int]) -> str:
-    listed = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
-    return f"{'page' if len(numbers) == 1 else 'pages'} {listed}"
+    number_list = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
+    return f"{'page' if len(numbers) == 1 else 'pages'} {number_list}"
 
 
 def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
@@ -308,10 +310,15 @@ class DrawnPage:
             )
 
         letters_before, letters_after = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
-        for first, last in ((letters_before, letters_after), (letters_before, ""), ("", letters_after), ("", "")):
-            index = page_letters.find(first + quote_letters + last)
+        for context_before, context_after in (
+            (letters_before, letters_after),
+            (letters_before, ""),
+            ("", letters_after),
+            ("", ""),
+        ):
+            index = page_letters.find(context_before + quote_letters + context_after)
             if index >= 0:
-                start = index + len(first)
+                start = index + len(context_before)
                 return to_text_spans([(start, start + len(quote_letters))])
         return to_text_spans(
             _find_parts(page_letters, quote_letters)
@@ -325,8 +332,8 @@ class DrawnPage:
             if right <= left or bottom <= top:
                 continue
             if line is not None:
-                shared = min(line[3], bottom) - max(line[1], top)
-                if left >= line[0] and shared >= SAME_LINE * min(line[3] - line[1], bottom - top):
+                shared_height = min(line[3], bottom) - max(line[1], top)
+                if left >= line[0] and shared_height >= SAME_LINE * min(line[3] - line[1], bottom - top):
                     line = (line[0], min(line[1], top), max(line[2], right), max(line[3], bottom))
                     continue
                 yield line
@@ -415,16 +422,16 @@ def _read_characters(page: object, width: int, height: int) -> tuple[str, tuple[
     try:
         count = min(pdfium.FPDFText_CountChars(text_page), MAX_BOXES)
         codes = [pdfium.FPDFText_GetUnicode(text_page, index) for index in range(max(count, 0))]
-        box, x, y = pdfium.FS_RECTF(), ctypes.c_int(), ctypes.c_int()
+        box, device_x, device_y = pdfium.FS_RECTF(), ctypes.c_int(), ctypes.c_int()
         boxes: list[Box] = []
         for index in range(len(codes)):
             if not pdfium.FPDFText_GetLooseCharBox(text_page, index, box):
                 boxes.append((0, 0, 0, 0))
                 continue
             corners = []
-            for across, up in ((box.left, box.top), (box.right, box.bottom)):
-                pdfium.FPDF_PageToDevice(page, 0, 0, width, height, 0, across, up, x, y)
-                corners.append((min(max(x.value, 0), width), min(max(y.value, 0), height)))
+            for page_x, page_y in ((box.left, box.top), (box.right, box.bottom)):
+                pdfium.FPDF_PageToDevice(page, 0, 0, width, height, 0, page_x, page_y, device_x, device_y)
+                corners.append((min(max(device_x.value, 0), width), min(max(device_y.value, 0), height)))
             # On a turned page the corners change places.
             (left, right), (top, bottom) = (sorted(pair) for pair in zip(*corners, strict=True))
             boxes.append((left, top, right, bottom))

@@ -143,7 +143,9 @@ def _find_chains(numbers: Sequence[_Number]) -> list[_Chain]:
             ]
             if len(aligned_numbers) < MIN_SPARSE_NUMBERS:
                 continue
-            steps = Counter(below.value - above.value for above, below in pairwise(aligned_numbers))
+            steps = Counter(
+                lower_number.value - upper_number.value for upper_number, lower_number in pairwise(aligned_numbers)
+            )
             step_counts = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
             if step_counts:
                 step = max(step_counts)[1]
@@ -191,15 +193,15 @@ def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:
     left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
     top, bottom = chain.numbers[0].y, chain.numbers[-1].y
     numbers_by_line = {id(number.line): number for number in chain.numbers}
-    n_crossing = n_lines = 0
+    n_crossing_lines = n_lines = 0
     for line in page.lines:
         if not bottom - margin <= line.y <= top + margin or (margin > 1 and len(line.text) < MIN_TEXT_LENGTH):
             continue
         n_lines += 1
         number = numbers_by_line.get(id(line))
         x0, x1 = (line.x0, line.x1) if number is None else _find_text_edges(number)
-        n_crossing += x0 < right and x1 > left
-    return n_crossing > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
+        n_crossing_lines += x0 < right and x1 > left
+    return n_crossing_lines > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
 
 
 def _find_text_edges(number: _Number) -> tuple[float, float]:
@@ -212,7 +214,7 @@ def _find_text_edges(number: _Number) -> tuple[float, float]:
 
 def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> bool:
     """Return whether the numbers are beside most lines of their pages, and beside lines that continue sentences."""
-    n_numbered = n_prose = n_beside = n_lines = 0
+    n_numbered_lines = n_prose = n_text_lines = n_lines = 0
     pages: dict[int, tuple[PdfPage, int, set[int]]] = {}
     for page, chain in chains_with_page:
         rows: dict[int, list[Line]] = defaultdict(list)
@@ -226,14 +228,14 @@ def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> boo
                 continue
             text = text_line.text.removeprefix(number.edge.digits).lstrip() if number.edge else text_line.text
             lines_with_number.add(id(text_line))
-            n_beside += 1
+            n_text_lines += 1
             n_prose += _continues_sentence(text)
-        _, n_steps, lines_before = pages.get(id(page), (page, 1, set()))
-        pages[id(page)] = (page, max(n_steps, chain.step), lines_before | lines_with_number)
+        _, n_steps, previous_lines = pages.get(id(page), (page, 1, set()))
+        pages[id(page)] = (page, max(n_steps, chain.step), previous_lines | lines_with_number)
     for page, step, lines_with_number in pages.values():
-        n_numbered += step * len(lines_with_number)
+        n_numbered_lines += step * len(lines_with_number)
         n_lines += sum(1 for line in page.lines if len(line.text) >= MIN_TEXT_LENGTH)
-    return n_prose >= MIN_PROSE_SHARE * max(1, n_beside) and n_numbered >= MIN_COVERAGE * n_lines
+    return n_prose >= MIN_PROSE_SHARE * max(1, n_text_lines) and n_numbered_lines >= MIN_COVERAGE * n_lines
 
 
 def _find_nearest_line(number: _Number, rows: dict[int, list[Line]]) -> Line | None:
@@ -258,8 +260,8 @@ def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)
-        first = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
-        columns[key] = (chain.by_right_edge, chain.edge, chain.step, first)
+        first_value = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
+        columns[key] = (chain.by_right_edge, chain.edge, chain.step, first_value)
     return set(columns.values())
 
 

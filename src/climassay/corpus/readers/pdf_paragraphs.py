@@ -184,36 +184,45 @@ def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
 
 def _begins_paragraph(paragraph: Paragraph, line: Line, style: Style) -> bool:
     """Return whether a line begins a new paragraph after ``paragraph``."""
-    last = paragraph.last
-    gap = last.y - line.y
-    pitch = style.pitch(max(last.size, line.size))
-    if gap < 0.3 * line.size or gap > MAX_LINE_DISTANCE * pitch or line.x0 > last.right:
+    last_line = paragraph.last
+    gap = last_line.y - line.y
+    pitch = style.pitch(max(last_line.size, line.size))
+    if gap < 0.3 * line.size or gap > MAX_LINE_DISTANCE * pitch or line.x0 > last_line.right:
         return True
-    if abs(line.size - last.size) > MAX_SIZE_DIFFERENCE * last.size or PART.match(last.text):
+    if abs(line.size - last_line.size) > MAX_SIZE_DIFFERENCE * last_line.size or PART.match(last_line.text):
         return True
     if line.mark or _BULLET.match(line.text):
         return True
-    if NUMBERED.match(line.text) and line.x0 < last.x0 - MIN_INDENT * line.size:
+    if NUMBERED.match(line.text) and line.x0 < last_line.x0 - MIN_INDENT * line.size:
         return True
     if gap > ITEM_GAP * pitch and (_ITEM.match(line.text) or NUMBERED.match(line.text) or _NOTE.match(line.text)):
         return True
-    if last.bold and not line.starts_bold and (gap > ITEM_GAP * pitch or last.x1 < SHORT_LINE * last.right):
+    if (
+        last_line.bold
+        and not line.starts_bold
+        and (gap > ITEM_GAP * pitch or last_line.x1 < SHORT_LINE * last_line.right)
+    ):
         return True
-    if not last.bold and line.bold and last.x1 < last.right - 2 * line.size and ends_sentence(last.text):
+    if (
+        not last_line.bold
+        and line.bold
+        and last_line.x1 < last_line.right - 2 * line.size
+        and ends_sentence(last_line.text)
+    ):
         return True
     return _breaks_by_indent(paragraph, line)
 
 
 def _breaks_by_indent(paragraph: Paragraph, line: Line) -> bool:
-    last = paragraph.last
+    last_line = paragraph.last
     step = MIN_INDENT * line.size
-    has_margin = len(paragraph.lines) > 1 and abs(last.x0 - paragraph.lines[-2].x0) < step
-    is_sentence_end = ends_sentence(last.text)
-    if has_margin and abs(line.x0 - last.x0) > step:
+    has_margin = len(paragraph.lines) > 1 and abs(last_line.x0 - paragraph.lines[-2].x0) < step
+    is_sentence_end = ends_sentence(last_line.text)
+    if has_margin and abs(line.x0 - last_line.x0) > step:
         return True  # first line of an indented paragraph, or of a hanging one
-    if len(paragraph.lines) == 1 and line.x0 < last.x0 - step:
+    if len(paragraph.lines) == 1 and line.x0 < last_line.x0 - step:
         return False  # second line of an indented paragraph
-    is_short = last.x1 - last.x0 < SHORT_LINE * (last.right - last.x0)
+    is_short = last_line.x1 - last_line.x0 < SHORT_LINE * (last_line.right - last_line.x0)
     return is_sentence_end and is_short and not (line.text[0].islower() or line.text[0] in "{(")
 
 
@@ -280,15 +289,25 @@ def insert_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -
         lines = table.lines
         left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
         top, bottom = max(line.y for line in lines), min(line.y for line in lines)
-        overlapping = [
+        paragraphs_in_column = [
             p for p in result if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)
         ]
-        above = min((p for p in overlapping if p.last.y > top), key=lambda p: p.last.y - top, default=None)
-        below = min((p for p in overlapping if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None)
+        paragraph_above = min(
+            (p for p in paragraphs_in_column if p.last.y > top), key=lambda p: p.last.y - top, default=None
+        )
+        paragraph_below = min(
+            (p for p in paragraphs_in_column if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None
+        )
         paragraph = Paragraph(lines, Kind.TABLE, table=table)
-        index = result.index(above) + 1 if above else result.index(below) if below else len(result)
+        index = (
+            result.index(paragraph_above) + 1
+            if paragraph_above
+            else result.index(paragraph_below)
+            if paragraph_below
+            else len(result)
+        )
         result.insert(index, paragraph)
-        for caption in (above, below):
+        for caption in (paragraph_above, paragraph_below):
             gap = 0.0 if caption is None else max(caption.last.y - top, bottom - caption.first.y)
             if caption and _TABLE_CAPTION.match(caption.text) and gap < MAX_CAPTION_GAP * 1.2 * caption.size:
                 paragraph.caption = _shorten_caption(clean(caption.text))
@@ -337,13 +356,13 @@ def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], st
         paragraph.first.mark or _NOTE_NUMBER.match(text)
     ):
         return False
-    first = paragraph.first
+    first_line = paragraph.first
     if not (ends_sentence(text) or "http" in text) or len(_LETTER_WORD.findall(text)) < MIN_NOTE_WORDS:
         return False
-    return all(line.y > first.y for line in body_lines if line.x0 < first.x1 and line.x1 > first.x0)
+    return all(line.y > first_line.y for line in body_lines if line.x0 < first_line.x1 and line.x1 > first_line.x0)
 
 
-def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph], style: Style) -> bool:
+def _is_heading(paragraph: Paragraph, text: str, next_paragraphs: Sequence[Paragraph], style: Style) -> bool:
     is_large = paragraph.size > (1 + MAX_SIZE_DIFFERENCE) * style.size
     if (
         not (is_large or paragraph.bold or NUMBERED.match(text))
@@ -361,19 +380,23 @@ def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph],
         return False
     if is_numbered and paragraph.first.family in style.families:
         return True
-    return any(_leads_to(paragraph, following_paragraph, style) for following_paragraph in following) or (
-        is_large and not following
+    return any(_leads_to(paragraph, next_paragraph, style) for next_paragraph in next_paragraphs) or (
+        is_large and not next_paragraphs
     )
 
 
-def _leads_to(heading: Paragraph, following: Paragraph, style: Style) -> bool:
+def _leads_to(heading: Paragraph, next_paragraph: Paragraph, style: Style) -> bool:
     """Return whether the paragraph after a heading is text or another heading, not a label as in a figure."""
-    if following.first.family not in style.families:
+    if next_paragraph.first.family not in style.families:
         return False
-    gap = heading.last.y - following.first.y
-    if gap > 0 and (gap > 5 * heading.size or following.first.x0 > heading.last.x1 + heading.size):
+    gap = heading.last.y - next_paragraph.first.y
+    if gap > 0 and (gap > 5 * heading.size or next_paragraph.first.x0 > heading.last.x1 + heading.size):
         return False
-    return following.bold or following.size > heading.size or is_prose(following, following.text, style)
+    return (
+        next_paragraph.bold
+        or next_paragraph.size > heading.size
+        or is_prose(next_paragraph, next_paragraph.text, style)
+    )
 
 
 def _starts_lower(text: str) -> bool:
@@ -464,11 +487,11 @@ class BlockBuilder:
             self._omit("labels and other short lines", paragraph)
             return
         self._is_after_heading = False
-        continued = self._find_continued(paragraph)
-        if continued is not None:
-            continued.lines += paragraph.lines
-            if paragraph.last.page != continued.first.page:
-                continued.last_page = paragraph.last.page
+        continued_paragraph = self._find_continued(paragraph)
+        if continued_paragraph is not None:
+            continued_paragraph.lines += paragraph.lines
+            if paragraph.last.page != continued_paragraph.first.page:
+                continued_paragraph.last_page = paragraph.last.page
             return
         self._finish_paragraph()
         if paragraph.size < (1 - MAX_SIZE_DIFFERENCE) * self._style.size and _starts_lower(paragraph.first.text):
@@ -540,12 +563,17 @@ class BlockBuilder:
             while self._heading_stack:
                 self._end_section()
             return
-        numbering = _NUMBERING.match(text)
-        depth = numbering.group(1).count(".") + 1 if numbering else None
+        numbering_match = _NUMBERING.match(text)
+        depth = numbering_match.group(1).count(".") + 1 if numbering_match else None
         heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth, paragraph)
-        last = self._heading_stack[-1] if self._heading_stack else None
-        if self._is_after_heading and last and abs(last.size - heading.size) < 0.5 and PART.match(last.text):
-            last.text = f"{last.text.rstrip('.:')}: {text}"
+        last_heading = self._heading_stack[-1] if self._heading_stack else None
+        if (
+            self._is_after_heading
+            and last_heading
+            and abs(last_heading.size - heading.size) < 0.5
+            and PART.match(last_heading.text)
+        ):
+            last_heading.text = f"{last_heading.text.rstrip('.:')}: {text}"
             return
         if self._skipped_heading and heading.size < self._skipped_heading.size - 0.3:
             self._omit_section_line(paragraph)
@@ -616,12 +644,12 @@ def _continues(previous: Paragraph, paragraph: Paragraph) -> bool:
     )
 
 
-def _ends_section(heading: _Heading, above: _Heading) -> bool:
+def _ends_section(heading: _Heading, heading_above: _Heading) -> bool:
     """Return whether a new heading ends the section of a heading above it."""
-    if heading.depth is not None and above.depth is not None:
-        return above.depth >= heading.depth
-    if heading.boxed or above.boxed:
-        return above.boxed and (heading.boxed or heading.depth is not None or heading.size > above.size)
-    if abs(above.size - heading.size) > 0.3:
-        return above.size < heading.size
-    return heading.bold >= above.bold
+    if heading.depth is not None and heading_above.depth is not None:
+        return heading_above.depth >= heading.depth
+    if heading.boxed or heading_above.boxed:
+        return heading_above.boxed and (heading.boxed or heading.depth is not None or heading.size > heading_above.size)
+    if abs(heading_above.size - heading.size) > 0.3:
+        return heading_above.size < heading.size
+    return heading.bold >= heading_above.bold

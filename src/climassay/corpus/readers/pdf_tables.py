@@ -94,21 +94,23 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
     grid = [[cell for line in row for cell in cells_by_line.get(id(line), [line])] for row in rows]
     tables: list[PdfTable] = []
     table_line_ids: set[int] = set()
-    for first, last in _find_row_runs(grid)[:MAX_TABLES]:
+    for first_row, last_row in _find_row_runs(grid)[:MAX_TABLES]:
         # Cells of the rows above, whose words may name the columns, are not cut yet.
-        header_indices = range(max(0, first - MAX_HEADER_ROWS), first)
+        header_indices = range(max(0, first_row - MAX_HEADER_ROWS), first_row)
         headers = [
             [cell for line in rows[index] for cell in cells_by_line.get(id(line)) or split(line)]
             for index in header_indices
         ]
-        result = _arrange_table(headers, grid[first : last + 1])
+        result = _arrange_table(headers, grid[first_row : last_row + 1])
         if result is None:
             continue
         table, n_rows_above = result
         cell_ids = {id(cell) for cell in table.lines}
-        for index in range(first - n_rows_above, last + 1):
+        for index in range(first_row - n_rows_above, last_row + 1):
             for line in rows[index]:
-                line_cells = cells_by_line.get(id(line)) or (headers[index - first] if index < first else [line])
+                line_cells = cells_by_line.get(id(line)) or (
+                    headers[index - first_row] if index < first_row else [line]
+                )
                 if id(line) in cell_ids or any(
                     id(cell) in cell_ids for cell in line_cells if line.x0 - 1 <= cell.x0 <= line.x1
                 ):
@@ -174,33 +176,41 @@ def _is_running_head(row: Row) -> bool:
 def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     """Return the first and last row of each sequence of rows with numbers; only label rows may interrupt it."""
     runs: list[tuple[int, int]] = []
-    first = last = -1
+    first_row = last_row = -1
     left = right = labels_end = bottom = 0.0
     n_between = 0
 
     def end_run() -> None:
-        if first < 0:
+        if first_row < 0:
             return
-        tabular = [index for index in range(first, last + 1) if _is_tabular(grid[index])]
+        row_indices = [index for index in range(first_row, last_row + 1) if _is_tabular(grid[index])]
         # A running head or foot with its page number is no row.
-        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_ROWS_TO_NEXT and _is_running_head(grid[tabular[0]]):
-            tabular.pop(0)
-        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_ROWS_TO_NEXT and _is_running_head(grid[tabular[-1]]):
-            tabular.pop()
-        if len(tabular) >= MIN_ROWS:
-            runs.append((tabular[0], tabular[-1]))
+        while (
+            len(row_indices) > 1
+            and row_indices[1] - row_indices[0] > MAX_ROWS_TO_NEXT
+            and _is_running_head(grid[row_indices[0]])
+        ):
+            row_indices.pop(0)
+        while (
+            len(row_indices) > 1
+            and row_indices[-1] - row_indices[-2] > MAX_ROWS_TO_NEXT
+            and _is_running_head(grid[row_indices[-1]])
+        ):
+            row_indices.pop()
+        if len(row_indices) >= MIN_ROWS:
+            runs.append((row_indices[0], row_indices[-1]))
 
     for index, row in enumerate(grid):
         if _is_tabular(row):
             cells = _select_short_cells(row)
-            gap = bottom - row[0].y if first >= 0 else 0.0
-            if first < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
+            gap = bottom - row[0].y if first_row >= 0 else 0.0
+            if first_row < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
                 end_run()
-                first, left, right, labels_end = index, cells[0].x0, cells[-1].x1, cells[-1].x1
-            last, n_between, bottom = index, 0, row[0].y
+                first_row, left, right, labels_end = index, cells[0].x0, cells[-1].x1, cells[-1].x1
+            last_row, n_between, bottom = index, 0, row[0].y
             left, right = min(left, cells[0].x0), max(right, cells[-1].x1)
             labels_end = min([labels_end, *(cell.x0 for cell in cells if _is_number(cell.text))])
-        elif first >= 0:
+        elif first_row >= 0:
             is_beside = all(line.x0 > right or line.x1 < left for line in row)
             is_label = all(line.x1 < labels_end or len(line.text) <= MAX_CELL_LENGTH for line in row)
             if not is_beside:
@@ -208,7 +218,7 @@ def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
                 bottom = row[0].y
             if n_between > MAX_LABEL_ROWS or not (is_beside or is_label):
                 end_run()
-                first = last = -1
+                first_row = last_row = -1
                 n_between = 0
     end_run()
     return runs
@@ -291,15 +301,15 @@ def _is_prose_column(
 def _merge_intervals(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
     """Merge overlapping intervals; up to ``n_bridges`` intervals that span a gap between others are ignored."""
     ends = sorted([(left, 1) for left, _ in intervals] + [(right, -1) for _, right in intervals])
-    merged: list[Interval] = []
+    merged_intervals: list[Interval] = []
     depth, start = 0, 0.0
     for x, change in ends:
         if depth == n_bridges and change > 0:
             start = x
         depth += change
         if depth == n_bridges and change < 0 and x > start:
-            merged.append((start, x))
-    return merged
+            merged_intervals.append((start, x))
+    return merged_intervals
 
 
 def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[int]:
@@ -314,10 +324,10 @@ def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[in
     ]
 
 
-def _assign_to_columns(row: Row, columns: Sequence[Interval], spanning: bool = False) -> list[list[Line]]:
+def _assign_to_columns(row: Row, columns: Sequence[Interval], may_span: bool = False) -> list[list[Line]]:
     """Assign the cells of a row to columns.
 
-    A cell that overlaps several columns is assigned to all of them if ``spanning``, otherwise to the first.
+    A cell that overlaps several columns is assigned to all of them if ``may_span`` is True, otherwise to the first.
     """
     cells_by_column: list[list[Line]] = [[] for _ in columns]
     for cell in row:
@@ -326,7 +336,7 @@ def _assign_to_columns(row: Row, columns: Sequence[Interval], spanning: bool = F
             middle = (cell.x0 + cell.x1) / 2
             nearest_index = min(range(len(columns)), key=lambda index: abs(sum(columns[index]) / 2 - middle))
             column_indices = [nearest_index] if columns[0][0] - cell.size < middle < columns[-1][1] + cell.size else []
-        for index in column_indices if spanning else column_indices[:1]:
+        for index in column_indices if may_span else column_indices[:1]:
             cells_by_column[index].append(cell)
     return cells_by_column
 
@@ -358,7 +368,7 @@ def _find_header_rows(
         )
         if is_single or is_text or has_values or _CAPTION.match(cells_in_width[0].text):
             break
-        cells_by_column = _assign_to_columns(cells_in_width, columns, spanning=True)
+        cells_by_column = _assign_to_columns(cells_in_width, columns, may_span=True)
         if any(len(cell) > MAX_HEADER_CELLS for cell in cells_by_column):
             break
         header.insert(0, cells_by_column)

@@ -59,8 +59,8 @@ def decode_markup(data: bytes, source: str) -> str:
         DocumentError: The bytes are not text.
     """
     start = data[:MARKUP_START]
-    declared = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
-    return decode(data, source, declared[1].decode("ascii") if declared else None)
+    encoding_match = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
+    return decode(data, source, encoding_match[1].decode("ascii") if encoding_match else None)
 
 
 @reader("text", ".txt", ".text")

@@ -428,18 +428,18 @@ class _Simplifier:
 
     def _decode_symbols(self, text: str, font: str | None) -> ET.Element:
         """Convert text in a symbol font to Unicode."""
-        decoded = ""
+        decoded_text = ""
         for character in text:
             code = ord(character)
             code_point = dingbats.get((font, code)) or (dingbats.get((font, code & 0xFF)) if code in _PRIVATE else None)
             if code_point:
-                decoded += chr(code_point)
+                decoded_text += chr(code_point)
             elif code in _PRIVATE:
                 self.omitted_counts["symbols without a Unicode character"] += 1
             else:
-                decoded += character
+                decoded_text += character
         result = _new_element("t")
-        result.text = decoded
+        result.text = decoded_text
         return result
 
     def _add_note(self, reference: ET.Element) -> None:
@@ -538,8 +538,8 @@ _SYMBOL_FONTS = frozenset(font for font, _ in dingbats)
 def _choose_branch(alternatives: ET.Element) -> ET.Element:
     """Return the branch of alternative content to read: the fallback if it has text, or the first branch with text."""
     branches = [*alternatives.findall(f"{_COMPATIBILITY}Fallback"), *alternatives.findall(f"{_COMPATIBILITY}Choice")]
-    empty = ET.Element(f"{_COMPATIBILITY}Fallback")
-    return next(filter(_has_text, branches), branches[-1] if branches else empty)
+    empty_branch = ET.Element(f"{_COMPATIBILITY}Fallback")
+    return next(filter(_has_text, branches), branches[-1] if branches else empty_branch)
 
 
 def _iterate_children(element: ET.Element, tag: str) -> Iterator[ET.Element]:
@@ -579,9 +579,9 @@ def _plain_text(paragraph: ET.Element) -> str:
 def _join_paragraphs(container: ET.Element) -> None:
     """Merge a paragraph into the next one if its paragraph mark is a tracked deletion."""
     parts = list(container)
-    for part, following in pairwise(parts):
-        if part.tag == following.tag == f"{_WORD}p" and part.get(_IS_JOINED):
+    for part, next_paragraph in pairwise(parts):
+        if part.tag == next_paragraph.tag == f"{_WORD}p" and part.get(_IS_JOINED):
             content = [child for child in part if child.tag != f"{_WORD}pPr"]
-            start = len(following.findall(f"{_WORD}pPr"))
-            following[start:start] = content
+            start = len(next_paragraph.findall(f"{_WORD}pPr"))
+            next_paragraph[start:start] = content
             container.remove(part)
