@@ -30,8 +30,8 @@ _LAST_WORD = re.compile(r"[^\s(\[{“\"'‘/—]*$")
 _ENUMERATOR = re.compile(
     r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5}|[A-Z]?\d{0,2}(?:\.\d{1,3})+|[A-Z]{1,4}(?:\.\d{1,3})+)\)?"
 )
-_DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
-_OPENING = re.compile(r"[\s\"'“‘«(\[{¿¡*_]*")
+_DOTTED_ABBREVIATION = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
+_OPENING_PUNCTUATION = re.compile(r"[\s\"'“‘«(\[{¿¡*_]*")
 _NEXT_WORD = re.compile(r"[A-Za-z’']+")
 _DAY = re.compile(r"(?<![\w.,])[0-3]?\d$")
 _GERMAN_MONTH = re.compile(
@@ -128,7 +128,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
         return True
     if "\n\n" in match["space"]:
         return True
-    opening_match = _OPENING.match(text, match.end())
+    opening_match = _OPENING_PUNCTUATION.match(text, match.end())
     next_index = opening_match.end() if opening_match else match.end()
     if next_index >= len(text):
         return True
@@ -160,7 +160,7 @@ def _is_sentence_full_stop(text: str, start: int, stop: int, next_index: int) ->
         return True  # a unit, no initial: "2.5 W."
     is_uncertain = (
         lower_case_word in _MAYBE_BEFORE_END
-        or _DOTTED.fullmatch(last_word)
+        or _DOTTED_ABBREVIATION.fullmatch(last_word)
         or (len(last_word) == 1 and last_word.isupper())
     )
     if not is_uncertain:

@@ -52,7 +52,7 @@ _CITATION = re.compile(
     re.IGNORECASE,
 )
 _SPAN = re.compile(rf"({_NUMBER})(?::\d+)?(?:\u2020[^\]\u3011]*)?(?:({_DASH}|\s+(?:to|through)\s+)\D*?({_NUMBER}))?")
-_NUMBERED = re.compile(
+_NUMBERED_ITEM = re.compile(
     r"\b(?:Fig(?:ure)?|Table|Eq(?:uation)?|Chapter|Section|Article|Annex|Appendix|Box|Part|Scenario|Category|Goal)\.?\s*$"
 )
 _INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s*$", re.IGNORECASE)
@@ -74,7 +74,7 @@ _LOCATOR = re.compile(
     re.IGNORECASE,
 )
 _NAME = r"\b[^\W\d_a-z][\w'\u2019-]*"
-_REPORTING = (
+_REPORTING_VERB = (
     r"(?:show|find|found|report|estimat|argu|suggest|conclud|not(?:es?|ed)\b|demonstrat|calculat|project|attribut"
     r"|observ|point)"
 )
@@ -82,11 +82,11 @@ _YEAR_BEHIND = rf"\s*\({_YEAR}[a-z]?(?:,\s*pp?\.\s*\d+)?\)"
 _NARRATIVE = re.compile(
     rf"(?:{_NAME}(?:\s+et\s+al\.?|\s+(?:and|&)\s+[^\W\d_a-z][\w'\u2019-]*)|\b[A-Z]{{3,8}}){_YEAR_BEHIND}"
     # Of a single name only what is said of it tells an author from a place or an eruption.
-    rf"|{_NAME}{_YEAR_BEHIND}(?=\s+(?:also\s+)?{_REPORTING})"
+    rf"|{_NAME}{_YEAR_BEHIND}(?=\s+(?:also\s+)?{_REPORTING_VERB})"
     rf"|(?<=[Aa]ccording\sto\s){_NAME}{_YEAR_BEHIND}"
 )
-_BARE = re.compile(rf"{_NAME}\s+et\s+al\.?,?\s+{_YEAR}[a-z]?\b")
-_JOINING = re.compile(r"et|al|and|of|the|de|la|van|von|der|den|on|for|in|to|&|du", re.IGNORECASE)
+_UNBRACKETED_REFERENCE = re.compile(rf"{_NAME}\s+et\s+al\.?,?\s+{_YEAR}[a-z]?\b")
+_JOINING_WORD = re.compile(r"et|al|and|of|the|de|la|van|von|der|den|on|for|in|to|&|du", re.IGNORECASE)
 _NO_AUTHOR = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?"
     r"|spring|summer|autumn|winter|since|until|by|between|before|after|during",
@@ -150,7 +150,7 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
         return pattern.sub(replace_match, text)
 
     marked_text = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
-    for pattern in (_NARRATIVE, _BRACKET, _BARE):
+    for pattern in (_NARRATIVE, _BRACKET, _UNBRACKETED_REFERENCE):
         marked_text = replace_matches(pattern, marked_text, lambda _, match: _parse_reference(match[0]))
     marked_text = replace_matches(
         _CITATION,
@@ -205,7 +205,7 @@ def _parse_bracket(
     text_before, are_valid = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
     is_separated = text_before[-1:].isspace()
     text_before = text_before.rstrip()
-    if _NUMBERED.search(text_before):
+    if _NUMBERED_ITEM.search(text_before):
         return None
     min_number, max_number = min(numbers), max(numbers)
     if (len(spans) == 2 or min_number < max_number) and len(spans) <= 2:
@@ -239,7 +239,7 @@ def _parse_reference(text: str) -> Reference | None:
         if match is None:
             return None
         names = [name.strip(".") for name in re.findall(r"[^\s,]+", match["authors"])]
-        proper_names = [name for name in names if not _JOINING.fullmatch(name)]
+        proper_names = [name for name in names if not _JOINING_WORD.fullmatch(name)]
         if not proper_names or len(proper_names) > 8 or not all(_is_name(name) for name in proper_names):
             return None
         locations = [

@@ -340,7 +340,7 @@ def _find_direction(preceding_pieces: Sequence[Sequence[str]], following_words: 
     """Return the word that states the direction of a quantity's change, and 1 or -1; ("", 0) if there is none.
 
     Args:
-        preceding_pieces: Words of the pieces of text between the preceding quantities. The nearest piece comes first, and
+        preceding_pieces: Words of the pieces of text between the preceding quantities. The nearest piece comes first;
             the words of each piece are in reverse order.
         following_words: Words up to the next quantity.
     """

@@ -70,12 +70,14 @@ def detect_number_format(text: str, context: str = "") -> NumberFormat:
     return NumberFormat(is_comma_decimal, is_comma_decimal or language in ("de", "es", "it", "nl", "pt"))
 
 
-_COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS_TO_TWELVE = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-NUMBER_WORDS = {word: float(number) for number, word in enumerate((*_COUNTING, *_TEENS), start=1)}
+NUMBER_WORDS = {word: float(number) for number, word in enumerate((*_NUMBERS_TO_TWELVE, *_TEENS), start=1)}
 NUMBER_WORDS |= {ten: 10.0 * number for number, ten in enumerate(_TENS, start=2)}
-NUMBER_WORDS |= {f"{ten}-{unit}": NUMBER_WORDS[ten] + NUMBER_WORDS[unit] for ten in _TENS for unit in _COUNTING[:9]}
+NUMBER_WORDS |= {
+    f"{ten}-{unit}": NUMBER_WORDS[ten] + NUMBER_WORDS[unit] for ten in _TENS for unit in _NUMBERS_TO_TWELVE[:9]
+}
 for _line in (
     "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
     "deux trois quatre cinq six sept huit neuf dix onze douze",
@@ -158,7 +160,7 @@ _SHARE_STEP = 3.0
 """Width, in percentage points, of the interval that a fraction in words may mean: 65.2% to 68.1% for "two-thirds"."""
 _HEDGED_STEP = 10.0
 """Width, in percentage points, of the interval that a hedged fraction such as "nearly a third" may mean."""
-_HEDGED = re.compile(
+_HEDGE_WORDS = re.compile(
     r"\b(?:nearly|almost|just|slightly|a\s+little|close\s+to|about|around|roughly|fast|knapp|rund|etwa|près|presque|casi"
     r"|quase|environ)\b[^,;.]{0,12}$",
     re.IGNORECASE,
@@ -265,7 +267,7 @@ def find_worded_quantities(text: str) -> Iterator[WordedQuantity]:
     """Yield the fractions, multiples, months and ranks that a text expresses in words, kind by kind."""
     for pattern, share in _SHARES:
         for match in pattern.finditer(text):
-            is_hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
+            is_hedged = _HEDGE_WORDS.search(text, max(0, match.start() - 30), match.start())
             yield WordedQuantity(*match.span(), share, "share", _HEDGED_STEP if is_hedged else _SHARE_STEP)
     for match in _PART_OF.finditer(text):
         part, total = (_parse_count(number) for number in match.groups() if number)

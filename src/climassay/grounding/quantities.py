@@ -89,8 +89,8 @@ _AND = ("and", "und", "et", "y", "e")
 _EXTENTS = ("time", "days", "span", "length", "area", "angle")
 """Kinds of units of extents; "over" before an extent does not make it a bound ("over ten years")."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
-_YEARLY = re.compile(
-    r"\b(?:annual(?:ly)?|is_yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
+_YEARLY_WORDS = re.compile(
+    r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
     r"|(?:al|por) año|por ano)\b|\byr\b|/yr",
     re.IGNORECASE,
 )
@@ -108,7 +108,7 @@ _CHANGE_AFTER = re.compile(
 )
 _MAX_UNIT_LENGTH = 100
 """Maximum length of white space, magnitude word and unit after a number, in characters."""
-_NEAR = 80
+_MAX_WORD_DISTANCE = 80
 """Maximum distance, in characters, between a number and words such as "every year" that apply to it."""
 
 # Spans whose digits are not quantities.
@@ -507,7 +507,7 @@ def _locate_number(text: str, plain_text: str, match: re.Match[str], number_form
         step=10.0**-decimals * magnitude,
         unit=unit,
         is_integer=not decimals and magnitude == 1,
-        is_yearly=bool(_YEARLY.search(plain_text[max(0, start - _NEAR) : end + _NEAR])),
+        is_yearly=bool(_YEARLY_WORDS.search(plain_text[max(0, start - _MAX_WORD_DISTANCE) : end + _MAX_WORD_DISTANCE])),
         bound=bound,
         bounded=text[bound_start:bound_end].strip() if bound else "",
         has_plus_sign=is_positive,
@@ -561,8 +561,8 @@ def _inherit_from_left(
     """Return the right quantity with the left one's unit if it is in brackets after the left one.
 
     The same applies to the second amount of a range of money. Otherwise, the right quantity is returned unchanged. In
-    ``1.1 °C [0.8 to 1.3]``, both numbers in brackets get the unit of the first number. ``has_inherited_unit`` is True if
-    the left quantity got its unit in this way, in the same brackets.
+    ``1.1 °C [0.8 to 1.3]``, both numbers in brackets get the unit of the first number. ``has_inherited_unit`` is True
+    if the left quantity got its unit in this way, in the same brackets.
     """
     left_unit = left.quantity.unit
     if left_unit is None or left.quantity.is_in_words or right.quantity.unit is not None or right.looks_like_year:

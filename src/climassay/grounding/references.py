@@ -37,7 +37,7 @@ _HEADING = re.compile(
 )
 _NUMBER = r"[\[(\u3010](?P<bracket>\d{1,3})[\])\u3011]:?"
 _ENTRY = re.compile(rf"\s*(?:[-*\u2022]\s+)?(?:{_NUMBER}|(?P<plain>\d{{1,3}})[.)])\s+(?P<entry>\S.*)")
-_BRACKETED = re.compile(rf"\s*(?:[-*\u2022]\s+)?{_NUMBER}\s+\S.*")
+_BRACKETED_ENTRY = re.compile(rf"\s*(?:[-*\u2022]\s+)?{_NUMBER}\s+\S.*")
 _BULLET = re.compile(r"\s*[-*\u2022]\s+(?P<entry>\S.*)")
 _NUMBERED_LINK = re.compile(r"(\[\d{1,3}\])\((https?://[^\s()]+)\)")
 _DOI = re.compile(
@@ -48,7 +48,7 @@ _DOI = re.compile(
 _DOI_FORM = re.compile(r"10\.\d{4,9}(?:\.\d+)*/\S+")
 _URL = re.compile(r"\b(?:https?:(?:/|\b)[^\s<>\"\]]*|www\.[^\s<>\"\]]+)", re.IGNORECASE)
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,60}[a-z0-9]", re.IGNORECASE)
-_RESERVED = re.compile(r"(?:.+\.)?(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
+_RESERVED_HOST = re.compile(r"(?:.+\.)?(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
 """Pattern of reserved host names (RFC 2606)."""
 _REPORT_PAGE = re.compile(
     r"\b(?P<name>(?:IPCC|AR\s?[3-6]|SR15|SRCCL|SROCC|SREX)(?:[\s,]+(?:AR\s?[3-6]|WG\s?(?:[1-3]|I{1,3})|SYR|SPM|TS|(?:19|20)\d\d))*),?"
@@ -91,7 +91,7 @@ class ReferenceList:
             start, entries = heading_index, lines[heading_index + 1 :]
         else:
             start = len(lines)
-            while start and (not lines[start - 1].strip() or _BRACKETED.fullmatch(lines[start - 1])):
+            while start and (not lines[start - 1].strip() or _BRACKETED_ENTRY.fullmatch(lines[start - 1])):
                 start -= 1
             entries = lines[start:]
         numbered_entries: dict[int, str] = {}
@@ -226,9 +226,9 @@ class ReferenceChecker:
             host, _ = parts.hostname or "", parts.port
         except ValueError:
             host = ""
-        if not _HOST.fullmatch(host) and not (host and _RESERVED.fullmatch(host)):
+        if not _HOST.fullmatch(host) and not (host and _RESERVED_HOST.fullmatch(host)):
             return CheckedReference(text, "url", "malformed", "This is not an address of a page in the web.")
-        if _RESERVED.fullmatch(host):
+        if _RESERVED_HOST.fullmatch(host):
             return CheckedReference(text, "url", "invented", f"{host} is a name for examples; no site can have it.")
         document_by_address = {
             _normalise_address(document.url): document for document in self.documents if document.url

@@ -18,12 +18,14 @@ _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
 _PRIVATE_USE = "\ue000-\uf8ff"
 _LONE_SURROGATES = "\ud800-\udfff"
 """Range of surrogate code points, which cannot be stored; JSON may contain unpaired ones."""
-_STYLED = "\U0001d400-\U0001d7ff"
+_STYLED_CHARACTERS = "\U0001d400-\U0001d7ff"
 """Range of letters and digits in a mathematical style such as italic, which are replaced by plain ones."""
 _WINDOWS_1252 = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
 """Windows-1252 character for each control character that results from decoding its byte as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
-_UNUSUAL = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE_USE}{_LONE_SURROGATES}{_STYLED}]+")
+_UNUSUAL = re.compile(
+    f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE_USE}{_LONE_SURROGATES}{_STYLED_CHARACTERS}]+"
+)
 _REPLACEMENTS = _LIGATURES | _WINDOWS_1252 | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
@@ -64,7 +66,7 @@ def _replace_unusual(match: re.Match[str]) -> str:
 
 def _to_plain(char: str) -> str:
     """Return the plain form of a styled letter or digit, and an empty string for other unusual characters."""
-    return unicodedata.normalize("NFKC", char) if char >= _STYLED[0] else ""
+    return unicodedata.normalize("NFKC", char) if char >= _STYLED_CHARACTERS[0] else ""
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:

@@ -22,7 +22,7 @@ FIGURES = "figures"
 NOTE_MARKS = "note marks"
 OUTSIDE = "blocks outside the article"
 
-_WORDLESS = frozenset(
+_INVISIBLE_TAGS = frozenset(
     [
         *("head", "title", "script", "style", "template", "noscript", "svg", "canvas", "iframe", "object"),
         *("video", "audio", "select", "textarea", "datalist", "input", "img", "picture", "source"),
@@ -304,7 +304,7 @@ class _Walker:
         """Return whether a node is part of the content; if not, and if it has text, count it as omitted."""
         if tag == "-text":
             return True
-        if tag in _WORDLESS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped_id:
+        if tag in _INVISIBLE_TAGS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped_id:
             return False
         attributes = node.attributes
         if not attributes and tag not in _TAGS_TO_CHECK:

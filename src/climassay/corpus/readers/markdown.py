@@ -26,13 +26,15 @@ if TYPE_CHECKING:
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 # The bounds on lengths below keep a stray mark from costing more than linear time.
 _MATH = re.compile(r"\$\$[^$]+\$\$|\$(?=\S)[^$\n]{1,500}(?<=\S)\$(?!\d)")
-_MARKED = re.compile("\x01(\\d+)\x02")
+_PLACEHOLDER = re.compile("\x01(\\d+)\x02")
 _TABLE_START = re.compile(r"<table(?=[\s>])", re.IGNORECASE)
 _TABLE_END = re.compile(r"</table\s*>", re.IGNORECASE)
 _SCRIPT_MARKS = re.compile(r"(?<=\S)\^([^\s^]{1,20})\^|(?<=[^\W\d_])~([^\s~]{1,10})~")
 _SCRIPT_OF_MARK = {"^": Script.SUPERSCRIPT, "~": Script.SUBSCRIPT}
-_QUOTED = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
-_OMITTED = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE)
+_QUOTE_MARKS = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
+_OMITTED_MARKUP = re.compile(
+    r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE
+)
 """Pattern of directives, link reference definitions and footnote marks."""
 _NOTE = re.compile(r"^ {0,3}\[\^[^\]]+\]:\s*", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\[\]]{1,500})\](?:\[[^\[\]]{0,200}\]|\([^()\n]{0,500} [^()\n]{0,500}\))")
@@ -183,13 +185,13 @@ class _MarkdownReader:
     def read(self, text: str) -> None:
         # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.
         without_tables = self._replace_tables(_remove_comments(text).replace("\x01", "").replace("\x02", ""))
-        marked_text = _QUOTED.sub(
+        marked_text = _QUOTE_MARKS.sub(
             "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), without_tables)
         )
         self.omitted_counts[NOTE_MARKS] += sum(
-            match.group().startswith("[^") for match in _OMITTED.finditer(marked_text)
+            match.group().startswith("[^") for match in _OMITTED_MARKUP.finditer(marked_text)
         )
-        plain_text = _NOTE.sub("\n", _OMITTED.sub("", marked_text))
+        plain_text = _NOTE.sub("\n", _OMITTED_MARKUP.sub("", marked_text))
         level = 0
         rows: list[list[str]] | None = None
         n_header_rows = 0
@@ -213,7 +215,7 @@ class _MarkdownReader:
                     rows = None
                 case "inline":
                     line = self._join_tokens(token.children or ())
-                    table = _MARKED.fullmatch(line)
+                    table = _PLACEHOLDER.fullmatch(line)
                     if table and self._verbatim[int(table[1])].startswith("<"):
                         self._add_table(self._verbatim[int(table[1])])
                         continue
@@ -232,7 +234,7 @@ class _MarkdownReader:
         return f"\x01{len(self._verbatim) - 1}\x02"
 
     def _insert_verbatim(self, line: str) -> str:
-        return clean(_MARKED.sub(lambda match: self._verbatim[int(match[1])], line))
+        return clean(_PLACEHOLDER.sub(lambda match: self._verbatim[int(match[1])], line))
 
     def _replace_tables(self, text: str) -> str:
         """Replace each HTML table by a placeholder that is a paragraph of its own."""

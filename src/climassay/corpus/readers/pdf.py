@@ -261,7 +261,7 @@ EDGE = 20
 SAME_LINE = 0.5
 """Minimum vertical overlap of two characters on one line, as a fraction of the height of the smaller one."""
 
-_PLAIN = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
+_CHARACTER_REPLACEMENTS = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom edges, in pixels of the image."""
@@ -439,7 +439,7 @@ def _read_characters(page: object, width: int, height: int) -> tuple[str, tuple[
         pdfium.FPDFText_ClosePage(text_page)
     # Halves of a character and what is none would not survive their way to a browser.
     text = "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else " " for code in codes)
-    return text.translate(_PLAIN), tuple(boxes)
+    return text.translate(_CHARACTER_REPLACEMENTS), tuple(boxes)
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:

@@ -30,7 +30,7 @@ _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶])\s*(?=[A-Z‘“(])")
 _ENDS = ".!?:…}。！？؟۔।"
 _SENTENCE_END = re.compile(rf"[{_ENDS}]" + r"[\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
 _TAIL_LENGTH = 120
-_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+_UNSPACED_CHARACTER = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 """Pattern of Chinese and Japanese characters, which are written without spaces between words."""
 
 
@@ -102,7 +102,7 @@ def join_lines(lines: Sequence[Line]) -> str:
             parts[-1] = line.text[:-1]
             parts.append(LINE_END_HYPHEN)
         elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()) and not (
-            _UNSPACED.match(line.text[-1]) and _UNSPACED.match(next_line.text)
+            _UNSPACED_CHARACTER.match(line.text[-1]) and _UNSPACED_CHARACTER.match(next_line.text)
         ):
             parts.append(" ")
     return "".join(parts)
@@ -252,7 +252,7 @@ _CAPTION = re.compile(
     r"(?:[A-Z]{1,5}[.\s]?)?\d*(?:[.\-–]\d+)*[a-z]?\)?(?P<stop>\s*[|:]|\.?\s+(?=[A-Z(\[])|\.?$|\s*[–—]\s)"
 )
 _TABLE_CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
-_CONTINUED = re.compile(r"\(?continued(?:\s+\w+){0,4}\)?\W*$|\(cont(?:inued|\.|’d)?\)\W*$", re.IGNORECASE)
+_CONTINUATION_MARK = re.compile(r"\(?continued(?:\s+\w+){0,4}\)?\W*$|\(cont(?:inued|\.|’d)?\)\W*$", re.IGNORECASE)
 _NUMBERING = re.compile(r"((?:[A-Z]|\d{1,2}|[A-Z]{2,4})(?:\.\d{1,2})*)\.?\s+\S")
 REFERENCES = re.compile(
     r"(?:\d+(?:\.\d+)*\.?\s+)?(?:references|bibliography|literature cited|works cited|reference list)", re.IGNORECASE
@@ -260,8 +260,8 @@ REFERENCES = re.compile(
 CONTENTS = re.compile(r"(?:table of )?contents|list of (?:figures|tables)", re.IGNORECASE)
 _NOTE_NUMBER = re.compile(r"(?:\d{1,3}(?=[\s‘“(A-Z])|[*†‡§¶])\s*(?=\S)")
 _LEGEND = re.compile(r"(?:Panels?|Notes?|Sources?)\s*[(:]|Source:|Note\b|[a-z]\s[A-Z]")
-_BOXED = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
-_OPENING = "\"'“‘([{"
+_BOX_TITLE = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
+_OPENING_PUNCTUATION = "\"'“‘([{"
 
 
 def classify_paragraphs(paragraphs: Sequence[Paragraph], style: Style) -> None:
@@ -401,7 +401,7 @@ def _leads_to(heading: Paragraph, next_paragraph: Paragraph, style: Style) -> bo
 
 def _starts_lower(text: str) -> bool:
     """Return whether the first letter after opening punctuation is lower-case."""
-    return text.lstrip(_OPENING)[:1].islower()
+    return text.lstrip(_OPENING_PUNCTUATION)[:1].islower()
 
 
 def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
@@ -412,14 +412,14 @@ def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
     letter_words = _LETTER_WORD.findall(text)
     n_words = len(letter_words)
     if not text.isascii():
-        n_words += len(_UNSPACED.findall(text)) // UNSPACED_WORD
+        n_words += len(_UNSPACED_CHARACTER.findall(text)) // UNSPACED_WORD
     in_text_family = paragraph.first.family in style.families
     if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
         return n_words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
     n_tokens = text.count(" ") + 1
     if n_tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MAX_NUMBERS * n_tokens:
         return False
-    if n_words < MANY_WORDS and _CONTINUED.search(text[-40:]):
+    if n_words < MANY_WORDS and _CONTINUATION_MARK.search(text[-40:]):
         return False
     is_complete = ends_sentence(text) or (text[-1] in "),;" and _has_lower_words(letter_words))
     if not in_text_family:
@@ -565,7 +565,7 @@ class BlockBuilder:
             return
         numbering_match = _NUMBERING.match(text)
         depth = numbering_match.group(1).count(".") + 1 if numbering_match else None
-        heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth, paragraph)
+        heading = _Heading(text, paragraph.size, paragraph.bold, _BOX_TITLE.match(text) is not None, depth, paragraph)
         last_heading = self._heading_stack[-1] if self._heading_stack else None
         if (
             self._is_after_heading

@@ -28,7 +28,7 @@ _HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _ANY_YEAR = re.compile(rf"(?<![\d.,]){_YEAR}(?![\d.,]*\d)|\bn\.d\.|\bin press\b|\bforthcoming\b", re.IGNORECASE)
 _LABEL = r"(?:\[\d{1,4}\]|\(\d{1,4}\)|\d{1,4}\.?|\[[A-Z][\w+]{1,12}\]|[•*^↑‐–-]+)?\s*"
-_BRACKETED = re.compile(r"\[\d{1,4}\]\s")
+_BRACKETED_NUMBER = re.compile(r"\[\d{1,4}\]\s")
 _PARTICLE = r"(?:(?:van|von|de|der|den|del|della|di|da|du|la|le|el|al|ter|ten|dos|bin)[\s-])*"
 _CAPITAL = r"[^\W\d_a-zà-ÿ]"
 _SURNAME = rf"{_PARTICLE}{_CAPITAL}[^\W\d_]*(?:[\s'’‐-]{_CAPITAL}[^\W\d_]*){{0,3}}"
@@ -100,7 +100,7 @@ def looks_like_entry(text: str) -> bool:
 
 def begins_like_entry(text: str) -> bool:
     """Return whether a line begins like a reference, with a number in brackets or an author."""
-    return any(pattern.match(text) for pattern in (_BRACKETED, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
+    return any(pattern.match(text) for pattern in (_BRACKETED_NUMBER, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
 
 
 def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[OmittedParts, ...]]:

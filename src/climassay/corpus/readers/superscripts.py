@@ -47,7 +47,7 @@ _SUBSCRIPTS = str.maketrans("0123456789+-−–‑‐=()", "₀₁₂₃₄₅�
 _SUPERSCRIPT_ONLY = re.compile(r"[0-9+\-−–‑‐=()ni]+")
 _SIGN = "[+\\-−–‑‐±]"
 _SIGN_ALONE = re.compile(rf"\s*{_SIGN}\s*")
-_SIGNED = re.compile(rf"{_SIGN}\s?\d+(?:[.,]\d+)?")
+_SIGNED_NUMBER = re.compile(rf"{_SIGN}\s?\d+(?:[.,]\d+)?")
 _CHARGE = re.compile(rf"\d{{0,2}}{_SIGN}{{1,3}}")
 _DIGITS = re.compile(r"\d{1,4}")
 _SEVERAL_NUMBERS = re.compile(r"\d{1,3}(?:\s*[,;–‑-]\s*\d{1,3})+")
@@ -123,7 +123,7 @@ def join_parts(parts: Sequence[TextPart]) -> JoinedText:
                 has_lower_bound = (
                     next_part is not None
                     and next_part.script is Script.SUBSCRIPT
-                    and _SIGNED.fullmatch(next_part.text.strip())
+                    and _SIGNED_NUMBER.fullmatch(next_part.text.strip())
                 )
                 line.add_superscript(part, text_after, is_fraction=is_fraction, is_bound=bool(has_lower_bound))
     return JoinedText("".join(line.pieces), line.n_note_marks)
@@ -186,7 +186,7 @@ class _LineJoiner:
         if not text:
             return
         last_character = self._tail[-1:]
-        if _SIGNED.fullmatch(text) and (last_character.isdigit() or last_character in "⁰¹²³⁴⁵⁶⁷⁸⁹"):
+        if _SIGNED_NUMBER.fullmatch(text) and (last_character.isdigit() or last_character in "⁰¹²³⁴⁵⁶⁷⁸⁹"):
             self.add(f" {text}")  # lower bound of an interval: 1.2 +0.3 −0.2
         elif text[0].isdigit() and last_character.isdigit() and not text.isdigit():
             self.add(f"_{text}")
@@ -213,7 +213,7 @@ class _LineJoiner:
             self.add(f" {text}" if text_before[-1:].isalnum() else text)
         elif (
             is_bound
-            and _SIGNED.fullmatch(text)
+            and _SIGNED_NUMBER.fullmatch(text)
             and text_before[-1:].isdigit()
             and not _POWER_OF_TEN.search(text_before)
         ):
@@ -249,7 +249,7 @@ class _LineJoiner:
         text = text.rstrip(",;")
         if _NOTE_LIST.fullmatch(text):
             return True
-        if _SIGNED.fullmatch(text) or _CHARGE.fullmatch(text) or _FRACTION.fullmatch(text):
+        if _SIGNED_NUMBER.fullmatch(text) or _CHARGE.fullmatch(text) or _FRACTION.fullmatch(text):
             return False
         if _SEVERAL_NUMBERS.fullmatch(text):
             return not _POWER_OF_TEN.search(text_before)

@@ -39,14 +39,14 @@ _HEADING = re.compile(
 _CONTENTS = re.compile(r"(?:toc|inhaltsverzeichnis|verzeichnis|tm|tdc|目录) ?\d|table of figures", re.IGNORECASE)
 _EQUATION_FIELD = re.compile(r"\s*EQ\s", re.IGNORECASE)
 _PRIVATE = range(0xE000, 0xF900)
-_UNWRAPPED = frozenset(
+_UNWRAPPED_TAGS = frozenset(
     _WORD + name
     for name in (
         *("hyperlink", "fldSimple", "smartTag", "customXml", "ins", "moveTo", "dir", "bdo", "sdt", "sdtContent"),
         *("ruby", "rubyBase"),
     )
 )
-_UNCHANGED = frozenset(_WORD + name for name in ("t", "noBreakHyphen", "fldChar", "instrText"))
+_UNCHANGED_TAGS = frozenset(_WORD + name for name in ("t", "noBreakHyphen", "fldChar", "instrText"))
 _SPACES = {_WORD + name: tag for tag, names in {"br": ("br", "cr"), "tab": ("tab", "ptab")}.items() for name in names}
 _COUNTED_KINDS = {
     f"{_WORD}del": "tracked deletions",
@@ -339,11 +339,11 @@ class _Simplifier:
         tag = element.tag
         if tag == f"{_WORD}r":
             return self._rewrite_run(element)
-        if tag in _UNCHANGED:
+        if tag in _UNCHANGED_TAGS:
             return [element]
         if tag == f"{_WORD}p":
             return self._rewrite_paragraph(element)
-        if tag in _UNWRAPPED:
+        if tag in _UNWRAPPED_TAGS:
             return self._rewrite_all(element)
         if tag in _SPACES:
             return [_new_element(_SPACES[tag])]
@@ -547,7 +547,7 @@ def _iterate_children(element: ET.Element, tag: str) -> Iterator[ET.Element]:
     for child in element:
         if child.tag == tag:
             yield child
-        elif child.tag in _UNWRAPPED:
+        elif child.tag in _UNWRAPPED_TAGS:
             yield from _iterate_children(child, tag)
 
 
