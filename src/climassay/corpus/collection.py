@@ -444,9 +444,9 @@ class Collection:
     def summary(self) -> CollectionSummary:
         """Return the settings of the collection and its numbers of documents and passages."""
         documents = self.documents()
-        incomplete = sum(not document.complete for document in documents)
+        n_incomplete = sum(not document.complete for document in documents)
         passages = sum(document.passages for document in documents)
-        return CollectionSummary(self.name, len(documents), incomplete, passages, self.settings)
+        return CollectionSummary(self.name, len(documents), n_incomplete, passages, self.settings)
 
     def search(
         self,

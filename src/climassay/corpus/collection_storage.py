@@ -108,8 +108,8 @@ def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], sc
         for name in PASSAGE_COLUMNS
     }
     rows["document_passages"] = pa.array([item.document_passages for item in pending], pa.int32())
-    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-    rows["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    flat_vectors = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
+    rows["vector"] = pa.FixedSizeListArray.from_arrays(flat_vectors, vectors.shape[1])
     return pa.table(rows, schema=schema)
 
 

@@ -209,8 +209,8 @@ def evaluate_retrieval(
     """
     ks = _check_arguments(questions, ks, modes, share)
     golds = [GoldText.from_text(question.passage) for question in questions]
-    located = locate_gold_texts(golds, collection.texts())
-    if not any(located):
+    location_flags = locate_gold_texts(golds, collection.texts())
+    if not any(location_flags):
         raise InputError(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
             "add the documents they were taken from, or use another collection."
@@ -228,7 +228,7 @@ def evaluate_retrieval(
         within_group=within_group,
         n_omitted_rows=n_omitted_rows,
         not_in_collection=tuple(
-            question.id for question, is_located in zip(questions, located, strict=True) if not is_located
+            question.id for question, is_located in zip(questions, location_flags, strict=True) if not is_located
         ),
         depth=max(ks),
         share=share,
@@ -272,11 +272,11 @@ class _PairsByQuestion:
                     reports[passage.id] = passage.report
                 yield passage
 
-        by_pair = find_relevant_passages(golds, [pair.relevance for pair in pairs], passages())
+        grades_by_pair = find_relevant_passages(golds, [pair.relevance for pair in pairs], passages())
         relevances = []
         for (_, group), indices in pair_indices.items():
             grades: dict[str, float] = {}
-            for item, grade in (pair for index in indices for pair in by_pair[index].items()):
+            for item, grade in (pair for index in indices for pair in grades_by_pair[index].items()):
                 if not within_group or reports[item] == group:
                     grades[item] = max(grade, grades.get(item, 0.0))
             relevances.append(grades)
@@ -389,7 +389,7 @@ def _compare_with_best(
     ]
     for metric in metrics:
         sums = [questions.sums(metric(ranking) - metric(best_ranking)).T for ranking in other_rankings]
-        pairs = [(0 * total_, total_ / n_questions) for total_, n_questions in sums]
+        pairs = [(0 * total_difference, total_difference / n_questions) for total_difference, n_questions in sums]
         tests = paired_differences(pairs, weights=[n_questions for _, n_questions in sums], seed=seed)
         differences = [replace(test.difference, n=len(questions.texts)) for test in tests]
         results.append(list(zip(differences, holm([test.p_value for test in tests]), strict=True)))

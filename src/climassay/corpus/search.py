@@ -447,8 +447,8 @@ def _find_rows_near_top(
     if len(allowed_cosines) <= depth:
         return rows
     threshold = np.partition(allowed_cosines, -depth)[-depth]
-    near_top: NDArray[np.intp] = rows[allowed_cosines >= threshold - _ROUNDING]
-    return near_top
+    rows_near_top: NDArray[np.intp] = rows[allowed_cosines >= threshold - _ROUNDING]
+    return rows_near_top
 
 
 def _sort_scores(scores: Mapping[str, float]) -> Scores:

@@ -372,7 +372,9 @@ def answer_question(
         question=question,
         sentences=sentences,
         brief=prompt_profile.brief,
-        sources=[{"number": s.number, "citation": s.citation, "text": s.passage.text} for s in sources],
+        sources=[
+            {"number": source.number, "citation": source.citation, "text": source.passage.text} for source in sources
+        ],
     )
     request = GenerationRequest(
         rendered_prompt.messages,
@@ -454,10 +456,10 @@ def note_unchecked_references(references: Iterable[str]) -> str:
 def list_notes(answer: GroundedAnswer) -> list[str]:
     """Return notes that a reader should know before relying on an answer."""
     notes = [DEMONSTRATION] if answer.demonstration else []
-    attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
-    if attributed:
+    n_attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
+    if n_attributed:
         notes.append(
-            f"Sentences whose passages were found by comparison, not named by the model: {attributed} of "
+            f"Sentences whose passages were found by comparison, not named by the model: {n_attributed} of "
             f"{len(answer.sentences)}."
         )
     notes += [note_truncation(answer.truncated), note_removed_citations(answer.removed_citations)]
@@ -477,9 +479,9 @@ def build_card(answer: GroundedAnswer) -> AnswerCard:
         else ((answer.text, (), False),)
     )
     notes = list_notes(answer) if answer.sources else ["No passage is relevant, so the model was not asked."]
-    foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
-    if foreign:
-        notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
+    foreign_numbers = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
+    if foreign_numbers:
+        notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign_numbers)}.")
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
     return AnswerCard(answer.question, sentences, sources, " ".join(notes))
 

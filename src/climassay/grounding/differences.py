@@ -356,28 +356,30 @@ def _find_direction(preceding_pieces: Sequence[Sequence[str]], following_words: 
     return "", 0
 
 
-def _compute_context_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> float:
+def _compute_context_overlap(first_weights: Mapping[str, float], second_weights: Mapping[str, float]) -> float:
     """Return the weighted fraction, 0 to 1, of the words around one quantity that also occur around the other."""
-    shared_weight = sum(weight * second[word] for word, weight in first.items() if word in second)
-    return shared_weight / max(sum(first.values()), 1e-9)
+    shared_weight = sum(
+        weight * second_weights[word] for word, weight in first_weights.items() if word in second_weights
+    )
+    return shared_weight / max(sum(first_weights.values()), 1e-9)
 
 
 def _is_year(quantity: Quantity) -> bool:
     return quantity.unit is None and quantity.is_integer and _FIRST_YEAR <= quantity.value <= _LAST_YEAR
 
 
-def _are_comparable(first: Quantity, second: Quantity) -> bool:
+def _are_comparable(first_quantity: Quantity, second_quantity: Quantity) -> bool:
     """Return whether two quantities are comparable: units of one kind, both years, or both bare numbers.
 
     A percentage and percentage points are comparable only if their numbers are equal.
     """
-    if first.unit is None or second.unit is None:
-        return first.unit is second.unit and _is_year(first) == _is_year(second)
-    if {first.unit.kind, second.unit.kind} == {"share", "points"}:
-        return first.value == second.value  # 15% is confused with 15 percentage points
-    rates = {first.unit.rate, second.unit.rate}
-    is_same_rate = len(rates) == 1 or (rates == {"", "yr"} and first.is_yearly and second.is_yearly)
-    return second.unit.is_kind_of(first.unit) and is_same_rate
+    if first_quantity.unit is None or second_quantity.unit is None:
+        return first_quantity.unit is second_quantity.unit and _is_year(first_quantity) == _is_year(second_quantity)
+    if {first_quantity.unit.kind, second_quantity.unit.kind} == {"share", "points"}:
+        return first_quantity.value == second_quantity.value  # 15% is confused with 15 percentage points
+    rates = {first_quantity.unit.rate, second_quantity.unit.rate}
+    is_same_rate = len(rates) == 1 or (rates == {"", "yr"} and first_quantity.is_yearly and second_quantity.is_yearly)
+    return second_quantity.unit.is_kind_of(first_quantity.unit) and is_same_rate
 
 
 def _is_equal_after_rounding(first_quantity: Quantity, second_quantity: Quantity) -> bool:

@@ -159,8 +159,8 @@ class CheckedSentence:
         This is the case if it is contradicted, unsupported, different from its evidence or overstated, or if it has a
         reference that is invented or malformed.
         """
-        doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
-        return doubtful or self.overstated is not None or bool(self.wrong_references)
+        is_doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
+        return is_doubtful or self.overstated is not None or bool(self.wrong_references)
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,9 +256,9 @@ class Database:
             if log is not None and log.stat().st_size:
                 self._check_integrity()
 
-    def _check_or_create(self, create_missing: bool) -> None:
+    def _check_or_create(self, creates_tables: bool) -> None:
         version = self.stored_version()
-        if version is None and not create_missing:
+        if version is None and not creates_tables:
             return
         if version is None:
             self.write(self._create)
@@ -381,7 +381,7 @@ def _make_engine(url: sa.URL) -> sa.Engine:
 
 
 def _replace_nul(
-    _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool
+    _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, is_batch: bool
 ) -> tuple[str, Any]:
     """Replace NUL characters in all parameters by U+FFFD, since PostgreSQL cannot store them."""
 
@@ -390,7 +390,7 @@ def _replace_nul(
             return row
         return {key: value.replace("\x00", "\ufffd") if isinstance(value, str) else value for key, value in row.items()}
 
-    return statement, [replace_nul(row) for row in parameters] if many else replace_nul(parameters)
+    return statement, [replace_nul(row) for row in parameters] if is_batch else replace_nul(parameters)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:

@@ -35,8 +35,8 @@ def migrate(connection: sa.Connection, version: int, schema: str | None) -> None
     else:
         _copy_schema(connection, schema, version)
         connection.execute(sa.text(f"SET LOCAL search_path TO {schema}"))
-    for newer in range(version + 1, tables.SCHEMA_VERSION + 1):
-        for statement in REVISIONS[newer]:
+    for later_version in range(version + 1, tables.SCHEMA_VERSION + 1):
+        for statement in REVISIONS[later_version]:
             connection.exec_driver_sql(statement)
     connection.exec_driver_sql(f"UPDATE meta SET value = '{tables.SCHEMA_VERSION}' WHERE name = 'schema_version'")
 

@@ -28,10 +28,10 @@ def describe_unknown_cost(*, local: bool) -> str:
     return "none (local model)" if local else "unknown"
 
 
-def _format_cost(cost: float | None, unpriced: int, *, has_answers: bool) -> str:
+def _format_cost(cost: float | None, n_unpriced: int, *, has_answers: bool) -> str:
     if cost is None:
-        return describe_unknown_cost(local=not unpriced) if has_answers else "none"
-    return f"${cost:.4f}" + (f" + {unpriced:,} unpriced" if unpriced else "")
+        return describe_unknown_cost(local=not n_unpriced) if has_answers else "none"
+    return f"${cost:.4f}" + (f" + {n_unpriced:,} unpriced" if n_unpriced else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +214,8 @@ def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> lis
     for model, n_calls in database.rows(cache_hit_query.group_by(requests.c.model)):
         cache_hits[model] = n_calls
     representatives: dict[tuple[str, str], str] = {}
-    by_reason = outcome_query.group_by(requests.c.model, answers.c.error).order_by("first")
-    for model, error, n_calls, n_empty_answers, _ in database.rows(by_reason):
+    reason_query = outcome_query.group_by(requests.c.model, answers.c.error).order_by("first")
+    for model, error, n_calls, n_empty_answers, _ in database.rows(reason_query):
         n_sent[model] += n_calls
         n_empty[model] += n_empty_answers
         if error is not None:

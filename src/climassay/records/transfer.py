@@ -69,8 +69,8 @@ def export_answers(
             if on_progress is not None:
                 on_progress(len(batch))
 
-    with atomic_path(path) as temporary:
-        write_batches(temporary, counted_batches())
+    with atomic_path(path) as temporary_file:
+        write_batches(temporary_file, counted_batches())
     return n_written
 
 
@@ -298,10 +298,10 @@ def _add_runs(database: Database, connection: sa.Connection, batch: Sequence[Rec
             "version": __version__,
             "config": json.dumps({"file": name}, ensure_ascii=False),
             "seeds": "{}",
-            "started_at": min(times),
-            "seen_at": max(times),
-            "ended_at": max(times),
+            "started_at": min(run_times),
+            "seen_at": max(run_times),
+            "ended_at": max(run_times),
         }
-        for run, times in timestamps.items()
+        for run, run_times in timestamps.items()
     ]
     database.insert_new(connection, tables.runs, rows)

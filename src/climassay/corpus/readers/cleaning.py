@@ -111,11 +111,14 @@ def _join_word_parts(left_part: str, right_part: str, vocabulary: Counter[str]) 
     is_upper_case = left_part.isupper() and right_part.isupper() and len(left_part) > 1
     if not left_part or not right_part or not (right_part[0].islower() or is_upper_case):
         return f"{left_part}-{right_part}"
-    low_left, low_right = left_part.lower(), right_part.lower()
-    n_joined, n_compound = vocabulary[low_left + low_right], vocabulary[f"{low_left}-{low_right}"]
+    lower_case_left, lower_case_right = left_part.lower(), right_part.lower()
+    n_joined, n_compound = (
+        vocabulary[lower_case_left + lower_case_right],
+        vocabulary[f"{lower_case_left}-{lower_case_right}"],
+    )
     if n_joined != n_compound:
         return left_part + right_part if n_joined > n_compound else f"{left_part}-{right_part}"
-    are_words = vocabulary[low_left] > 0 and vocabulary[low_right.split("-")[0]] > 0
+    are_words = vocabulary[lower_case_left] > 0 and vocabulary[lower_case_right.split("-")[0]] > 0
     if are_words and min(len(left_part), len(right_part)) >= MIN_COMPOUND_PART:
         return f"{left_part}-{right_part}"
     return left_part + right_part

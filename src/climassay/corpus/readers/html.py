@@ -248,8 +248,8 @@ def _read_metadata(page: LexborHTMLParser) -> _Metadata:
     title = _find_first_value(values_by_name, "citation_title", "og:title", "dc.title", "dcterms.title") or (
         clean(title_node.text()) if title_node else None
     )
-    canonical = page.css_first("link[rel=canonical]")
-    url = (canonical.attributes.get("href") if canonical else None) or _find_first_value(
+    canonical_link = page.css_first("link[rel=canonical]")
+    url = (canonical_link.attributes.get("href") if canonical_link else None) or _find_first_value(
         values_by_name, "og:url", "citation_public_url"
     )
     date = _find_first_value(

@@ -184,9 +184,9 @@ class _MarkdownReader:
 
     def read(self, text: str) -> None:
         # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.
-        without_tables = self._replace_tables(_remove_comments(text).replace("\x01", "").replace("\x02", ""))
+        text_without_tables = self._replace_tables(_remove_comments(text).replace("\x01", "").replace("\x02", ""))
         marked_text = _QUOTE_MARKS.sub(
-            "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), without_tables)
+            "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), text_without_tables)
         )
         self.omitted_counts[NOTE_MARKS] += sum(
             match.group().startswith("[^") for match in _OMITTED_MARKUP.finditer(marked_text)

@@ -178,7 +178,7 @@ def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     runs: list[tuple[int, int]] = []
     first_row = last_row = -1
     left = right = labels_end = bottom = 0.0
-    n_between = 0
+    n_rows_between = 0
 
     def end_run() -> None:
         if first_row < 0:
@@ -207,19 +207,19 @@ def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
             if first_row < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
                 end_run()
                 first_row, left, right, labels_end = index, cells[0].x0, cells[-1].x1, cells[-1].x1
-            last_row, n_between, bottom = index, 0, row[0].y
+            last_row, n_rows_between, bottom = index, 0, row[0].y
             left, right = min(left, cells[0].x0), max(right, cells[-1].x1)
             labels_end = min([labels_end, *(cell.x0 for cell in cells if _is_number(cell.text))])
         elif first_row >= 0:
             is_beside = all(line.x0 > right or line.x1 < left for line in row)
             is_label = all(line.x1 < labels_end or len(line.text) <= MAX_CELL_LENGTH for line in row)
             if not is_beside:
-                n_between += 1
+                n_rows_between += 1
                 bottom = row[0].y
-            if n_between > MAX_LABEL_ROWS or not (is_beside or is_label):
+            if n_rows_between > MAX_LABEL_ROWS or not (is_beside or is_label):
                 end_run()
                 first_row = last_row = -1
-                n_between = 0
+                n_rows_between = 0
     end_run()
     return runs
 
@@ -250,13 +250,13 @@ def _arrange_table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTabl
     body = [_assign_to_columns(row, columns) for row in cells_by_row]
     body = [row for row in body if any(row)]
     n_conflicts = sum(any(len(cell) > 1 for cell in row) for row in body)
-    n_filled = sum(len(row) for row in numeric_rows)
-    if n_conflicts > MAX_CONFLICT_SHARE * len(numeric_rows) or n_filled < MIN_FILLED_SHARE * len(numeric_rows) * len(
-        columns
-    ):
+    n_filled_cells = sum(len(row) for row in numeric_rows)
+    if n_conflicts > MAX_CONFLICT_SHARE * len(numeric_rows) or n_filled_cells < MIN_FILLED_SHARE * len(
+        numeric_rows
+    ) * len(columns):
         return None
     n_figures = sum(_is_value(cell.text) for row in numeric_rows for cell in row)
-    if n_figures < MIN_NUMERIC_SHARE * n_filled:
+    if n_figures < MIN_NUMERIC_SHARE * n_filled_cells:
         return None
     header = _find_header_rows(headers, columns, numeric_columns)
     if len(numeric_rows) < MIN_SURE_ROWS and not (

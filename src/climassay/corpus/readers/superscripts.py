@@ -106,7 +106,7 @@ def join_parts(parts: Sequence[TextPart]) -> JoinedText:
     line = _LineJoiner()
     parts = _merge_split_exponents(parts)
     for index, part in enumerate(parts):
-        text_after = "".join(other.text for other in parts[index + 1 : index + 3])
+        text_after = "".join(later_part.text for later_part in parts[index + 1 : index + 3])
         match part.script:
             case Script.NORMAL:
                 line.add(part.text)

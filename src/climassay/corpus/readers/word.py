@@ -275,8 +275,8 @@ def _vertical_alignment(properties: ET.Element | None) -> str | None:
 
 def _is_hidden(properties: ET.Element | None) -> bool | None:
     """Return whether the properties of a text run hide it; None if they do not say."""
-    hidden = None if properties is None else properties.find(f"{_WORD}vanish")
-    return None if hidden is None else hidden.get(f"{_WORD}val") not in ("0", "false", "off")
+    vanish_element = None if properties is None else properties.find(f"{_WORD}vanish")
+    return None if vanish_element is None else vanish_element.get(f"{_WORD}val") not in ("0", "false", "off")
 
 
 def _has_text(element: ET.Element) -> bool:
@@ -496,8 +496,8 @@ class _Simplifier:
             row.append(_new_cell(n_before))
         for source_cell in _iterate_children(element, f"{_WORD}tc"):
             n_columns = _parse_count(_value(source_cell, "tcPr/gridSpan")) or 1
-            merge = source_cell.find(f"{_WORD}tcPr/{_WORD}vMerge")
-            cell = _new_cell(n_columns, [] if merge is None else [merge])
+            merge_element = source_cell.find(f"{_WORD}tcPr/{_WORD}vMerge")
+            cell = _new_cell(n_columns, [] if merge_element is None else [merge_element])
             parts = self._rewrite_all(source_cell)
             non_empty_parts = [part for part in parts if part.tag != f"{_WORD}p" or len(part)]
             if len(non_empty_parts) == 1 and non_empty_parts[0].tag == f"{_WORD}p":
@@ -519,9 +519,9 @@ class _Simplifier:
             elif kind == "separate" and fields:
                 fields[-1] = (fields[-1][0], index)
             elif kind == "end" and fields:
-                begin, separate = fields.pop()
+                begin, separator_index = fields.pop()
                 depth_changes[begin] += 1
-                depth_changes[(index if separate is None else separate) + 1] -= 1
+                depth_changes[(index if separator_index is None else separator_index) + 1] -= 1
         depth = 0
         for (run, child), change in zip(parts, depth_changes, strict=False):
             depth += change
