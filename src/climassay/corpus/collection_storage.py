@@ -259,9 +259,9 @@ Location = Workspace | Path | str
 TEXT_INDEX, HEADING_INDEX = "text_idx", "headings_idx"
 """Names that LanceDB gives to the indexes of the columns ``text`` and ``headings``, which are updated together."""
 MAX_UNINDEXED = 512
-"""Maximum number of unindexed passages that may wait for the next search; larger additions are indexed at once."""
+"""Maximum number of passages that may remain unindexed until the next search; larger additions are indexed at once."""
 MAX_UNINDEXED_SHARE = 0.05
-"""Maximum proportion of a collection's passages that may wait unindexed."""
+"""Maximum proportion of a collection's passages that may remain unindexed until the next search."""
 MAX_FILES = 64
 """Number of data files above which an addition triggers compaction."""
 ORIGINALS = "originals"

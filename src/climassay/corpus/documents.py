@@ -290,7 +290,7 @@ def check_date(date: str) -> str:
     """Check a date and return it unchanged.
 
     Raises:
-        InputError: It is not a year, a month or a day in ISO 8601.
+        InputError: The date is not a year, a month or a day in ISO 8601.
     """
     if not _DATE.fullmatch(date):
         raise InputError(f"A date is a year, or looks like 2023-03 or 2023-03-20; this one is {date!r}.")
@@ -305,8 +305,8 @@ def full_title(title: str, hints: Sequence[str]) -> str:
         hints: Texts that may name the report (metadata, file name, first pages), the most reliable first.
 
     Returns:
-        For example ``IPCC SR15 (2018), Summary for Policymakers``. The title is unchanged if it is specific or if no
-            hint names a report.
+        Title such as ``IPCC SR15 (2018), Summary for Policymakers``; unchanged if it is already specific or if no hint
+            names a report.
     """
     parts = _GENERIC_PARTS.findall(" ".join(title.split()))
     if not parts or _GENERIC_PARTS.sub("", title).strip(_SEPARATORS):

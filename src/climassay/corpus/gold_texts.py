@@ -84,7 +84,7 @@ def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]])
         texts: Batches of texts, iterated once.
     """
     excerpts_by_gold = []
-    """The first, middle and last run of each, as words between spaces."""
+    """Words of the first, middle and last excerpt of each gold text, with spaces around each word."""
     for words in (gold.words for gold in golds):
         starts = sorted({0, max(0, (len(words) - LOCATION_RUN) // 2), max(0, len(words) - LOCATION_RUN)})
         excerpts_by_gold.append([f" {' '.join(words[start : start + LOCATION_RUN])} " for start in starts])

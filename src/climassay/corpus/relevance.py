@@ -93,7 +93,7 @@ class QueryWords:
         self.spelling_by_stem: Mapping[str, str] = {
             stem: word for stem, word in all_spellings.items() if stem not in _question_stems()
         } or all_spellings
-        """Spelling in the query, by stem."""
+        """Spelling of each content word in the query, by stem."""
         self._weights: dict[str, float] = {}
 
     @property

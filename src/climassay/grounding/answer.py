@@ -1,8 +1,7 @@
 """Answers to questions from the passages of one or several collections.
 
 1. Passages are retrieved; several collections are searched as one (:class:`CollectionGroup`). If no passage is
-   relevant,
-   the answer is "not enough information" and no model is called.
+   relevant, the answer is "not enough information" and no model is called.
 2. The model writes a few sentences with the numbers of the supporting passages.
 3. The citations are verified (:mod:`climassay.grounding.citations`).
 """

@@ -7,7 +7,7 @@
    chapters are not citations.
 2. Numbers of passages that were not retrieved are removed and counted. References by author and year
    (``(IPCC, 2021, p. 9)``, ``Smith et al. (2020)``) remain and are marked if no document matches them.
-3. Sentences that repeat themselves in a loop and a truncated last sentence are removed.
+3. Sentences that repeat the same words in a loop are removed, and so is a truncated last sentence.
 4. A sentence without citation gets one (``attributed``) if a passage has a very similar sentence and all its
    quantities; otherwise it is marked as in-house knowledge. Sentences that only state what the passages lack
    (:func:`states_absence`) and a bare "No." before a cited sentence are not marked.

@@ -3,10 +3,10 @@
 Vectors of "the Arctic warms" and "the Antarctic warms", or of "rises" and "falls", are similar, so rules compare
 figures of the same quantity, words that exclude each other, negations, regions, and names.
 
-A figure is compared with figures of the sources that have the same kind of unit and measure the same quantity: their
-sentence is similar, and the words and years around them are the same. A change by a figure has a direction ("fell by
-5%", "5% less"). If a source names both directions ("the troposphere warms and the stratosphere cools"), the one with
-the same words around it is compared.
+A figure is compared with figures of the sources that have the same kind of unit and measure the same quantity, which
+means that their sentences are similar and that the same words and years surround them. A change has a direction
+("fell by 5%", "5% less"). If a source names both directions ("the troposphere warms and the stratosphere cools"), the
+direction with the same surrounding words is compared.
 """
 
 import re

@@ -1,11 +1,11 @@
 """Notation of numbers, with decimal points or commas and in words, in English and six other languages.
 
-"1,250" is a thousand and more in English, and one and a quarter in German, French, Spanish, Portuguese, Italian and
-Dutch; "1.250" is the reverse. The shape of the figures decides ("1.234,5" and "0,20" leave no choice), otherwise the
-language, which function words reveal. Spaces and apostrophes separate thousands in all languages.
+"1,250" is more than a thousand in English, and one and a quarter in German, French, Spanish, Portuguese, Italian and
+Dutch; for "1.250", it is the reverse. The form of the numbers decides if it is unambiguous ("1.234,5", "0,20"), and
+otherwise the language, which is detected by function words. Spaces and apostrophes separate thousands in all languages.
 
 Numbers in words: counts, shares ("two-thirds", "half of", "nine out of ten", "1 in 5"), multiples ("doubled", "three
-times"), months with the days before or behind them, and ranks ("the second warmest").
+times"), months with the day before or after them, and ranks ("the second warmest").
 """
 
 import re

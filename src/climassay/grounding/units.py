@@ -1,7 +1,7 @@
 """Units of measurement and magnitude words after numbers, in English and four other languages.
 
-Units of one kind are convertible. Mass is that of the named substance, or of any. German, French, Spanish and
-Portuguese names are those used in reports of national agencies.
+Units of one kind are convertible. A mass is that of the named substance, or of any substance if none is named. German,
+French, Spanish and Portuguese names are those used in reports of national agencies.
 """
 
 import re

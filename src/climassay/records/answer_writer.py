@@ -1,4 +1,4 @@
-"""Storing of answers by a thread of its own, and marks on requests that a run has in flight.
+"""Storage of answers in a background thread, and marks on requests that a run has in flight.
 
 A run updates its heartbeat every two seconds and counts as dead after six seconds without one; a run whose process has
 ended on this machine counts as dead at once. Each request of a living run is marked, so that other runs wait for its
@@ -28,7 +28,7 @@ HEARTBEAT_SECONDS = 2.0
 LEASE_SECONDS = 6.0
 """Time without a heartbeat after which a run's marks on its requests in flight expire, in seconds."""
 RECENT_SECONDS = 60.0
-"""Time after the last heartbeat of a run for which its answers may be newer than an earlier look-up, in seconds."""
+"""Time since a run's last heartbeat, in seconds, within which it may have stored answers after an earlier look-up."""
 MARKS_LOCK = 0x636C6D72
 """Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02

@@ -1,7 +1,7 @@
 """Backup and restoration of a records database in SQLite.
 
-A copy of the file alone is not a backup: what was written last is in the write-ahead log beside it, and an older file
-beside a newer log is corrupt.
+A copy of the file alone is not a backup: the latest transactions are in the write-ahead log beside it, and an older
+file beside a newer log is corrupt.
 """
 
 import errno

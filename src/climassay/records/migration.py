@@ -1,4 +1,4 @@
-"""Migration of databases of an earlier schema version: a copy first, then every revision in one transaction.
+"""Migration of databases of an earlier schema version: they are copied, and then revised in one transaction.
 
 A process that is killed in the middle leaves the database unchanged, and the next one starts again.
 """

@@ -118,8 +118,8 @@ class RecordedModel:
     ) -> list[Completion]:
         """Generate texts with a preview of partial texts, using the records.
 
-        There is no preview of stored answers, of requests that another run has in flight, and of models that do not
-        stream. See :meth:`climassay.models.contract.StreamingGenerator.generate_stream`.
+        Stored answers, requests that another run has in flight, and models that do not stream have no preview.
+        See :meth:`climassay.models.contract.StreamingGenerator.generate_stream`.
 
         Raises:
             RecordsError: An answer could not be stored.

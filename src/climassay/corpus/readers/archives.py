@@ -1,4 +1,4 @@
-"""Read EPUB books, which are web pages in a zip archive, and limit what is unpacked from any zip archive."""
+"""Read EPUB books, which are web pages in a zip archive, and limit the decompressed size of zip archives."""
 
 import io
 import posixpath

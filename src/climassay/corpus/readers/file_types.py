@@ -1,4 +1,4 @@
-"""Read files of all supported types into documents, within size limits; a bad file never stops the others."""
+"""Read files of all supported types into documents, within size limits; a file that fails does not stop the others."""
 
 import errno
 from collections import Counter
@@ -82,7 +82,7 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
     Args:
         path: The file.
         max_bytes: Maximum size in bytes, compressed and decompressed.
-        source: Name of the file in messages; by default its own.
+        source: Name of the file in messages; by default the name of ``path``.
 
     Raises:
         DocumentError: The file is missing, a folder, unreadable, of unknown type, empty, damaged, or larger than
@@ -139,7 +139,7 @@ def read(
         path: PDF, HTML, Markdown, plain text, EPUB or Word file (.docx), or table (CSV, TSV, JSON, JSONL, Parquet);
             each may be compressed with gzip.
         options: Column names of tables, and metadata that override those in the file.
-        source: Name of the file in documents and messages; by default its own.
+        source: Name of the file in documents and messages; by default the name of ``path``.
         on_page: Function called before each page of a PDF file with its number and the number of pages.
 
     Returns:

@@ -195,7 +195,7 @@ class _HtmlWriter:
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self._raw = ""
-        """Name of the element with program text that is open."""
+        """Name of the open element that contains a script or style; empty outside such elements."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         tag = _local_name(name)

@@ -1,4 +1,4 @@
-"""Split a parsed page into text blocks with headings, tables and exponents; navigation is left out and counted."""
+"""Split a parsed page into text blocks with headings, tables and exponents; navigation is omitted and counted."""
 
 import re
 from collections import Counter
@@ -43,7 +43,7 @@ _BLOCK_TAGS = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _NAVIGATION_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
 _TAGS_TO_CHECK = _NAVIGATION_TAGS | {"del", "s", "strike"}
-"""Tags of elements that may be omitted even without attributes."""
+"""Tags of elements that are checked for omission even if they have no attributes."""
 _NAVIGATION_ROLES = {
     **dict.fromkeys(
         ("navigation", "search", "dialog", "alert", "alertdialog", "contentinfo", "menu", "menubar"), "nav"
@@ -105,10 +105,10 @@ MIN_MAIN_SHARE = 0.3
 MAX_PROSE_OUTSIDE = 0.5
 """Length of running text outside the content, relative to the content, above which the whole page is read."""
 LONG_CELL = 300
-"""Length of a cell with paragraphs, in characters, above which its table is used for layout."""
+"""Length of a cell with paragraphs, in characters, above which its table counts as a layout table."""
 MIN_DATA_ROWS = 3
 MIN_DATA_COLUMNS = 3
-"""Number of columns from which a table is a data table if it also has :data:`MIN_DATA_ROWS`, however long its cells."""
+"""Minimum number of columns of a data table with long cells; it must also have :data:`MIN_DATA_ROWS` rows."""
 _SCAN_FACTOR = 40
 """Maximum number of characters scanned to measure navigation elements, as a multiple of the page's length."""
 

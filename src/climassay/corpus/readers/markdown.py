@@ -180,7 +180,7 @@ class _MarkdownReader:
         self._source = source
         self._headings: list[tuple[int, str]] = []
         self._verbatim: list[str] = []
-        """Mathematics and HTML tables that placeholders in the text refer to."""
+        """Formulae and HTML tables that placeholders in the text stand for."""
 
     def read(self, text: str) -> None:
         # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.

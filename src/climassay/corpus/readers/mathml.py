@@ -1,4 +1,4 @@
-"""Convert MathML to parts of a line: exponents raised, fractions with a slash."""
+"""Convert MathML to parts of a line, with exponents as superscripts and fractions with a slash."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborNode
 from climassay.corpus.readers.superscripts import Script, TextPart, join_parts
 
 MAX_DEPTH = 60
-"""Maximum nesting depth that is converted by structure; deeper elements are written as plain text."""
+"""Maximum nesting depth of elements whose structure is converted; deeper elements are written as plain text."""
 _IGNORED_TAGS = frozenset({"annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark", "-comment"})
 _INVISIBLE_OPERATORS = dict.fromkeys(map(ord, "\u2061\u2062\u2063\u2064"))
 _TOKEN_TAGS = frozenset({"mn", "mi", "mtext", "mo", "ms"})

@@ -1,8 +1,8 @@
 """Remove line numbers from the pages of drafts and preprints.
 
-Line numbers form a column of integers that rise downwards by equal steps, with no other text above or below in the
-column, beside running text. List numbers, first columns of tables, equation numbers and page numbers fail at least one
-of these conditions.
+Line numbers are integers in a column beside running text. They increase from top to bottom by equal steps, and the
+column contains no other text. List numbers, first columns of tables, equation numbers and page numbers fail at least
+one of these conditions.
 """
 
 from collections import Counter, defaultdict

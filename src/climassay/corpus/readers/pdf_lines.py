@@ -115,7 +115,7 @@ class Line:
     lead: EdgeNumber | None = None
     tail: EdgeNumber | None = None
     pieces: tuple[tuple[int, str], ...] = ()
-    """Pieces from which the line was joined: PDFium's index of the first character, and the text."""
+    """Pieces that were joined to form the line, each with PDFium's index of its first character and its text."""
 
 
 @dataclass(slots=True)

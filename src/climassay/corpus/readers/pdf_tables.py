@@ -1,7 +1,8 @@
 """Find the tables of PDF pages by the positions of their cells.
 
-A table is a sequence of rows with figures whose cells are aligned in columns. Axes of figures are excluded: their
-numbers change by equal steps in every column. So are tables of contents: their only column of figures rises.
+A table is a sequence of rows with numbers whose cells are aligned in columns. Axes of figures are excluded, because
+their numbers change by equal steps in every column. Tables of contents are excluded, because their only column of
+numbers increases.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Recognise lists of references, which are no evidence, by their heading and by the form of their entries."""
+"""Recognise lists of references, which are not evidence, by their heading and by the form of their entries."""
 
 import re
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Join the parts of a line of text, interpreting raised and lowered parts by content and neighbours.
+"""Join the parts of a line of text, interpreting superscripts and subscripts by their content and the adjacent text.
 
-A raised figure is an exponent, a charge, an isotope's mass number, an ordinal ending, or a note mark. Exponents,
+A superscript is an exponent, a charge, an isotope's mass number, an ordinal ending, or a note mark. Exponents,
 charges and mass numbers become Unicode superscripts (``W m⁻²``, ``10²²``, ``SO4²⁻``), since plain digits would change
-the number before them. Note marks are left out and counted.
+the number before them. Note marks are omitted and counted.
 """
 
 import re
@@ -161,9 +161,9 @@ class _LineJoiner:
         self._tail = ""
         """Last characters of the line."""
         self._has_gap = False
-        """True if text was left out after the last character, so that digits must not join."""
+        """True if text was omitted after the last character, so that digits must not be joined."""
         self._is_after_subscript = False
-        """True if the last characters were lowered."""
+        """True if the last characters are a subscript."""
 
     def add(self, text: str) -> None:
         """Append text, after a space if two words or numbers would otherwise join where text was removed."""

@@ -1,7 +1,7 @@
 """Read Word files: simplify their XML, convert it to HTML with mammoth, and read that as a page.
 
-As in Word, results of fields, insertions and the new place of moved text are visible; deletions, hidden text, comments
-and field codes are left out and counted.
+As in Word, results of fields, insertions and moved text in its new position are read. Deletions, hidden text, comments
+and field codes are omitted and counted.
 """
 
 import io
