@@ -51,7 +51,7 @@ MAX_TITLE_LENGTH = 300
 BATCH_ROWS = 1024
 """Number of rows fetched at a time when iterating over all passages."""
 CHUNK_PASSAGES = 512
-"""Number of passages embedded and stored together; an interruption loses at most one chunk."""
+"""Number of passages embedded and stored together; an interruption loses at most this number of embeddings."""
 
 
 ProgressCallback = Callable[[AddProgress], None]
@@ -346,9 +346,9 @@ class Collection:
 
         Args:
             document: Id, title or source of the document.
-            title: New title; None keeps the present one.
-            author: New author; None keeps the present one, an empty string removes it.
-            date: New date, a year or an ISO 8601 date; None keeps the present one, an empty string removes it.
+            title: New title; None leaves the title unchanged.
+            author: New author; None leaves the author unchanged, and an empty string removes the author.
+            date: New date, as a year or in ISO 8601; None leaves the date unchanged, and an empty string removes it.
 
         Returns:
             The edited document.

@@ -495,7 +495,7 @@ def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
 
 
 def compact_if_fragmented(table: Any, store: CollectionStore, name: str) -> None:
-    """Compact after a large addition or many small ones; the caller must hold the write lock."""
+    """Compact a table after a large addition or many small additions; the caller must hold the write lock."""
     n_files = table.stats()["fragment_stats"]["num_fragments"]
     if count_unindexed(table) > min(MAX_UNINDEXED, MAX_UNINDEXED_SHARE * table.count_rows()) or n_files > MAX_FILES:
         compact_locked(table, store, name)

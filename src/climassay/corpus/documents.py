@@ -547,7 +547,7 @@ def join_passages(texts: Sequence[str]) -> str:
 def excerpt(sentences: Sequence[str], similarities: "NDArray[np.float64]", max_words: int) -> str:
     """Return the sentences most similar to a query, within a word limit and in their original order.
 
-    Gaps between sentences are marked with dots.
+    Dots replace omitted sentences.
 
     Args:
         sentences: Sentences of one passage, in order.

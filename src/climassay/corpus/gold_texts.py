@@ -61,7 +61,7 @@ class GoldText:
 
         Args:
             hits: Hits, best first.
-            share: Fraction of the gold text's words that one hit, or neighbouring passages of a document, must contain.
+            share: Minimum fraction of the gold text's words that a hit and the neighbouring hits must contain together.
         """
         min_words = share * len(self.words)
         indices_by_passage: dict[tuple[str, int], frozenset[int]] = {}
@@ -134,7 +134,7 @@ def _word_runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 QUESTION_FIELDS = ("question", "query")
 PASSAGE_FIELDS = ("passage", "context", "text")
 MIN_PASSAGE_WORDS = 5
-"""Minimum number of words of a gold passage; shorter ones occur in too many passages to be identified."""
+"""Minimum number of words of a gold passage; shorter texts occur in too many passages to be identified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class LabelledQuestion:
     relevance: float = 1.0
     """Relevance grade of the passage, above 0."""
     group: str = ""
-    """Name of the group of dependent questions, for example of questions about one report; empty without groups."""
+    """Name of the group of dependent questions, for example those about one report; empty if there are no groups."""
 
     def __post_init__(self) -> None:
         if not self.question.strip():

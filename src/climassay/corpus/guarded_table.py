@@ -97,7 +97,7 @@ class GuardedTable:
     def search_words(self, words: str, where: str | None, limit: int, *, headings: bool = False) -> Any:
         """Search the full-text index by BM25.
 
-        This makes one call into LanceDB's event loop. LanceDB's own blocking search makes five and takes twice as long.
+        This makes one call to LanceDB's event loop. LanceDB's blocking search makes five calls and takes twice as long.
 
         Args:
             words: Query.

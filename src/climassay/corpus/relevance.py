@@ -52,7 +52,7 @@ _PART = re.compile(r"[^\s\-\u2010-\u2015/]+")
 
 @cache
 def _question_stems() -> frozenset[str]:
-    """Return the stems of words that frame a question ("what is known about"), which are ignored beside other words."""
+    """Return the stems of words that frame a question ("what is known about"); queries with other words ignore them."""
     return frozenset(stems(_QUESTION_WORDS))
 
 

@@ -70,7 +70,7 @@ class RecallAt:
     """Number of questions."""
     recall: float
     interval: Interval
-    """95% interval: Wilson if every question has one gold passage and no group, otherwise bootstrap."""
+    """95% interval: Wilson interval if every question has one gold passage and no group, otherwise bootstrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class RetrievalReport(Result):
     best: SearchMode
     """Mode with the highest nDCG."""
     differences: tuple[ModeDifference, ...]
-    """Differences between the other modes and the best one."""
+    """Difference of each other mode from the best mode."""
 
     def tables(self) -> tuple[Table, ...]:
         """Return one table with a column per mode: recall at each depth, mean reciprocal rank and nDCG."""

@@ -126,7 +126,7 @@ def check_mode(mode: str) -> SearchMode:
 
 @dataclass(frozen=True, slots=True)
 class _Vectors:
-    """All vectors of one version of a table."""
+    """All vectors of a table in one of its versions."""
 
     version: int
     ids: tuple[str, ...]
@@ -157,7 +157,7 @@ class Searcher:
     index_words: Callable[[], None] = lambda: None
     """Function that updates the full-text index; called before a search for words."""
     relevance: RelevanceRule | None = None
-    """Relevance rule of the encoder; None if none was measured, so that all passages count as relevant."""
+    """Relevance rule of the encoder; if it is None, all passages count as relevant."""
     _vectors: _Vectors | None = None
     _indexed_version: int = 0
     """Version of the table at the last update of its full-text index."""

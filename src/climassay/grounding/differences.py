@@ -72,7 +72,7 @@ EXCLUSIVE_GROUPS = _groups(
     "source sources|sink sinks", "shortwave|longwave", "winter winters|summer summers|spring|autumn",
     "night nights|day days",
 )  # fmt: skip
-"""Groups of words that exclude each other, such as summer and winter; a negation of one does not mean the other."""
+"""Groups of words that exclude each other but are not opposites: "not summer" may also mean autumn."""
 PLACE_GROUPS = _groups(
     "arctic", "antarctic antarctica", "greenland", "southern", "northern", "eastern east", "western west", "atlantic",
     "pacific", "indian", "tropics tropical equator equatorial", "subtropics subtropical", "polar pole poles",
@@ -369,7 +369,7 @@ def _is_year(quantity: Quantity) -> bool:
 
 
 def _are_comparable(first_quantity: Quantity, second_quantity: Quantity) -> bool:
-    """Return whether two quantities are comparable: units of one kind, both years, or both bare numbers.
+    """Return whether two quantities are comparable: both have units of one kind, are years, or have no unit.
 
     A percentage and percentage points are comparable only if their numbers are equal.
     """
@@ -482,7 +482,7 @@ class _Negations(NamedTuple):
 
 
 def _find_negated_words(sentence_words: Sequence[str], source_words: Sequence[str]) -> Iterator[Difference]:
-    """Yield the words without opposites that are negated in one text and affirmed in the other."""
+    """Yield the words that one text negates and the other affirms; words with opposites are excluded."""
     sentence_negations, source_negations = _find_negations(sentence_words), _find_negations(source_words)
     if (
         sentence_negations.in_scope & source_negations.in_scope

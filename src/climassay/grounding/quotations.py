@@ -53,7 +53,7 @@ def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
 
 
 def _normalise_source(text: str) -> str:
-    """Normalise a text to be searched for quotations, and remove its omission marks."""
+    """Normalise a text that is searched for quotations, and remove the dots of its own omissions."""
     return " ".join(OMISSION.sub(" ", _normalise(text)).split())
 
 

@@ -100,7 +100,7 @@ class InFlight:
             return self._find_marked_keys(connection, self._find_recently_active(connection))
 
     def unmark(self, keys: Collection[bytes]) -> None:
-        """Delete the marks of requests that will not be answered."""
+        """Delete the marks of requests that this run will not answer."""
         if keys:
             self._database.write(lambda connection: self.unmark_in(connection, list(keys)), durable=False)
 

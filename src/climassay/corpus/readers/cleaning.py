@@ -52,7 +52,7 @@ def clean(text: str) -> str:
 
 
 def _replace_unusual(match: re.Match[str]) -> str:
-    """Return the replacement for a run of unusual characters; digits on both sides remain separated."""
+    """Return the replacement for a sequence of unusual characters; digits on both sides of it remain separated."""
     characters = match.group()
     replacement = "".join(_REPLACEMENTS.get(char) or _to_plain(char) for char in characters)
     previous_character, next_character = (

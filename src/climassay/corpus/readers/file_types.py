@@ -27,7 +27,7 @@ class FileReader:
     """Function of bytes, file name and options that returns a document, or a :class:`ReadResult` for several documents.
     """
     magic: bytes = b""
-    """First bytes of such files, by which they are recognised if the file name ending is unknown; empty for none."""
+    """First bytes of files of this type, used if the file name ending is unknown; empty if there are no such bytes."""
     paged: bool = False
     """True if ``read`` accepts a page callback as an additional argument."""
     packed: bool = False

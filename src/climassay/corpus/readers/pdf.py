@@ -357,9 +357,10 @@ def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
 def _find_at_edge(
     page_letters: str, quote_letters: str, letters_before: str, letters_after: str
 ) -> list[tuple[int, int]]:
-    """Return the span, in letters, of a quotation that ends or begins on the page.
+    """Return the span, in letters, of the part on this page of a quotation that crosses a page break.
 
-    The result is empty if the text on the other side of the quotation differs.
+    The quotation is found by its first letters and the letters before it, or by its last letters and those after it.
+    The result is empty if the page contains neither.
     """
     letters_before, letters_after = letters_before[-EDGE:], letters_after[:EDGE]
     start_pattern, end_pattern = (

@@ -30,7 +30,7 @@ MAX_ROWS_TO_NEXT = 2
 """Maximum number of rows from a possible running head or foot to the next row with numbers, if both form a table."""
 MAX_HEADER_ROWS = 4
 MAX_HEADER_CELLS = 2
-"""Maximum number of header cells over one column; more are labels of an axis."""
+"""Maximum number of header cells over one column; a larger number indicates labels of an axis."""
 MAX_BRIDGE_SHARE = 0.1
 """Maximum fraction of rows in which the numbers of two columns are too close to be separated."""
 MAX_UNIT_LENGTH = 15
@@ -82,7 +82,7 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
         split: Function that splits a line at the gaps between columns.
 
     Returns:
-        Tables from top to bottom, and the other lines in input order.
+        Tables from top to bottom, and the lines outside tables in input order.
     """
     candidates = [line for line in lines if _may_be_cells(line)]
     if len(candidates) < MIN_ROWS or sum(map(has_leaders, candidates)) >= MIN_SURE_ROWS:
@@ -133,7 +133,7 @@ def _may_be_cells(line: Line) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a cell is a number, optionally with a sign, a unit or as a range."""
+    """Return whether a cell is a number or a range of numbers, optionally with a sign or unit."""
     return _NUMBER.match(text) is not None and sum(map(len, _WORD.findall(text))) <= MAX_UNIT_LENGTH
 
 
@@ -145,7 +145,7 @@ def _count_numbers_beside(candidates: Sequence[Line], lines: Sequence[Line]) -> 
 
 
 def _is_value(text: str) -> bool:
-    """Return whether a cell is a number, but not the number of an equation."""
+    """Return whether a cell is a number other than the number of an equation."""
     return _is_number(text) and _EQUATION.fullmatch(text) is None
 
 

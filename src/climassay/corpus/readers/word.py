@@ -68,7 +68,7 @@ _CODE_POINT = re.compile(r"[0-9A-Fa-f]{1,4}")
 _IS_JOINED = "is-joined"
 _CELL_STYLE = "ClimassayCell"
 _STYLE_MAP = f"p.{_CELL_STYLE} =>"
-"""Style map for mammoth: the only paragraph of a cell gets no tag, since ``<p>`` in cells indicates a layout table."""
+"""Style map for mammoth: the single paragraph of a cell gets no tag, because ``<p>`` in cells means a layout table."""
 MAX_NESTING = 150
 """Maximum nesting depth of elements; real files stay below 80."""
 MAX_COLUMNS = 1000
@@ -577,7 +577,7 @@ def _plain_text(paragraph: ET.Element) -> str:
 
 
 def _join_paragraphs(container: ET.Element) -> None:
-    """Merge a paragraph into the next one if its paragraph mark is a tracked deletion."""
+    """Merge each paragraph whose paragraph mark is a tracked deletion into the next paragraph."""
     parts = list(container)
     for part, next_paragraph in pairwise(parts):
         if part.tag == next_paragraph.tag == f"{_WORD}p" and part.get(_IS_JOINED):
