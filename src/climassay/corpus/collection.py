@@ -130,14 +130,17 @@ def _embed_chunks(
     """
     if not isinstance(encoder, StreamingEncoder):
         for chunk in chunks:
-            yield chunk, encoder.encode([item.passage.text for item in chunk], on_progress=on_progress)
+            yield (
+                chunk,
+                encoder.encode([pending_passage.passage.text for pending_passage in chunk], on_progress=on_progress),
+            )
         return
     pending_chunks: dict[int, list[PendingPassage]] = {}
 
     def texts() -> Iterator[list[str]]:
         for index, chunk in enumerate(chunks):
             pending_chunks[index] = chunk
-            yield [item.passage.text for item in chunk]
+            yield [pending_passage.passage.text for pending_passage in chunk]
 
     for index, vectors in encoder.encode_stream(texts(), on_progress=on_progress):
         yield pending_chunks.pop(index), vectors

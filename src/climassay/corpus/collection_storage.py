@@ -104,10 +104,10 @@ class PendingPassage:
 def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], schema: pa.Schema) -> pa.Table:
     """Build table rows from passages and their vectors, shape [passages, width]; see :func:`table_schema`."""
     rows: dict[str, Any] = {
-        name: pa.array([getattr(item.passage, name) for item in pending], schema.field(name).type)
+        name: pa.array([getattr(pending_passage.passage, name) for pending_passage in pending], schema.field(name).type)
         for name in PASSAGE_COLUMNS
     }
-    rows["document_passages"] = pa.array([item.document_passages for item in pending], pa.int32())
+    rows["document_passages"] = pa.array([pending_passage.document_passages for pending_passage in pending], pa.int32())
     flat_vectors = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     rows["vector"] = pa.FixedSizeListArray.from_arrays(flat_vectors, vectors.shape[1])
     return pa.table(rows, schema=schema)

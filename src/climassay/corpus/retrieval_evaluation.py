@@ -276,9 +276,9 @@ class _PairsByQuestion:
         relevances = []
         for (_, group), indices in pair_indices.items():
             grades: dict[str, float] = {}
-            for item, grade in (pair for index in indices for pair in grades_by_pair[index].items()):
-                if not within_group or reports[item] == group:
-                    grades[item] = max(grade, grades.get(item, 0.0))
+            for passage_id, grade in (pair for index in indices for pair in grades_by_pair[index].items()):
+                if not within_group or reports[passage_id] == group:
+                    grades[passage_id] = max(grade, grades.get(passage_id, 0.0))
             relevances.append(grades)
         texts, groups = zip(*pair_indices, strict=True)
         return cls(texts, groups, tuple(map(tuple, pair_indices.values())), golds, tuple(relevances), within_group)
@@ -394,8 +394,8 @@ def _compare_with_best(
         differences = [replace(test.difference, n=len(questions.texts)) for test in tests]
         results.append(list(zip(differences, holm([test.p_value for test in tests]), strict=True)))
     return tuple(
-        ModeDifference(ranking.mode, *on_ndcg, *on_recall)
-        for ranking, on_ndcg, on_recall in zip(other_rankings, *results, strict=True)
+        ModeDifference(ranking.mode, *ndcg_result, *recall_result)
+        for ranking, ndcg_result, recall_result in zip(other_rankings, *results, strict=True)
     )
 
 

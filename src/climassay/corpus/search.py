@@ -66,8 +66,8 @@ def fuse_rankings(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Sco
     """
     scores: dict[str, float] = {}
     for ranking in rankings:
-        for rank, item in enumerate(ranking, start=1):
-            scores[item] = scores.get(item, 0.0) + 1.0 / (constant + rank)
+        for rank, passage_id in enumerate(ranking, start=1):
+            scores[passage_id] = scores.get(passage_id, 0.0) + 1.0 / (constant + rank)
     return _sort_scores(scores)
 
 
@@ -86,12 +86,12 @@ def add_weighted_scores(cosines: Mapping[str, float], bm25_scores: Mapping[str, 
     max_score = max((score for score in bm25_scores.values() if score > 0), default=1.0)
     return _sort_scores(
         {
-            item: round(
-                weight * (max(cosines.get(item, 0.0), 0.0) / max_cosine)
-                + (1 - weight) * (bm25_scores.get(item, 0.0) / max_score),
+            passage_id: round(
+                weight * (max(cosines.get(passage_id, 0.0), 0.0) / max_cosine)
+                + (1 - weight) * (bm25_scores.get(passage_id, 0.0) / max_score),
                 _DIGITS,
             )
-            for item in {**cosines, **bm25_scores}
+            for passage_id in {**cosines, **bm25_scores}
         }
     )
 
@@ -109,7 +109,9 @@ def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float])
     Returns:
         Scores from 0 to 2 by id, highest first; ties are ordered by id.
     """
-    return _sort_scores({item: round(score + shares.get(item, 0.0), _DIGITS) for item, score in scores.items()})
+    return _sort_scores(
+        {passage_id: round(score + shares.get(passage_id, 0.0), _DIGITS) for passage_id, score in scores.items()}
+    )
 
 
 def check_mode(mode: str) -> SearchMode:
@@ -221,7 +223,11 @@ class Searcher:
                 word_candidates = set(bm25_scores) if mode != "dense" else set(scores)
                 scores = self._select_relevant(query, scores, cosines, heading_shares, word_candidates, k, version)
             elif min_cosine is not None:
-                scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
+                scores = {
+                    passage_id: score
+                    for passage_id, score in scores.items()
+                    if cosines.get(passage_id, -1.0) >= min_cosine
+                }
             results.append((_select_top(scores, k), cosines))
         return self._build_hits(results, version)
 
@@ -254,18 +260,22 @@ class Searcher:
         # A word that no passage has tells more than a middling cosine.
         is_word_missing = words.is_short and not words_suffice
         min_cosine = self.relevance.min_cosine_short if is_word_missing else self.relevance.min_cosine_for(query)
-        relevant_ids = {item for item in scores if cosines.get(item, -1.0) >= min_cosine or item in heading_shares}
+        relevant_ids = {
+            passage_id
+            for passage_id in scores
+            if cosines.get(passage_id, -1.0) >= min_cosine or passage_id in heading_shares
+        }
         if not words_suffice:
-            return {item: score for item, score in scores.items() if item in relevant_ids}
+            return {passage_id: score for passage_id, score in scores.items() if passage_id in relevant_ids}
         results: Scores = {}
         ids, size = list(scores), max(k, _MIN_BATCH)
         for start in range(0, len(ids), size):
             batch = ids[start : start + size]
             passages = self._load_passages(candidates_with_words.intersection(batch) - relevant_ids, version)
             results |= {
-                item: scores[item]
-                for item in batch
-                if item in relevant_ids or (item in passages and words.match(passages[item]))
+                passage_id: scores[passage_id]
+                for passage_id in batch
+                if passage_id in relevant_ids or (passage_id in passages and words.match(passages[passage_id]))
             }
             if len(results) >= k:
                 break
@@ -290,7 +300,7 @@ class Searcher:
         if stored_vectors is None:
             top_cosines = self._search_dense_on_disk(query, depth, where)
             return top_cosines, top_cosines | self._compute_cosines_on_disk(
-                query, [item for item in other_ids if item not in top_cosines]
+                query, [passage_id for passage_id in other_ids if passage_id not in top_cosines]
             )
         rows = None if where is None else self._select_rows(where, stored_vectors)
         top_cosines = _select_top(
@@ -298,18 +308,18 @@ class Searcher:
             depth,
         )
         other_cosines = stored_vectors.cosines(
-            query, [stored_vectors.rows[item] for item in other_ids if item in stored_vectors.rows]
+            query, [stored_vectors.rows[passage_id] for passage_id in other_ids if passage_id in stored_vectors.rows]
         )
         # What another process has stored since the vectors were read.
         new_cosines = self._compute_cosines_on_disk(
-            query, [item for item in other_ids if item not in stored_vectors.rows]
+            query, [passage_id for passage_id in other_ids if passage_id not in stored_vectors.rows]
         )
         return top_cosines, top_cosines | other_cosines | new_cosines
 
     def _select_rows(self, where: str, stored_vectors: _Vectors) -> NDArray[np.intp]:
         """Return the indices of the loaded vectors whose table rows meet an SQL condition."""
         table = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
-        rows = (stored_vectors.rows.get(item) for item in table["id"].to_pylist())
+        rows = (stored_vectors.rows.get(passage_id) for passage_id in table["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
     def _search_dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
@@ -336,8 +346,10 @@ class Searcher:
             return {}
         rows = self.table.search_words(words, where, 2 * depth, headings=True).to_pylist()
         passages = self._load_passages({row["id"] for row in rows}, version)
-        shares = {item: compute_heading_share(query, passage.headings) for item, passage in passages.items()}
-        return {item: share for item, share in shares.items() if share > 0}
+        shares = {
+            passage_id: compute_heading_share(query, passage.headings) for passage_id, passage in passages.items()
+        }
+        return {passage_id: share for passage_id, share in shares.items() if share > 0}
 
     def _compute_cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
         if not ids:
@@ -350,12 +362,15 @@ class Searcher:
 
     def _build_hits(self, results: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
         """Build the hits of all queries, reading the passages of all hits from the table at once."""
-        passages = self._load_passages({item for scores, _ in results for item in scores}, version)
+        passages = self._load_passages({passage_id for scores, _ in results for passage_id in scores}, version)
         hits_by_query = []
         for scores, cosines in results:
-            ids = [item for item in scores if item in passages]
+            ids = [passage_id for passage_id in scores if passage_id in passages]
             hits_by_query.append(
-                [Hit(passages[item], rank, scores[item], cosines.get(item)) for rank, item in enumerate(ids, start=1)]
+                [
+                    Hit(passages[passage_id], rank, scores[passage_id], cosines.get(passage_id))
+                    for rank, passage_id in enumerate(ids, start=1)
+                ]
             )
         return hits_by_query
 
@@ -369,16 +384,16 @@ class Searcher:
         if len(self._cached_passages) + len(ids) > MAX_CACHED_PASSAGES:
             self._cached_passages = {}
         cached_passages = self._cached_passages
-        missing_ids = [item for item in sorted(ids) if item not in cached_passages]
+        missing_ids = [passage_id for passage_id in sorted(ids) if passage_id not in cached_passages]
         if missing_ids:
             cached_passages |= {
                 row["id"]: to_passage(row)
                 for row in self._fetch_rows(missing_ids, passage_columns(self.table)).to_pylist()
             }
-        return {item: cached_passages[item] for item in ids if item in cached_passages}
+        return {passage_id: cached_passages[passage_id] for passage_id in ids if passage_id in cached_passages}
 
     def _fetch_rows(self, ids: Sequence[str], columns: list[str]) -> Any:
-        id_list = ", ".join(quote_sql(item) for item in ids) or "''"
+        id_list = ", ".join(quote_sql(passage_id) for passage_id in ids) or "''"
         return self.table.search().where(f"id IN ({id_list})").select(columns).limit(None).to_arrow()
 
     def _load_vectors(self, version: int) -> _Vectors | None:
@@ -390,7 +405,7 @@ class Searcher:
             rows = self.table.search().select(["id", "vector"]).limit(None).to_arrow()
             ids = tuple(rows["id"].to_pylist())
             matrix = to_matrix(rows["vector"], self.width)
-            self._vectors = _Vectors(version, ids, {item: row for row, item in enumerate(ids)}, matrix)
+            self._vectors = _Vectors(version, ids, {passage_id: row for row, passage_id in enumerate(ids)}, matrix)
         return self._vectors
 
 

@@ -116,7 +116,7 @@ class CollectionGroup:
         """Return the best hits of all collections for a query, ranked together and without duplicate passages."""
         hits = {hit.passage.id: hit for ranking in rankings for hit in ranking}
         if mode == "bm25":
-            scores = {item: hit.score for item, hit in hits.items()}
+            scores = {passage_id: hit.score for passage_id, hit in hits.items()}
         else:
             encoders = [collection.settings.encoder for collection in self.collections]
             thresholds = [RELEVANCE.get(name) if len(set(encoders)) > 1 else None for name in encoders]
@@ -128,7 +128,9 @@ class CollectionGroup:
             }
             bm25_scores = {hit.passage.id: hit.score for hit in bm25_hits if hit.passage.id in hits}
             weights = [DENSE_WEIGHT.get(name, DEFAULT_DENSE_WEIGHT) for name in encoders]
-            shares = {item: compute_heading_share(query, hit.passage.headings) for item, hit in hits.items()}
+            shares = {
+                passage_id: compute_heading_share(query, hit.passage.headings) for passage_id, hit in hits.items()
+            }
             scores = (
                 dense_scores
                 if mode == "dense"
@@ -136,8 +138,13 @@ class CollectionGroup:
                     add_weighted_scores(dense_scores, bm25_scores, sum(weights) / len(weights)), shares
                 )
             )
-        best_ids = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
-        return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best_ids, start=1)]
+        best_ids = sorted(
+            scores, key=lambda passage_id: (-scores[passage_id], -(hits[passage_id].cosine or 0.0), passage_id)
+        )[:k]
+        return [
+            replace(hits[passage_id], rank=rank, score=scores[passage_id])
+            for rank, passage_id in enumerate(best_ids, start=1)
+        ]
 
     def describe_documents(self) -> list[str]:
         """Return one line per document, with its title, file name, report and date."""
@@ -179,8 +186,13 @@ def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
         score = 1 / (RRF_CONSTANT + hit.rank)
         if score > scores.get(hit.passage.id, 0.0):  # several collections may hold a passage
             scores[hit.passage.id], hits[hit.passage.id] = score, hit
-    best_ids = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
-    return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best_ids, start=1)]
+    best_ids = sorted(
+        scores, key=lambda passage_id: (-scores[passage_id], -(hits[passage_id].cosine or 0.0), passage_id)
+    )[:k]
+    return [
+        replace(hits[passage_id], rank=rank, score=scores[passage_id])
+        for rank, passage_id in enumerate(best_ids, start=1)
+    ]
 
 
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:

@@ -157,7 +157,7 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
         marked_text,
         lambda string, match: _parse_bracket(string, match, valid_numbers) if match["square"] else None,
     )
-    allows_round_brackets = not any(isinstance(item, tuple) for item in citations)
+    allows_round_brackets = not any(isinstance(found_citation, tuple) for found_citation in citations)
     marked_text = replace_matches(
         _CITATION,
         marked_text,
@@ -172,14 +172,21 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     )
     sentences = []
     for sentence in split_sentences(marked_text):
-        items = [citations[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
-        numbers = [number for item in items if isinstance(item, tuple) for number in item]
+        sentence_citations = [citations[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
+        numbers = [
+            number
+            for found_citation in sentence_citations
+            if isinstance(found_citation, tuple)
+            for number in found_citation
+        ]
         sentence_text = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
         sentence_text = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", sentence_text)
         sentence_text = re.sub(
             r"R\ue000(\d+)\ue001", lambda match: getattr(citations[int(match[1])], "text", ""), sentence_text
         )
-        references = tuple(item for item in items if isinstance(item, Reference))
+        references = tuple(
+            found_citation for found_citation in sentence_citations if isinstance(found_citation, Reference)
+        )
         sentences.append(CitingSentence(sentence_text.strip(), tuple(dict.fromkeys(numbers)), references))
     return sentences
 

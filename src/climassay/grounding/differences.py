@@ -506,18 +506,18 @@ def _find_negations(tokens: Sequence[str]) -> _Negations:
     negated_words: dict[str, str] = {}
     affirmed_words: dict[str, str] = {}
     scope_stems: set[str] = set()
-    reach, is_negating = 0, False
+    n_words_in_scope, is_negating = 0, False
     for index, token in enumerate(tokens):
-        reach -= 1
+        n_words_in_scope -= 1
         stems = content_words(token)
         if token in _NEGATIONS:
-            reach, is_negating = _SCOPE + 1, tokens[index - 1 : index] not in (["and"], ["but"])
+            n_words_in_scope, is_negating = _SCOPE + 1, tokens[index - 1 : index] not in (["and"], ["but"])
         elif token == "only":
-            reach = 0
+            n_words_in_scope = 0
         elif stems:
-            if reach > 0:
+            if n_words_in_scope > 0:
                 scope_stems |= stems
-            if token not in _ALTERNATIVES and reach <= 0:
+            if token not in _ALTERNATIVES and n_words_in_scope <= 0:
                 affirmed_words.update(dict.fromkeys(stems, token))
             elif token not in _ALTERNATIVES and is_negating:
                 negated_words.update(dict.fromkeys(stems, token))

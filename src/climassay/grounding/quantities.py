@@ -360,10 +360,12 @@ def _locate_quantities(text: str, context: str = "") -> tuple[str, tuple[_Locate
             ),
         )
         has_inherited_unit = located_quantities[right_index] is not original_quantity
-    ends = [0, *(item.end for item in located_quantities)]
+    ends = [0, *(located_quantity.end for located_quantity in located_quantities)]
     return plain_text, tuple(
-        replace(item, quantity=_drop_misread_bound(item, plain_text[end : item.start]))
-        for item, end in zip(located_quantities, ends, strict=False)
+        replace(
+            located_quantity, quantity=_drop_misread_bound(located_quantity, plain_text[end : located_quantity.start])
+        )
+        for located_quantity, end in zip(located_quantities, ends, strict=False)
     )
 
 
@@ -415,18 +417,18 @@ def _find_year_indices(plain_text: str, located_quantities: Sequence[_LocatedQua
     return indices
 
 
-def _drop_misread_bound(located_quantity: _LocatedQuantity, gap: str) -> Quantity:
+def _drop_misread_bound(located_quantity: _LocatedQuantity, text_between: str) -> Quantity:
     """Return a quantity, dropping a bound that was misread.
 
     A bound is misread before extents ("over ten years") and before the year of a comparison ("6% less than 2021").
-    ``gap`` is the text between the preceding number and this one.
+    ``text_between`` is the text between the preceding number and this one.
     """
     quantity = located_quantity.quantity
     if (
         located_quantity.looks_like_year
         and quantity.bounded
-        and gap.strip()
-        and quantity.bounded.startswith(gap.strip())
+        and text_between.strip()
+        and quantity.bounded.startswith(text_between.strip())
     ):
         return replace(quantity, bound=None, bounded="")
     is_extent = located_quantity.looks_like_year or (

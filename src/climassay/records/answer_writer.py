@@ -55,9 +55,9 @@ def has_died(identity: str | None) -> bool:
     """Return whether a process on this machine has ended; False for processes on other machines."""
     if not identity:
         return False
-    *machine, pid, _start_time = identity.split()
+    *machine_parts, pid, _start_time = identity.split()
     this_machine = process_identity(os.getpid()).split()[:-2]
-    return machine == this_machine and process_identity(int(pid)) != identity
+    return machine_parts == this_machine and process_identity(int(pid)) != identity
 
 
 OWNER = "owner of "
@@ -214,15 +214,15 @@ class AnswerWriter:
         """
         batch: list[Submission] = []
         try:
-            item = self._queue.get(timeout=HEARTBEAT_SECONDS)
+            submission = self._queue.get(timeout=HEARTBEAT_SECONDS)
         except queue.Empty:
             return batch, False
-        if item is not None:
+        if submission is not None:
             self._urgent.wait(BATCH_SECONDS)
-        while item is not None:
-            batch.append(item)
+        while submission is not None:
+            batch.append(submission)
             try:
-                item = self._queue.get_nowait()
+                submission = self._queue.get_nowait()
             except queue.Empty:
                 return batch, False
         return batch, True

@@ -112,8 +112,8 @@ class Run:
             self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))
 
     def _register(self, connection: sa.Connection) -> None:
-        now = time.time()
-        is_silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < now - SILENCE_SECONDS)
+        current_time = time.time()
+        is_silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < current_time - SILENCE_SECONDS)
         interrupted_values = {"status": "interrupted", "ended_at": tables.runs.c.seen_at}
         connection.execute(tables.runs.update().where(is_silent).values(interrupted_values))
         running_ids_query = sa.select(tables.runs.c.id).where(tables.runs.c.status == "running")
@@ -132,8 +132,8 @@ class Run:
                 version=__version__,
                 config=self._config,
                 seeds=self._seeds,
-                started_at=now,
-                seen_at=now,
+                started_at=current_time,
+                seen_at=current_time,
             )
         )
 

@@ -52,9 +52,9 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
         DocumentError: The file is not text or is empty, or its front matter is not valid YAML.
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
-    meta, body = _parse_front_matter(text, source)
+    metadata, body = _parse_front_matter(text, source)
     blocks, omitted_parts = read_markdown_text(body, source, references=options.references)
-    title = meta.get("title")
+    title = metadata.get("title")
     top_headings = {block.headings[0] for block in blocks if block.headings}
     if (
         len(top_headings) == 1
@@ -71,12 +71,12 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
         title=options.title or title or PurePath(source).stem,
         source=source,
         blocks=tuple(blocks),
-        url=meta.get("url"),
-        report=meta.get("report"),
-        date=meta.get("date"),
-        edition=meta.get("edition"),
-        licence=meta.get("licence") or meta.get("license"),
-        author=meta.get("author"),
+        url=metadata.get("url"),
+        report=metadata.get("report"),
+        date=metadata.get("date"),
+        edition=metadata.get("edition"),
+        licence=metadata.get("licence") or metadata.get("license"),
+        author=metadata.get("author"),
         media="markdown",
         omitted_parts=omitted_parts,
     )
@@ -240,14 +240,16 @@ class _MarkdownReader:
         """Replace each HTML table by a placeholder that is a paragraph of its own."""
         parts: list[str] = []
         position = 0
-        while (begin := _TABLE_START.search(text, position)) and (end := _TABLE_END.search(text, begin.end())):
+        while (start_tag := _TABLE_START.search(text, position)) and (
+            end_tag := _TABLE_END.search(text, start_tag.end())
+        ):
             parts += (
-                text[position : begin.start()],
+                text[position : start_tag.start()],
                 "\n\n",
-                self._add_placeholder(text[begin.start() : end.end()]),
+                self._add_placeholder(text[start_tag.start() : end_tag.end()]),
                 "\n\n",
             )
-            position = end.end()
+            position = end_tag.end()
         return "".join((*parts, text[position:]))
 
     def _add_table(self, markup: str) -> None:

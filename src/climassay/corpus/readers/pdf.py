@@ -345,13 +345,13 @@ class DrawnPage:
 def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
     """Return the spans of a quotation's matching parts, in letters; empty unless most letters match, close together."""
     matcher = SequenceMatcher(None, page_letters, quote_letters, autojunk=False)
-    anchor = matcher.find_longest_match()
-    begin = max(0, anchor.a - anchor.b - MAX_GAP)
-    matcher.set_seq1(page_letters[begin : anchor.a + len(quote_letters) - anchor.b + MAX_GAP])
+    longest_match = matcher.find_longest_match()
+    search_start = max(0, longest_match.a - longest_match.b - MAX_GAP)
+    matcher.set_seq1(page_letters[search_start : longest_match.a + len(quote_letters) - longest_match.b + MAX_GAP])
     parts = [part for part in matcher.get_matching_blocks() if part.size >= MIN_PART]
     if sum(part.size for part in parts) < MIN_MATCHED * len(quote_letters):
         return []
-    return [(begin + part.a, begin + part.a + part.size) for part in parts]
+    return [(search_start + part.a, search_start + part.a + part.size) for part in parts]
 
 
 def _find_at_edge(

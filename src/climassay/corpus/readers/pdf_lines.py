@@ -416,8 +416,8 @@ class LineReader:
                 if self._find_edges(start + space[1])[0] - self._find_edges(start + space[0] - 1)[1] > min_gap
             ]
             ends = [*(begin for begin, _ in gaps), len(text)]
-            begins = [0, *(end for _, end in gaps)]
-            parts += [(start + begin, text[begin:end]) for begin, end in zip(begins, ends, strict=True) if begin < end]
+            starts = [0, *(end for _, end in gaps)]
+            parts += [(start + begin, text[begin:end]) for begin, end in zip(starts, ends, strict=True) if begin < end]
         if len(parts) < 2:
             return [line]
         cells: list[Line] = []

@@ -290,13 +290,19 @@ def insert_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -
         left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
         top, bottom = max(line.y for line in lines), min(line.y for line in lines)
         paragraphs_in_column = [
-            p for p in result if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)
+            candidate
+            for candidate in result
+            if candidate.table is None and any(line.x0 < right and line.x1 > left for line in candidate.lines)
         ]
         paragraph_above = min(
-            (p for p in paragraphs_in_column if p.last.y > top), key=lambda p: p.last.y - top, default=None
+            (candidate for candidate in paragraphs_in_column if candidate.last.y > top),
+            key=lambda candidate: candidate.last.y - top,
+            default=None,
         )
         paragraph_below = min(
-            (p for p in paragraphs_in_column if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None
+            (candidate for candidate in paragraphs_in_column if candidate.first.y < bottom),
+            key=lambda candidate: bottom - candidate.first.y,
+            default=None,
         )
         paragraph = Paragraph(lines, Kind.TABLE, table=table)
         index = (

@@ -395,8 +395,8 @@ def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
     if all(cell.bold for cell in first_row) and not any(cell.bold for row in other_rows for cell in row[1:]):
         return True
     numbers = [cell.text for cell in first_row if _is_number(cell.text)]
-    is_years = len(numbers) > 1 and all(map(_YEAR.fullmatch, numbers)) and numbers == sorted(numbers)
-    return is_years and not all(_YEAR.fullmatch(cell.text) for row in other_rows for cell in row[1:])
+    are_years = len(numbers) > 1 and all(map(_YEAR.fullmatch, numbers)) and numbers == sorted(numbers)
+    return are_years and not all(_YEAR.fullmatch(cell.text) for row in other_rows for cell in row[1:])
 
 
 def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: bool) -> bool:
@@ -411,7 +411,7 @@ def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: b
     are_equal = [len(set(texts)) == 1 for texts in map(_select_plain_numbers, body) if len(texts) > 1]
     if sum(are_equal) >= MIN_EQUAL_SHARE * len(are_equal) > 0:
         return True
-    is_increasing = len(values) == 1 and all(a <= b for a, b in pairwise(values[0]))
+    is_increasing = len(values) == 1 and all(first <= second for first, second in pairwise(values[0]))
     return is_increasing and not has_header and all(value.is_integer() for value in values[0])
 
 
@@ -433,6 +433,6 @@ def _parse_number(text: str) -> float:
 
 def _is_regular(values: Sequence[float]) -> bool:
     """Return whether numbers change by equal steps or factors, as on an axis."""
-    steps = {round(b - a, 6) for a, b in pairwise(values)}
-    factors = {round(b / a, 6) for a, b in pairwise(values) if a}
+    steps = {round(second - first, 6) for first, second in pairwise(values)}
+    factors = {round(second / first, 6) for first, second in pairwise(values) if first}
     return len(steps) == 1 or (len(factors) == 1 and 0 not in values)

@@ -163,7 +163,7 @@ def _is_prose(text: str) -> bool:
     is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
     begins_like_list = begins_like_entry(text) or not text[0].isalnum()
     return len(text) > MAX_ENTRY or (
-        is_text and not begins_like_list and not any(p.search(text) for p in _PUBLICATION[:2])
+        is_text and not begins_like_list and not any(pattern.search(text) for pattern in _PUBLICATION[:2])
     )
 
 

@@ -492,8 +492,8 @@ class _Simplifier:
         row = _new_element("tr")
         if (header := element.find(f"{_WORD}trPr/{_WORD}tblHeader")) is not None:
             row.append(_new_element("trPr", [header]))
-        if n_before := _parse_count(_value(element, "trPr/gridBefore")):
-            row.append(_new_cell(n_before))
+        if n_cells_before := _parse_count(_value(element, "trPr/gridBefore")):
+            row.append(_new_cell(n_cells_before))
         for source_cell in _iterate_children(element, f"{_WORD}tc"):
             n_columns = _parse_count(_value(source_cell, "tcPr/gridSpan")) or 1
             merge_element = source_cell.find(f"{_WORD}tcPr/{_WORD}vMerge")
