@@ -323,7 +323,7 @@ class CollectionStore:
     """Tables of all collections at one location."""
 
     address: str
-    """Folder or URI."""
+    """Folder or URI of the tables."""
     folder: Path | None
     """Local folder of the tables; None for an object store."""
     originals: Path | None = None

@@ -43,7 +43,7 @@ _SINGLE_YEARS = {"4": 2007, "3": 2001}
 _ABBREVIATION = re.compile(
     r"(?:ipcc\W*)?(?:ar[3-6]\W*)?(?:wg\W?(?:iii|ii|i|[1-3])|syr|sr\W?1\W?5|srccl|srocc|srex|srren)", re.I
 )
-"""Abbreviated report names in tables and file names, for example ``wg1``, ``AR6-SYR``, ``sr15``."""
+"""Pattern of abbreviated report names in tables and file names, for example ``wg1``, ``AR6-SYR``, ``sr15``."""
 _CITED_AS = re.compile(r"cited\s+as:?\s*(?P<who>[A-Z][A-Za-z]+),\s*(?P<year>(?:19|20)\d\d)\b")
 
 
@@ -521,7 +521,7 @@ def _build_passage(document: Document, parts: list[_SentencePart], position: int
 def count_repeated_characters(preceding: str, passage: str) -> int:
     """Return the number of characters at the start of a passage that repeat the end of the preceding text.
 
-    Overlaps shorter than :data:`MIN_OVERLAP` return 0.
+    The result is 0 if the overlap is shorter than :data:`MIN_OVERLAP`.
     """
     start = passage[:MIN_OVERLAP]
     if len(start) < MIN_OVERLAP:

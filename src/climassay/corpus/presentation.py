@@ -243,7 +243,7 @@ class SearchResult(Result):
         ]  # fmt: skip
 
     def tables(self) -> tuple[Table, ...]:
-        """Return one table per hit: its citation, score, and the beginning of its text or the whole text."""
+        """Return a table with one row per hit: rank, score, citation and the beginning of the text."""
         rows = [
             (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _excerpt(hit.passage.text)) for hit in self.hits
         ]

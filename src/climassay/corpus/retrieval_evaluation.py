@@ -116,7 +116,7 @@ class RetrievalReport(Result):
     golds: int
     """Total number of gold passages."""
     groups: int | None
-    """Number of groups over which intervals are computed; None without groups."""
+    """Number of groups over which intervals are computed; None if there are no groups."""
     within_group: bool
     """True if each question was only searched in the report that its group names."""
     n_omitted_rows: int

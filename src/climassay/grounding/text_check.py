@@ -74,8 +74,8 @@ N_PASSAGES = 5
 MIN_SIMILARITY = 0.5
 """Minimum cosine similarity at which a passage counts as similar to a sentence."""
 MIN_COVERAGE = 0.6
-"""Minimum fraction of a sentence's content words for a passage that contains them to count as similar although the
-cosine is below :data:`MIN_SIMILARITY`.
+"""Minimum fraction of a sentence's content words that a passage must contain to count as similar although its cosine is
+below :data:`MIN_SIMILARITY`.
 """
 MAX_TEXT_LENGTH = 200_000
 """Maximum length of a text to check, in characters."""
@@ -165,7 +165,7 @@ class CheckedSentence:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedSentence:
-    """Sentence prepared for the check."""
+    """Sentence with the values that its check needs."""
 
     text: str
     plain: str

@@ -15,7 +15,7 @@ class Unit:
     kind: str
     """Kind of unit; units of one kind can be converted. ``mass:CO2`` is a special case of ``mass``."""
     factor: float
-    """Number of base units of its kind that one unit equals."""
+    """Value of one unit, in base units of its kind."""
     rate: str = ""
     """Denominator of a rate: ``yr`` (also for decades and centuries), ``d`` or ``K``; empty if the unit is not a rate.
     """

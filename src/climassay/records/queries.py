@@ -24,7 +24,7 @@ _VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]
 
 
 def describe_unknown_cost(*, local: bool) -> str:
-    """Return the text shown for an unknown cost; calls of local models cost nothing."""
+    """Return the text shown for an unknown cost; calls to local models cost nothing."""
     return "none (local model)" if local else "unknown"
 
 
@@ -74,7 +74,7 @@ class RunSummary:
     id: str
     command: str
     status: str
-    """``running``, ``done``, ``failed`` or ``interrupted``."""
+    """Status: ``running``, ``done``, ``failed`` or ``interrupted``."""
     version: str
     started_at: str
     """Start time in ISO 8601, UTC."""

@@ -116,7 +116,7 @@ def _write_parquet(path: Path, batches: Batches) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ImportCounts:
-    """Numbers of imported answers, by what was done with them."""
+    """Numbers of imported answers, by the outcome of their import."""
 
     added: int = 0
     """Number of added answers."""

@@ -68,12 +68,12 @@ _SURE_NAME = re.compile(
     rf"mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Class names and ids that only navigation and advertising have."""
+"""Pattern of class names and ids that only navigation and advertising have."""
 _LIKELY_NAME = re.compile(
     rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Class names and ids of navigation that content sections may have as well."""
+"""Pattern of class names and ids of navigation that content sections may also have."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_NAME = re.compile(
     r"(?:^|[\s_-])(?:foot|end)?(?:notes?|noteref|fn|fnref|footnotes?|endnotes?|cite|citation|xref|bibr|reference)(?:$|[\s_-])",

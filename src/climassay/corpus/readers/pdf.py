@@ -343,7 +343,7 @@ class DrawnPage:
 
 
 def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
-    """Return the spans of a quotation's matching parts, in letters; empty unless most letters match, close together."""
+    """Return the page spans, in letters, of a quotation's matching parts; empty if too few nearby letters match."""
     matcher = SequenceMatcher(None, page_letters, quote_letters, autojunk=False)
     longest_match = matcher.find_longest_match()
     search_start = max(0, longest_match.a - longest_match.b - MAX_GAP)

@@ -402,7 +402,7 @@ def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
 def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: bool) -> bool:
     """Return whether the columns are axes of a figure, or a table of contents.
 
-    The numbers on axes change by equal steps, or are equal side by side. In a table of contents, the numbers of the
+    The numbers on axes change by equal steps, or are equal within each row. In a table of contents, the numbers of the
     only numeric column increase.
     """
     values = _list_column_values(body)
