@@ -51,7 +51,7 @@ MAX_TITLE_LENGTH = 300
 BATCH_ROWS = 1024
 """Number of rows fetched at a time when iterating over all passages."""
 CHUNK_PASSAGES = 512
-"""Number of passages embedded and stored together; an interruption loses at most one chunk."""
+"""Number of passages embedded and stored together; an interruption loses at most this number of embeddings."""
 
 
 ProgressCallback = Callable[[AddProgress], None]
@@ -64,7 +64,7 @@ class _AdditionState:
     table: Any
     settings: CollectionSettings
     known: dict[str, StoredDocument]
-    """Documents in the collection before this call, by id."""
+    """Documents that the collection contained before this call, by id."""
     on_progress: ProgressCallback | None
     new_documents: dict[str, StoredDocument] = field(default_factory=dict)
     already_there: list[StoredDocument] = field(default_factory=list)
@@ -74,7 +74,7 @@ class _AdditionState:
     passages_done: int = 0
     passages_known: int = 0
     read: list[Document] = field(default_factory=list)
-    """Documents that have an original file; their blocks are removed to save memory."""
+    """Documents read from a file of their own, without their blocks to save memory."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
 
     def progress(self, done: int = 0) -> None:
@@ -89,20 +89,20 @@ def _iterate_missing_passages(state: _AdditionState, documents: Iterable[Documen
     size, overlap = state.settings.passage_size, state.settings.passage_overlap
     for original in documents:
         document = original
-        stored = state.new_documents.get(document.id) or state.known.get(document.id)
-        if stored is not None and stored.source != document.source:
-            state.copies[document.source] = Copy(document.source, stored)
+        stored_document = state.new_documents.get(document.id) or state.known.get(document.id)
+        if stored_document is not None and stored_document.source != document.source:
+            state.copies[document.source] = Copy(document.source, stored_document)
             # An interrupted addition is completed under its original name.
-            document = replace(document, source=stored.source, title=stored.title)
+            document = replace(document, source=stored_document.source, title=stored_document.title)
         if document.id in state.new_documents:
             continue
         if document.omitted_parts:
             state.omitted_parts[document.id] = document.omitted_parts
         if document.path is not None:
             state.read.append(replace(original, blocks=()))
-        if stored is not None and stored.complete:
-            if stored not in state.already_there:
-                state.already_there.append(stored)
+        if stored_document is not None and stored_document.complete:
+            if stored_document not in state.already_there:
+                state.already_there.append(stored_document)
             state.progress()
             continue
         passages = split_passages(document, size=size, overlap=overlap)
@@ -111,13 +111,13 @@ def _iterate_missing_passages(state: _AdditionState, documents: Iterable[Documen
             continue
         state.new_documents[document.id] = StoredDocument.from_document(document, len(passages))
         stored_ids: set[str] = set()
-        if stored is not None:
+        if stored_document is not None:
             query = state.table.search().where(f"document_id = {quote_sql(document.id)}").select(["id"]).limit(None)
             stored_ids.update(query.to_arrow()["id"].to_pylist())
-        missing = [passage for passage in passages if passage.id not in stored_ids]
-        state.passages_known += len(missing)
+        missing_passages = [passage for passage in passages if passage.id not in stored_ids]
+        state.passages_known += len(missing_passages)
         state.progress()
-        for passage in missing:
+        for passage in missing_passages:
             yield PendingPassage(passage, len(passages))
 
 
@@ -130,14 +130,17 @@ def _embed_chunks(
     """
     if not isinstance(encoder, StreamingEncoder):
         for chunk in chunks:
-            yield chunk, encoder.encode([item.passage.text for item in chunk], on_progress=on_progress)
+            yield (
+                chunk,
+                encoder.encode([pending_passage.passage.text for pending_passage in chunk], on_progress=on_progress),
+            )
         return
     pending_chunks: dict[int, list[PendingPassage]] = {}
 
     def texts() -> Iterator[list[str]]:
         for index, chunk in enumerate(chunks):
             pending_chunks[index] = chunk
-            yield [item.passage.text for item in chunk]
+            yield [pending_passage.passage.text for pending_passage in chunk]
 
     for index, vectors in encoder.encode_stream(texts(), on_progress=on_progress):
         yield pending_chunks.pop(index), vectors
@@ -197,12 +200,12 @@ class Collection:
         store = CollectionStore.at(location)
         settings = CollectionSettings(encoder.name, encoder.fingerprint, encoder.width, passage_size, passage_overlap)
         collection = cls(store, name, store.create(name, settings), encoder)
-        stored = collection.settings
-        if (stored.passage_size, stored.passage_overlap) != (passage_size, passage_overlap):
+        stored_settings = collection.settings
+        if (stored_settings.passage_size, stored_settings.passage_overlap) != (passage_size, passage_overlap):
             raise InputError(
-                f"The collection {name!r} has passages of {stored.passage_size} characters with an overlap "
-                f"of {stored.passage_overlap}, not {passage_size} and {passage_overlap}: use its own values or another "
-                "collection."
+                f"The collection {name!r} has passages of {stored_settings.passage_size} characters with an overlap "
+                f"of {stored_settings.passage_overlap}, not {passage_size} and {passage_overlap}: use its own values "
+                "or another collection."
             )
         return collection
 
@@ -232,7 +235,7 @@ class Collection:
 
     @property
     def relevance(self) -> RelevanceRule | None:
-        """Relevance rule of ``min_cosine="measured"``; None if none has been measured for the encoder."""
+        """Relevance rule used for ``min_cosine="measured"``; None if no rule has been measured for the encoder."""
         return RELEVANCE.get(self.settings.encoder)
 
     def add(
@@ -262,18 +265,20 @@ class Collection:
         lock = self._store.lock_file(self.name)
         with write_lock(lock):
             add_missing_columns(self._table)
-        stored_before = stored_documents(self._table)
+        existing_documents = stored_documents(self._table)
         state = _AdditionState(
-            self._table, self.settings, {document.id: document for document in stored_before}, on_progress
+            self._table, self.settings, {document.id: document for document in existing_documents}, on_progress
         )
-        replaced: tuple[StoredDocument, ...] = ()
+        replaced_documents: tuple[StoredDocument, ...] = ()
         pending_passages = _iterate_missing_passages(state, documents)
         chunks = iter(lambda: list(islice(pending_passages, CHUNK_PASSAGES)), [])
         try:
             for chunk, vectors in _embed_chunks(encoder, chunks, state.progress):
                 if (width := vectors.shape[1]) != self.settings.width:
-                    expected = self.settings.width
-                    raise InputError(f"The encoder {encoder.name} gives {width} dimensions, not {expected} as it said.")
+                    expected_width = self.settings.width
+                    raise InputError(
+                        f"The encoder {encoder.name} gives {width} dimensions, not {expected_width} as it said."
+                    )
                 rows = to_table(chunk, vectors, self._table.schema)
                 with write_lock(lock):
                     # Not the id's index: it may lag behind and then lets a passage in twice.
@@ -283,19 +288,19 @@ class Collection:
             new_names = {(document.source, document.title) for document in state.new_documents.values()}
             older_versions = tuple(
                 document
-                for document in stored_before
+                for document in existing_documents
                 if (document.source, document.title) in new_names and document.id not in current_ids
             )
             if replace and older_versions:
-                replaced = older_versions
+                replaced_documents = older_versions
                 with write_lock(lock):
                     self._table.delete(
                         f"document_id IN ({', '.join(quote_sql(document.id) for document in older_versions)})"
                     )
         finally:
             with write_lock(lock):
-                (compact_locked if replaced else compact_if_fragmented)(self._table, self._store, self.name)
-        self.originals.remove((document.id for document in replaced), self._store.has_document)
+                (compact_locked if replaced_documents else compact_if_fragmented)(self._table, self._store, self.name)
+        self.originals.remove((document.id for document in replaced_documents), self._store.has_document)
         # Last, so that no file is kept of what was not added; who is killed before adds once more.
         stored_ids = {
             document.id
@@ -305,7 +310,7 @@ class Collection:
         return AddReport(
             added=tuple(state.new_documents.values()),
             already_there=tuple(state.already_there),
-            replaced=replaced,
+            replaced=replaced_documents,
             other_versions=() if replace else older_versions,
             passages=state.passages_done,
             skipped=tuple(state.skipped),
@@ -320,17 +325,21 @@ class Collection:
         Raises:
             InputError: No document has that id or title.
         """
-        removed_documents = tuple(stored for stored in self.documents() if document in (stored.id, stored.title))
+        removed_documents = tuple(
+            stored_document
+            for stored_document in self.documents()
+            if document in (stored_document.id, stored_document.title)
+        )
         if not removed_documents:
             raise InputError(
                 f"The collection {self.name!r} has no document with the id or title {document!r}: "
                 f"see `climassay corpus show {self.name}`."
             )
-        ids = ", ".join(quote_sql(stored.id) for stored in removed_documents)
+        ids = ", ".join(quote_sql(stored_document.id) for stored_document in removed_documents)
         with write_lock(self._store.lock_file(self.name)):
             self._table.delete(f"document_id IN ({ids})")
             compact_locked(self._table, self._store, self.name)
-        self.originals.remove((stored.id for stored in removed_documents), self._store.has_document)
+        self.originals.remove((stored_document.id for stored_document in removed_documents), self._store.has_document)
         return removed_documents
 
     def edit(
@@ -340,18 +349,18 @@ class Collection:
 
         Args:
             document: Id, title or source of the document.
-            title: New title; None keeps the present one.
-            author: New author; None keeps the present one, an empty string removes it.
-            date: New date, a year or an ISO 8601 date; None keeps the present one, an empty string removes it.
+            title: New title; None leaves the title unchanged.
+            author: New author; None leaves the author unchanged, and an empty string removes the author.
+            date: New date, as a year or in ISO 8601; None leaves the date unchanged, and an empty string removes it.
 
         Returns:
             The edited document.
 
         Raises:
-            InputError: No document or several documents match, its addition was interrupted, the title is empty, a
-                value is longer than :data:`MAX_TITLE_LENGTH`, or the date is invalid.
+            InputError: No document or several documents match, the addition of the document was interrupted, the title
+                is empty, a value is longer than :data:`MAX_TITLE_LENGTH`, or the date is invalid.
         """
-        stored = self._find_document(document)
+        stored_document = self._find_document(document)
         requested_values = {"title": title, "author": author, "date": date}
         new_values: dict[str, Any] = {
             name: " ".join(text.split()) or None for name, text in requested_values.items() if text is not None
@@ -361,18 +370,18 @@ class Collection:
                 raise InputError(f"A title has 1 to {MAX_TITLE_LENGTH} characters, this one has none.")
             if text is not None and len(text) > MAX_TITLE_LENGTH:
                 raise InputError(f"The {name} has {len(text)} characters, more than the limit of {MAX_TITLE_LENGTH}.")
-        if new_values.get("date") not in (None, stored.date):
+        if new_values.get("date") not in (None, stored_document.date):
             check_date(new_values["date"])
-        if not stored.complete:
-            raise InputError(f"Adding {stored.title} was interrupted: add it again first, then change it.")
-        edited = replace(stored, **new_values)
-        if edited != stored:
+        if not stored_document.complete:
+            raise InputError(f"Adding {stored_document.title} was interrupted: add it again first, then change it.")
+        edited_document = replace(stored_document, **new_values)
+        if edited_document != stored_document:
             values = {"document" if name == "title" else name: text for name, text in new_values.items()}
             with write_lock(self._store.lock_file(self.name)):
                 add_missing_columns(self._table)
-                self._table.update(where=f"document_id = {quote_sql(stored.id)}", values=values)
+                self._table.update(where=f"document_id = {quote_sql(stored_document.id)}", values=values)
                 compact_locked(self._table, self._store, self.name)
-        return edited
+        return edited_document
 
     def compact(self) -> Compaction:
         """Merge the files of small additions; see :func:`climassay.corpus.collection_storage.compact`."""
@@ -404,8 +413,8 @@ class Collection:
     def _find_document(self, name: str) -> StoredDocument:
         results = [document for document in self.documents() if name in (document.id, document.title, document.source)]
         if len(results) != 1:
-            listed = "no document" if not results else f"{len(results)} documents"
-            raise InputError(f"The collection {self.name!r} has {listed} {name!r}: name it by its id.")
+            match_count = "no document" if not results else f"{len(results)} documents"
+            raise InputError(f"The collection {self.name!r} has {match_count} {name!r}: name it by its id.")
         return results[0]
 
     def passages_at(self, document_id: str, positions: range) -> list[Passage]:
@@ -436,11 +445,11 @@ class Collection:
         return int(self._table.count_rows())
 
     def summary(self) -> CollectionSummary:
-        """Return the counts of documents and passages, and the settings."""
+        """Return the settings of the collection and its numbers of documents and passages."""
         documents = self.documents()
-        incomplete = sum(not document.complete for document in documents)
+        n_incomplete = sum(not document.complete for document in documents)
         passages = sum(document.passages for document in documents)
-        return CollectionSummary(self.name, len(documents), incomplete, passages, self.settings)
+        return CollectionSummary(self.name, len(documents), n_incomplete, passages, self.settings)
 
     def search(
         self,

@@ -104,12 +104,12 @@ class PendingPassage:
 def to_table(pending: Sequence[PendingPassage], vectors: NDArray[np.float32], schema: pa.Schema) -> pa.Table:
     """Build table rows from passages and their vectors, shape [passages, width]; see :func:`table_schema`."""
     rows: dict[str, Any] = {
-        name: pa.array([getattr(item.passage, name) for item in pending], schema.field(name).type)
+        name: pa.array([getattr(pending_passage.passage, name) for pending_passage in pending], schema.field(name).type)
         for name in PASSAGE_COLUMNS
     }
-    rows["document_passages"] = pa.array([item.document_passages for item in pending], pa.int32())
-    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
-    rows["vector"] = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    rows["document_passages"] = pa.array([pending_passage.document_passages for pending_passage in pending], pa.int32())
+    flat_vectors = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
+    rows["vector"] = pa.FixedSizeListArray.from_arrays(flat_vectors, vectors.shape[1])
     return pa.table(rows, schema=schema)
 
 
@@ -130,7 +130,7 @@ def add_missing_columns(table: Any) -> None:
 
 
 def to_passage(row: Mapping[str, Any]) -> Passage:
-    """Build a passage from a table row with the columns :func:`passage_columns`."""
+    """Build a passage from a table row that has the columns returned by :func:`passage_columns`."""
     values = {name: row.get(name) for name in PASSAGE_COLUMNS}
     return Passage(**values | {name: tuple(values[name] or ()) for name in ("headings", "paragraph_ids")})
 
@@ -168,7 +168,7 @@ class StoredDocument:
     edition: str | None = None
     licence: str | None = None
     pages: int | None = None
-    """Last page of any passage; None if the source has no pages."""
+    """Highest page number of the stored passages; None if the source has no pages."""
     url: str | None = None
     """URL of the whole document; None if its passages have different URLs."""
     author: str | None = None
@@ -227,9 +227,9 @@ def stored_documents(table: Any) -> list[StoredDocument]:
     aggregates = [("document_id", "count"), ("url", "min"), *max_aggregates]
     # In batches: the titles of a million passages would fill the memory, those of their documents do not.
     for batch in table.search().select(columns).limit(None).to_batches(_BATCH_ROWS):
-        grouped = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregates)
-        for row in grouped.to_pylist():
-            stored = StoredDocument(
+        document_table = pa.Table.from_batches([batch]).group_by("document_id").aggregate(aggregates)
+        for row in document_table.to_pylist():
+            stored_document = StoredDocument(
                 id=row["document_id"],
                 title=row["document_max"],
                 source=row["source_max"],
@@ -239,11 +239,15 @@ def stored_documents(table: Any) -> list[StoredDocument]:
                 url=row["url_max"] if row["url_min"] == row["url_max"] else None,
                 **{name: row[f"{name}_max"] for name in optional_columns[2:]},
             )
-            if (earlier := documents.get(stored.id)) is not None:  # its passages came in two batches
-                pages = max((page for page in (earlier.pages, stored.pages) if page is not None), default=None)
-                url = earlier.url if earlier.url == stored.url else None
-                stored = replace(stored, passages=earlier.passages + stored.passages, pages=pages, url=url)
-            documents[stored.id] = stored
+            if (earlier_document := documents.get(stored_document.id)) is not None:  # its passages came in two batches
+                pages = max(
+                    (page for page in (earlier_document.pages, stored_document.pages) if page is not None), default=None
+                )
+                url = earlier_document.url if earlier_document.url == stored_document.url else None
+                stored_document = replace(
+                    stored_document, passages=earlier_document.passages + stored_document.passages, pages=pages, url=url
+                )
+            documents[stored_document.id] = stored_document
     return sorted(documents.values(), key=lambda document: (document.title, document.id))
 
 
@@ -255,9 +259,9 @@ Location = Workspace | Path | str
 TEXT_INDEX, HEADING_INDEX = "text_idx", "headings_idx"
 """Names that LanceDB gives to the indexes of the columns ``text`` and ``headings``, which are updated together."""
 MAX_UNINDEXED = 512
-"""Maximum number of unindexed passages that may wait for the next search; larger additions are indexed at once."""
+"""Maximum number of passages that may remain unindexed until the next search; larger additions are indexed at once."""
 MAX_UNINDEXED_SHARE = 0.05
-"""Maximum proportion of a collection's passages that may wait unindexed."""
+"""Maximum proportion of a collection's passages that may remain unindexed until the next search."""
 MAX_FILES = 64
 """Number of data files above which an addition triggers compaction."""
 ORIGINALS = "originals"
@@ -273,7 +277,7 @@ def has_text_index(table: Any) -> bool:
 
 
 def create_text_index(table: Any) -> None:
-    """Create full-text indexes of texts and headings, with English stemming, without stop words and accents."""
+    """Create full-text indexes of texts and headings, with English stemming; stop words and accents are ignored."""
     from lancedb.index import FTS
 
     for column in ("text", "headings"):
@@ -319,7 +323,7 @@ class CollectionStore:
     """Tables of all collections at one location."""
 
     address: str
-    """Folder or URI."""
+    """Folder or URI of the tables."""
     folder: Path | None
     """Local folder of the tables; None for an object store."""
     originals: Path | None = None
@@ -381,9 +385,9 @@ class CollectionStore:
         """
         check_name(name)
         if name not in (names := self.names()):
-            listed = f"there are {', '.join(names)}" if names else "there are none yet"
+            existing_names = f"there are {', '.join(names)}" if names else "there are none yet"
             raise InputError(
-                f"There is no collection {name!r} in {self.address} ({listed}): "
+                f"There is no collection {name!r} in {self.address} ({existing_names}): "
                 f"make it with `climassay corpus add {name} FILES`."
             )
         return self._open_table(name)
@@ -428,16 +432,16 @@ class CollectionStore:
 
     def _open_table(self, name: str) -> Any:
         # Read first: what another process writes meanwhile is no damage.
-        newest = 0
+        latest_version = 0
         if self.folder is not None:
             with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                 hint = self.folder / f"{name}.lance" / "_versions" / "latest_version_hint.json"
-                newest = int(json.loads(hint.read_bytes())["version"])
+                latest_version = int(json.loads(hint.read_bytes())["version"])
         connection = GuardedTable(self._connect(), name, self.address, self.reader_lock_file(name))
         table = connection.open_table(name)
-        if table.version < newest:
+        if table.version < latest_version:
             # The library takes the newest manifest that it finds, and with an older one it gives fewer passages.
-            raise_damage(ValueError(f"its version {newest} is missing"), name, self.address)
+            raise_damage(ValueError(f"its version {latest_version} is missing"), name, self.address)
         return table
 
     def _connect(self) -> Any:
@@ -452,7 +456,7 @@ class Compaction:
     """Size of a collection's folder before and after a compaction, in bytes."""
 
     bytes_before: int
-    """0 for an object store."""
+    """Size before the compaction; 0 for an object store."""
     bytes_after: int
 
 
@@ -491,7 +495,7 @@ def compact_locked(table: Any, store: CollectionStore, name: str) -> None:
 
 
 def compact_if_fragmented(table: Any, store: CollectionStore, name: str) -> None:
-    """Compact after a large addition or many small ones; the caller must hold the write lock."""
+    """Compact a table after a large addition or many small additions; the caller must hold the write lock."""
     n_files = table.stats()["fragment_stats"]["num_fragments"]
     if count_unindexed(table) > min(MAX_UNINDEXED, MAX_UNINDEXED_SHARE * table.count_rows()) or n_files > MAX_FILES:
         compact_locked(table, store, name)

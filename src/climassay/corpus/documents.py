@@ -38,12 +38,12 @@ _YEARS = {
     ("6", "WG1"): 2021, ("6", "WG2"): 2022, ("6", "WG3"): 2022, ("6", "SYR"): 2023,
     ("5", "WG1"): 2013, ("5", "WG2"): 2014, ("5", "WG3"): 2014, ("5", "SYR"): 2014,
 }  # fmt: skip
-"""Publication years by assessment and part, for assessments whose parts appeared in different years."""
+"""Publication year of each part of the fifth and sixth assessment reports, by assessment and part."""
 _SINGLE_YEARS = {"4": 2007, "3": 2001}
 _ABBREVIATION = re.compile(
     r"(?:ipcc\W*)?(?:ar[3-6]\W*)?(?:wg\W?(?:iii|ii|i|[1-3])|syr|sr\W?1\W?5|srccl|srocc|srex|srren)", re.I
 )
-"""Abbreviated report names in tables and file names, for example ``wg1``, ``AR6-SYR``, ``sr15``."""
+"""Pattern of abbreviated report names in tables and file names, for example ``wg1``, ``AR6-SYR``, ``sr15``."""
 _CITED_AS = re.compile(r"cited\s+as:?\s*(?P<who>[A-Z][A-Za-z]+),\s*(?P<year>(?:19|20)\d\d)\b")
 
 
@@ -290,7 +290,7 @@ def check_date(date: str) -> str:
     """Check a date and return it unchanged.
 
     Raises:
-        InputError: It is not a year, a month or a day in ISO 8601.
+        InputError: The date is not a year, a month or a day in ISO 8601.
     """
     if not _DATE.fullmatch(date):
         raise InputError(f"A date is a year, or looks like 2023-03 or 2023-03-20; this one is {date!r}.")
@@ -305,8 +305,8 @@ def full_title(title: str, hints: Sequence[str]) -> str:
         hints: Texts that may name the report (metadata, file name, first pages), the most reliable first.
 
     Returns:
-        For example ``IPCC SR15 (2018), Summary for Policymakers``. The title is unchanged if it is specific or if no
-            hint names a report.
+        Title such as ``IPCC SR15 (2018), Summary for Policymakers``; unchanged if it is already specific or if no hint
+            names a report.
     """
     parts = _GENERIC_PARTS.findall(" ".join(title.split()))
     if not parts or _GENERIC_PARTS.sub("", title).strip(_SEPARATORS):
@@ -373,11 +373,11 @@ MIN_OVERLAP = 20
 
 @dataclass(frozen=True, slots=True)
 class _SentencePart:
-    """A sentence, or a part of a long one."""
+    """Sentence, or part of a sentence that is longer than a passage."""
 
     text: str
     block: int
-    """Index of the block that contains it."""
+    """Index of the block that contains the sentence."""
 
 
 def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) -> list[Passage]:
@@ -410,7 +410,7 @@ def split_passages(document: Document, *, size: int = 2000, overlap: int = 200) 
 
 
 def _group_by_section(document: Document, size: int) -> Iterator[list[_SentencePart]]:
-    """Yield the sentence parts of each chapter; a new section starts a new group if half a passage is filled."""
+    """Yield groups of sentence parts: a new chapter starts a group, as does a new section after half a passage."""
     group: list[_SentencePart] = []
     length = 0
     last_block: Block | None = None
@@ -478,7 +478,7 @@ def _count_characters(parts: list[_SentencePart]) -> int:
 
 
 def _select_overlap(parts: list[_SentencePart], max_characters: int) -> list[_SentencePart]:
-    """Return the last sentence parts that fit into ``max_characters``; never all of them."""
+    """Return the last sentence parts that together fit into ``max_characters``; the first part is never included."""
     n_parts = n_characters = 0
     for part in reversed(parts[1:]):
         n_characters += len(part.text) + (n_parts > 0)
@@ -492,8 +492,8 @@ def _build_passage(document: Document, parts: list[_SentencePart], position: int
     block_indices = dict.fromkeys(part.block for part in parts)
     blocks = [document.blocks[block_index] for block_index in block_indices]
     texts = [parts[0].text]
-    for previous, following in pairwise(parts):
-        texts += (" " if previous.block == following.block else "\n", following.text)
+    for previous_part, next_part in pairwise(parts):
+        texts += (" " if previous_part.block == next_part.block else "\n", next_part.text)
     pages = [page for block in blocks for page in (block.page, block.last_page) if page is not None]
     urls = {block.url for block in blocks}
     levels = zip(*(block.headings for block in blocks), strict=False)
@@ -521,7 +521,7 @@ def _build_passage(document: Document, parts: list[_SentencePart], position: int
 def count_repeated_characters(preceding: str, passage: str) -> int:
     """Return the number of characters at the start of a passage that repeat the end of the preceding text.
 
-    Overlaps shorter than :data:`MIN_OVERLAP` return 0.
+    The result is 0 if the overlap is shorter than :data:`MIN_OVERLAP`.
     """
     start = passage[:MIN_OVERLAP]
     if len(start) < MIN_OVERLAP:
@@ -547,7 +547,7 @@ def join_passages(texts: Sequence[str]) -> str:
 def excerpt(sentences: Sequence[str], similarities: "NDArray[np.float64]", max_words: int) -> str:
     """Return the sentences most similar to a query, within a word limit and in their original order.
 
-    Gaps between sentences are marked with dots.
+    Dots replace omitted sentences.
 
     Args:
         sentences: Sentences of one passage, in order.

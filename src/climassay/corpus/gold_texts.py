@@ -16,7 +16,7 @@ from climassay.errors import InputError
 from climassay.io import find_column, format_names, parse_rows, read_bytes, require_column
 
 MIN_GOLD_SHARE = 0.8
-"""Default minimum fraction of the gold text's words that hits must contain, in order, to count as a match."""
+"""Default minimum fraction of the gold text's words that a hit must contain, in order, to count as a match."""
 MIN_SHARED_SHARE = 0.5
 """Minimum fraction of shared words for a passage to be relevant, relative to the shorter of gold text and passage."""
 LOCATION_RUN = 8
@@ -57,11 +57,11 @@ class GoldText:
         return frozenset(position for block in blocks for position in range(block.b, block.b + block.size))
 
     def find_rank(self, hits: Iterable[Hit], share: float = MIN_GOLD_SHARE) -> int | None:
-        """Return the rank of the first hit that completes the gold text; None if no hit does.
+        """Return the rank of the first hit that, alone or with neighbours, contains enough of the gold text, or None.
 
         Args:
             hits: Hits, best first.
-            share: Fraction of the gold text's words that one hit, or neighbouring passages of a document, must contain.
+            share: Minimum fraction of the gold text's words that a hit and the neighbouring hits must contain together.
         """
         min_words = share * len(self.words)
         indices_by_passage: dict[tuple[str, int], frozenset[int]] = {}
@@ -84,24 +84,24 @@ def locate_gold_texts(golds: Sequence[GoldText], texts: Iterable[Sequence[str]])
         texts: Batches of texts, iterated once.
     """
     excerpts_by_gold = []
-    """The first, middle and last run of each, as words between spaces."""
+    """Words of the first, middle and last excerpt of each gold text, with spaces around each word."""
     for words in (gold.words for gold in golds):
         starts = sorted({0, max(0, (len(words) - LOCATION_RUN) // 2), max(0, len(words) - LOCATION_RUN)})
         excerpts_by_gold.append([f" {' '.join(words[start : start + LOCATION_RUN])} " for start in starts])
-    located = [False] * len(golds)
+    is_located = [False] * len(golds)
     for batch in texts:
-        if all(located):
+        if all(is_located):
             break
         joined_texts = " \0 ".join(" " + " ".join(split_words(text)) + " " for text in batch)
         for index, excerpts in enumerate(excerpts_by_gold):
-            located[index] = located[index] or any(excerpt in joined_texts for excerpt in excerpts)
-    return located
+            is_located[index] = is_located[index] or any(excerpt in joined_texts for excerpt in excerpts)
+    return is_located
 
 
 def find_relevant_passages(
     golds: Sequence[GoldText], relevances: Sequence[float], passages: Iterable[Passage]
 ) -> list[dict[str, float]]:
-    """Return the relevant passages of each gold text, as relevance grades by passage id.
+    """Return, for each gold text, the relevance grades of its relevant passages by passage id.
 
     A passage is relevant if it shares with the gold text, in order, at least :data:`MIN_SHARED_SHARE` of the words of
     the shorter of the two. Thus both halves of a gold text that is split over two passages are relevant, and so is a
@@ -134,7 +134,7 @@ def _word_runs(words: Sequence[str]) -> Iterator[tuple[str, ...]]:
 QUESTION_FIELDS = ("question", "query")
 PASSAGE_FIELDS = ("passage", "context", "text")
 MIN_PASSAGE_WORDS = 5
-"""Minimum number of words of a gold passage; shorter ones occur in too many passages to be identified."""
+"""Minimum number of words of a gold passage; shorter texts occur in too many passages to be identified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +148,11 @@ class LabelledQuestion:
     passage: str
     id: str = ""
     document: str | None = None
-    """Document of the passage according to the file; ignored by the search."""
+    """Document of the passage as stated in the question file; ignored by the search."""
     relevance: float = 1.0
     """Relevance grade of the passage, above 0."""
     group: str = ""
-    """Name of the group of dependent questions, for example of questions about one report; empty without groups."""
+    """Name of the group of dependent questions, for example those about one report; empty if there are no groups."""
 
     def __post_init__(self) -> None:
         if not self.question.strip():

@@ -16,7 +16,7 @@ except ImportError:  # Windows: LanceDB's own conflict detection remains.
 _NOT_FOUND = "not found"
 """Text that occurs in error messages about missing files."""
 _PANICS = ("RustPanic", "PanicException")
-"""Names of exceptions that LanceDB raises for damage it does not handle; some do not derive from :class:`Exception`."""
+"""Names of exceptions that LanceDB raises for unexpected damage; some do not derive from :class:`Exception`."""
 
 
 @contextmanager
@@ -97,7 +97,7 @@ class GuardedTable:
     def search_words(self, words: str, where: str | None, limit: int, *, headings: bool = False) -> Any:
         """Search the full-text index by BM25.
 
-        This makes one call into LanceDB's event loop, where its blocking search makes five and takes twice as long.
+        This makes one call to LanceDB's event loop. LanceDB's blocking search makes five calls and takes twice as long.
 
         Args:
             words: Query.

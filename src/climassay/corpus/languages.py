@@ -34,7 +34,7 @@ LANGUAGE_NAMES: Mapping[str, str] = dict(
     zip(FUNCTION_WORDS, ("English", "German", "French", "Spanish", "Portuguese", "Italian", "Dutch"), strict=True)
 )
 OTHER_SCRIPT = "another script"
-"""Returned instead of a language name for texts that are not in Latin script."""
+"""Value returned instead of a language name for texts that are not in Latin script."""
 _OTHER_SCRIPT_SHARE = 0.3
 """Minimum fraction of non-Latin letters in a text of another script; formulae with Greek symbols stay below it."""
 _MIN_LETTERS = 10

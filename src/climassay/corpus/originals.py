@@ -31,11 +31,11 @@ class Originals:
         return None if self.folder is None else self.folder / ".lock"
 
     def find(self, document: str) -> Path | None:
-        """Return the stored file of the document with this id; None if there is none."""
+        """Return the path of the stored file of the document with this id; None if no file is stored."""
         return self.find_pdf(document) or self._stored_file(document, document)
 
     def find_pdf(self, document: str) -> Path | None:
-        """Return the stored PDF file of the document with this id; None if there is none or it is not a PDF."""
+        """Return the path of the stored PDF file of the document with this id; None if no PDF file is stored."""
         return self._stored_file(document, f"{document}.pdf")
 
     def keep(self, document: Document) -> bool:

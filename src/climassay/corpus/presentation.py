@@ -72,16 +72,16 @@ class AddReport(Result):
     skipped: tuple[Skipped, ...]
     """Files and pages that could not be read, with the reason."""
     originals: int = 0
-    """Number of original files stored for documents that were added or already there."""
+    """Number of original files stored for documents that were added or already in the collection."""
     collection: CollectionSummary | None = None
     """Summary of the collection after the call."""
     omitted_parts: dict[str, tuple[OmittedParts, ...]] = field(default_factory=dict)
-    """Parts omitted from each document that was added or already there, by document id."""
+    """Omitted parts of each document that was added or already in the collection, by document id."""
     copies: tuple[Copy, ...] = ()
     """Files that were not added because the collection contains their content under another name."""
 
     def failure(self) -> InputError | None:
-        """Return an error if none of the documents has any text; otherwise None."""
+        """Return an error if none of the documents contains text; otherwise None."""
         if self.added or self.already_there:
             return None
         name = self.collection.name if self.collection else "the collection"
@@ -89,26 +89,26 @@ class AddReport(Result):
 
     def lines(self) -> Iterator[str]:
         """Yield the lines of the report for the terminal."""
-        name, skipped = self.collection.name if self.collection else "the collection", self.skipped
-        for stored in self.added[:MAX_LISTED]:
-            yield f"added     {stored.title} ({stored.id}, {counted(stored.passages, 'passage')})"
+        name, skipped_parts = self.collection.name if self.collection else "the collection", self.skipped
+        for entry in self.added[:MAX_LISTED]:
+            yield f"added     {entry.title} ({entry.id}, {counted(entry.passages, 'passage')})"
         if len(self.added) > MAX_LISTED:
             yield f"added     and {len(self.added) - MAX_LISTED:,} more"
-        titles = {stored.id: stored.title for stored in (*self.added, *self.already_there)}
+        titles = {entry.id: entry.title for entry in (*self.added, *self.already_there)}
         for document, omitted_parts in list(self.omitted_parts.items())[:MAX_LISTED]:
             yield f"left out  of {titles.get(document, document)}: {', '.join(map(str, omitted_parts))}"
         if len(self.omitted_parts) > MAX_LISTED:
             yield f"left out  of {len(self.omitted_parts) - MAX_LISTED:,} more (--json lists all)"
-        for stored in self.replaced:
-            yield f"replaced  {stored.title} ({stored.id})"
-        for stored in self.other_versions:
+        for entry in self.replaced:
+            yield f"replaced  {entry.title} ({entry.id})"
+        for entry in self.other_versions:
             yield (
-                f"note      {name} also keeps another version of {stored.title} ({stored.id}): "
-                f"`climassay corpus remove {name} {stored.id}` takes it out, adding with --replace does so at once"
+                f"note      {name} also keeps another version of {entry.title} ({entry.id}): "
+                f"`climassay corpus remove {name} {entry.id}` takes it out, adding with --replace does so at once"
             )
         for copy in self.copies[:MAX_LISTED]:
-            stored = copy.document
-            yield f"same      {copy.source}: already there as {stored.source} ({stored.title}, {stored.id})"
+            entry = copy.document
+            yield f"same      {copy.source}: already there as {entry.source} ({entry.title}, {entry.id})"
         if len(self.copies) > MAX_LISTED:
             yield f"same      and {len(self.copies) - MAX_LISTED:,} more (--json lists all)"
         read_sources = {item.source for item in (*self.added, *self.already_there)} | {
@@ -117,13 +117,14 @@ class AddReport(Result):
         n_already_there = len({item.id for item in self.already_there}) + sum(
             item.document in self.added for item in self.copies
         )
-        for item in skipped[:MAX_LISTED]:
+        for item in skipped_parts[:MAX_LISTED]:
             yield f"{'in part' if item.source in read_sources else 'skipped':<9} {item.source}: {item.reason}"
-        if len(skipped) > MAX_LISTED:
-            yield f"skipped   and {len(skipped) - MAX_LISTED:,} more (--json lists all)"
+        if len(skipped_parts) > MAX_LISTED:
+            yield f"skipped   and {len(skipped_parts) - MAX_LISTED:,} more (--json lists all)"
+        n_skipped = sum(item.source not in read_sources for item in skipped_parts)
         yield (
             f"{name}: {counted(len(self.added), 'document')} added with {counted(self.passages, 'new passage')}, "
-            f"{n_already_there:,} already there, {sum(item.source not in read_sources for item in skipped):,} skipped"
+            f"{n_already_there:,} already there, {n_skipped:,} skipped"
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -242,7 +243,7 @@ class SearchResult(Result):
         ]  # fmt: skip
 
     def tables(self) -> tuple[Table, ...]:
-        """Yield the lines of each hit: its citation, score, and the beginning of its text or the whole text."""
+        """Return a table with one row per hit: rank, score, citation and the beginning of the text."""
         rows = [
             (str(hit.rank), f"{hit.score:.4g}", hit.passage.citation, _excerpt(hit.passage.text)) for hit in self.hits
         ]
@@ -263,7 +264,7 @@ class SearchResult(Result):
             yield ""
 
     def notes(self) -> Iterator[str]:
-        """Yield a note if nothing was found."""
+        """Yield a note if no passage was found."""
         if not self.hits:
             explanation = ""
             if self.min_cosine == "measured":

@@ -27,9 +27,9 @@ Threshold = float | Literal["measured"] | None
 SHORT_QUERY = 3
 """Maximum number of words of a query that counts as short."""
 MAX_WORDS = 4
-"""Maximum number of content words of a query for which shared words decide in addition to the cosine."""
+"""Maximum number of content words of a query whose relevant passages are also determined by shared words."""
 GAP = 2
-"""Maximum number of other content words among the words of a query in a matching text segment."""
+"""Maximum number of other content words in a text segment that contains the words of a query."""
 MIN_WEIGHT = 0.95
 """Minimum fraction of the query's total word weight that a text segment or heading must contain."""
 
@@ -52,13 +52,13 @@ _PART = re.compile(r"[^\s\-\u2010-\u2015/]+")
 
 @cache
 def _question_stems() -> frozenset[str]:
-    """Return the stems of words that frame a question ("what is known about"), which are ignored beside other words."""
+    """Return the stems of words that frame a question ("what is known about"); queries with other words ignore them."""
     return frozenset(stems(_QUESTION_WORDS))
 
 
 @dataclass(frozen=True, slots=True)
 class RelevanceRule:
-    """Minimum cosines of relevant passages, measured for one encoder."""
+    """Minimum cosines of relevant passages for one encoder, determined by measurement."""
 
     min_cosine: float
     """Minimum cosine for queries of more than :data:`SHORT_QUERY` words."""
@@ -66,7 +66,7 @@ class RelevanceRule:
     """Minimum cosine for shorter queries, and for queries with a content word that occurs in no passage."""
 
     def min_cosine_for(self, query: str) -> float:
-        """Return the minimum cosine that applies to a query, given its number of words."""
+        """Return the minimum cosine for a query, which depends on the number of its words."""
         return self.min_cosine_short if len(_PART.findall(query)) <= SHORT_QUERY else self.min_cosine
 
 
@@ -93,12 +93,12 @@ class QueryWords:
         self.spelling_by_stem: Mapping[str, str] = {
             stem: word for stem, word in all_spellings.items() if stem not in _question_stems()
         } or all_spellings
-        """Spelling in the query, by stem."""
+        """Spelling of each content word in the query, by stem."""
         self._weights: dict[str, float] = {}
 
     @property
     def is_short(self) -> bool:
-        """True if the query has 1 to :data:`MAX_WORDS` content words, so that shared words decide about relevance."""
+        """True if the query has 1 to :data:`MAX_WORDS` content words, so that shared words determine relevance."""
         return 0 < len(self.spelling_by_stem) <= MAX_WORDS
 
     def weigh(self, n_passages_with: Callable[[str], int], n_passages: int) -> bool:
@@ -109,8 +109,8 @@ class QueryWords:
             n_passages: Number N of passages in the collection.
 
         Returns:
-            Whether a passage can reach the required weight. False if the words that occur in no passage have too much
-                of the total weight.
+            Whether a passage can reach the required weight: False if too much of the total weight belongs to words that
+                occur in no passage.
         """
         available_weight = 0.0
         for stem, word in self.spelling_by_stem.items():

@@ -70,7 +70,7 @@ class RecallAt:
     """Number of questions."""
     recall: float
     interval: Interval
-    """95% interval: Wilson if every question has one gold passage and no group, otherwise bootstrap."""
+    """95% interval: Wilson interval if every question has one gold passage and no group, otherwise bootstrap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class RetrievalReport(Result):
     golds: int
     """Total number of gold passages."""
     groups: int | None
-    """Number of groups over which intervals are computed; None without groups."""
+    """Number of groups over which intervals are computed; None if there are no groups."""
     within_group: bool
     """True if each question was only searched in the report that its group names."""
     n_omitted_rows: int
@@ -131,7 +131,7 @@ class RetrievalReport(Result):
     best: SearchMode
     """Mode with the highest nDCG."""
     differences: tuple[ModeDifference, ...]
-    """Differences between the other modes and the best one."""
+    """Difference of each other mode from the best mode."""
 
     def tables(self) -> tuple[Table, ...]:
         """Return one table with a column per mode: recall at each depth, mean reciprocal rank and nDCG."""
@@ -187,10 +187,10 @@ def evaluate_retrieval(
 ) -> RetrievalReport:
     """Search every question in every mode and score the ranks of its gold passages.
 
-    The rank of a gold passage is that of the first hit which, alone or together with higher-ranked neighbouring
-    passages of its document, contains ``share`` of the gold passage's words in order. A gold passage split over two
-    passages thus needs both. For nDCG, the relevance of a hit is the maximum over the gold passages that it matches
-    (:func:`find_relevant_passages`).
+    The rank of a gold passage is the rank of the first hit that contains at least the fraction ``share`` of its words
+    in order, alone or together with neighbouring passages among the hits ranked above. A gold passage split over two
+    stored passages is thus found once both are. For nDCG, the relevance of a hit is the maximum over the gold passages
+    that it matches (:func:`find_relevant_passages`).
 
     Args:
         collection: Collection to search.
@@ -204,20 +204,20 @@ def evaluate_retrieval(
         seed: Seed of the bootstrap.
 
     Raises:
-        InputError: There are no questions, ``ks``, ``modes`` or ``share`` are invalid, there is a single group, or the
+        InputError: There are no questions, or only one group; ``ks``, ``modes`` or ``share`` is invalid; or the
             collection contains none of the gold passages.
     """
     ks = _check_arguments(questions, ks, modes, share)
     golds = [GoldText.from_text(question.passage) for question in questions]
-    located = locate_gold_texts(golds, collection.texts())
-    if not any(located):
+    location_flags = locate_gold_texts(golds, collection.texts())
+    if not any(location_flags):
         raise InputError(
             f"The collection {collection.name!r} has none of the {len(questions)} gold passages: "
             "add the documents they were taken from, or use another collection."
         )
     pairs = _PairsByQuestion.collect(collection, questions, golds, within_group)
     rankings = [_ModeRanking.search(collection, pairs, max(ks), mode, share) for mode in modes]
-    best = max(rankings, key=lambda ranking: float(ranking.ndcg.mean()))
+    best_ranking = max(rankings, key=lambda ranking: float(ranking.ndcg.mean()))
     return RetrievalReport(
         collection=collection.name,
         encoder=collection.settings.encoder,
@@ -228,13 +228,13 @@ def evaluate_retrieval(
         within_group=within_group,
         n_omitted_rows=n_omitted_rows,
         not_in_collection=tuple(
-            question.id for question, is_located in zip(questions, located, strict=True) if not is_located
+            question.id for question, is_located in zip(questions, location_flags, strict=True) if not is_located
         ),
         depth=max(ks),
         share=share,
         modes=tuple(_score_mode(ranking, pairs, ks, seed) for ranking in rankings),
-        best=best.mode,
-        differences=_compare_with_best(rankings, best, pairs, max(ks), seed),
+        best=best_ranking.mode,
+        differences=_compare_with_best(rankings, best_ranking, pairs, max(ks), seed),
     )
 
 
@@ -250,7 +250,7 @@ class _PairsByQuestion:
     """Indices of the pairs of each question."""
     golds: Sequence[GoldText]
     relevances: tuple[Mapping[str, float], ...]
-    """Relevance of the relevant passages by id, for each question."""
+    """For each question, the relevance of its relevant passages by passage id."""
     within_group: bool
 
     @classmethod
@@ -272,13 +272,13 @@ class _PairsByQuestion:
                     reports[passage.id] = passage.report
                 yield passage
 
-        by_pair = find_relevant_passages(golds, [pair.relevance for pair in pairs], passages())
+        grades_by_pair = find_relevant_passages(golds, [pair.relevance for pair in pairs], passages())
         relevances = []
         for (_, group), indices in pair_indices.items():
             grades: dict[str, float] = {}
-            for item, grade in (pair for index in indices for pair in by_pair[index].items()):
-                if not within_group or reports[item] == group:
-                    grades[item] = max(grade, grades.get(item, 0.0))
+            for passage_id, grade in (pair for index in indices for pair in grades_by_pair[index].items()):
+                if not within_group or reports[passage_id] == group:
+                    grades[passage_id] = max(grade, grades.get(passage_id, 0.0))
             relevances.append(grades)
         texts, groups = zip(*pair_indices, strict=True)
         return cls(texts, groups, tuple(map(tuple, pair_indices.values())), golds, tuple(relevances), within_group)
@@ -288,9 +288,9 @@ class _PairsByQuestion:
         return len(set(self.groups)) if any(self.groups) else None
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the sum of values and the number of questions of each group, shape [groups, 2].
+        """Return the sum of values and the number of questions for each group, shape [groups, 2].
 
-        Without groups, each question is a group of its own.
+        If there are no groups, each question counts as a group.
         """
         group_indices = np.arange(len(values))
         if self.n_groups:
@@ -304,7 +304,7 @@ class _PairsByQuestion:
         return Estimate(value, share_interval(interval, value, len(sums)), len(values))
 
     def blocks(self) -> Iterator[tuple[list[int], str | None]]:
-        """Yield the indices of questions to search together, and the report to search in (None for all)."""
+        """Yield batches of question indices, each with the report to search (None for all reports)."""
         if self.within_group:
             for group in dict.fromkeys(self.groups):
                 yield [index for index, question_group in enumerate(self.groups) if question_group == group], group
@@ -379,23 +379,23 @@ def _score_mode(ranking: _ModeRanking, questions: _PairsByQuestion, ks: Sequence
 
 
 def _compare_with_best(
-    rankings: Sequence[_ModeRanking], best: _ModeRanking, questions: _PairsByQuestion, k: int, seed: int
+    rankings: Sequence[_ModeRanking], best_ranking: _ModeRanking, questions: _PairsByQuestion, k: int, seed: int
 ) -> tuple[ModeDifference, ...]:
-    other_rankings = [ranking for ranking in rankings if ranking is not best]
+    other_rankings = [ranking for ranking in rankings if ranking is not best_ranking]
     results = []
     metrics: list[Callable[[_ModeRanking], NDArray[np.float64]]] = [
         lambda ranking: ranking.ndcg,
         lambda ranking: ranking.recall(questions, k),
     ]
     for metric in metrics:
-        sums = [questions.sums(metric(ranking) - metric(best)).T for ranking in other_rankings]
-        pairs = [(0 * total_, total_ / n_questions) for total_, n_questions in sums]
+        sums = [questions.sums(metric(ranking) - metric(best_ranking)).T for ranking in other_rankings]
+        pairs = [(0 * total_difference, total_difference / n_questions) for total_difference, n_questions in sums]
         tests = paired_differences(pairs, weights=[n_questions for _, n_questions in sums], seed=seed)
         differences = [replace(test.difference, n=len(questions.texts)) for test in tests]
         results.append(list(zip(differences, holm([test.p_value for test in tests]), strict=True)))
     return tuple(
-        ModeDifference(ranking.mode, *on_ndcg, *on_recall)
-        for ranking, on_ndcg, on_recall in zip(other_rankings, *results, strict=True)
+        ModeDifference(ranking.mode, *ndcg_result, *recall_result)
+        for ranking, ndcg_result, recall_result in zip(other_rankings, *results, strict=True)
     )
 
 

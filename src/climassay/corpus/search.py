@@ -24,7 +24,7 @@ and lower for larger weights (``benchmarks/search.py``).
 """
 
 DEFAULT_DENSE_WEIGHT = 0.5
-"""Weight of the cosine for encoders for which none was measured."""
+"""Weight of the cosine for encoders without a measured weight."""
 
 
 SearchMode = Literal["hybrid", "dense", "bm25", "rrf"]
@@ -33,7 +33,7 @@ SEARCH_MODES: tuple[SearchMode, ...] = get_args(SearchMode)
 RRF_CONSTANT = 60
 """Constant k of reciprocal rank fusion; the value is that of Cormack et al. (2009)."""
 CANDIDATES = 50
-"""Minimum number of candidates from each of the two rankings that are fused; twice the number of hits if that is
+"""Minimum number of candidates from each of the two rankings to be fused; twice the number of hits is used if it is
 larger.
 """
 MEMORY_BUDGET = 1 << 30
@@ -44,7 +44,7 @@ MAX_K = 1000
 _MIN_BATCH = 16
 """Minimum number of passages that are loaded at a time to compare their words with the query."""
 MAX_COUNTED = 10_000
-"""Maximum number of passages counted per word; more frequent words have almost no weight."""
+"""Number at which the count of passages with a word stops; words in more passages have almost no weight."""
 _DIGITS = 6
 """Number of decimal places to which scores are rounded, so that rounding errors do not change the order."""
 _ROUNDING = 1e-4
@@ -66,8 +66,8 @@ def fuse_rankings(*rankings: Iterable[str], constant: int = RRF_CONSTANT) -> Sco
     """
     scores: dict[str, float] = {}
     for ranking in rankings:
-        for rank, item in enumerate(ranking, start=1):
-            scores[item] = scores.get(item, 0.0) + 1.0 / (constant + rank)
+        for rank, passage_id in enumerate(ranking, start=1):
+            scores[passage_id] = scores.get(passage_id, 0.0) + 1.0 / (constant + rank)
     return _sort_scores(scores)
 
 
@@ -86,12 +86,12 @@ def add_weighted_scores(cosines: Mapping[str, float], bm25_scores: Mapping[str, 
     max_score = max((score for score in bm25_scores.values() if score > 0), default=1.0)
     return _sort_scores(
         {
-            item: round(
-                weight * (max(cosines.get(item, 0.0), 0.0) / max_cosine)
-                + (1 - weight) * (bm25_scores.get(item, 0.0) / max_score),
+            passage_id: round(
+                weight * (max(cosines.get(passage_id, 0.0), 0.0) / max_cosine)
+                + (1 - weight) * (bm25_scores.get(passage_id, 0.0) / max_score),
                 _DIGITS,
             )
-            for item in {**cosines, **bm25_scores}
+            for passage_id in {**cosines, **bm25_scores}
         }
     )
 
@@ -99,7 +99,7 @@ def add_weighted_scores(cosines: Mapping[str, float], bm25_scores: Mapping[str, 
 def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float]) -> Scores:
     """Add heading shares to the scores of passages.
 
-    Passages under a heading that contains all words of the query thus come first.
+    As a result, passages under a heading that contains all words of the query come first.
 
     Args:
         scores: Scores from 0 to 1, by id.
@@ -109,7 +109,9 @@ def add_heading_shares(scores: Mapping[str, float], shares: Mapping[str, float])
     Returns:
         Scores from 0 to 2 by id, highest first; ties are ordered by id.
     """
-    return _sort_scores({item: round(score + shares.get(item, 0.0), _DIGITS) for item, score in scores.items()})
+    return _sort_scores(
+        {passage_id: round(score + shares.get(passage_id, 0.0), _DIGITS) for passage_id, score in scores.items()}
+    )
 
 
 def check_mode(mode: str) -> SearchMode:
@@ -126,7 +128,7 @@ def check_mode(mode: str) -> SearchMode:
 
 @dataclass(frozen=True, slots=True)
 class _Vectors:
-    """All vectors of one version of a table."""
+    """All vectors of a table in one of its versions."""
 
     version: int
     ids: tuple[str, ...]
@@ -134,7 +136,7 @@ class _Vectors:
     matrix: NDArray[np.float32]
 
     def cosines(self, query: NDArray[np.float32], rows: Sequence[int] | NDArray[np.intp]) -> Scores:
-        """Return the cosines between a query and some rows, by passage id."""
+        """Return the cosines between a query and the given rows, by passage id."""
         indices = np.asarray(rows, dtype=np.intp)
         return {
             self.ids[row]: cosine
@@ -157,13 +159,13 @@ class Searcher:
     index_words: Callable[[], None] = lambda: None
     """Function that updates the full-text index; called before a search for words."""
     relevance: RelevanceRule | None = None
-    """Relevance rule of the encoder; None if none was measured, so that all passages count as relevant."""
+    """Relevance rule of the encoder; if it is None, all passages count as relevant."""
     _vectors: _Vectors | None = None
     _indexed_version: int = 0
     """Version of the table at the last update of its full-text index."""
     _cached_passages: dict[str, Passage] = field(default_factory=dict)
     _cached_version: int = 0
-    """Version of the table from which passages and counts are cached."""
+    """Version of the table to which the cached passages and counts belong."""
     _passage_counts: dict[str, int] = field(default_factory=dict)
     """Number of passages that contain a word, by word."""
 
@@ -221,7 +223,11 @@ class Searcher:
                 word_candidates = set(bm25_scores) if mode != "dense" else set(scores)
                 scores = self._select_relevant(query, scores, cosines, heading_shares, word_candidates, k, version)
             elif min_cosine is not None:
-                scores = {item: score for item, score in scores.items() if cosines.get(item, -1.0) >= min_cosine}
+                scores = {
+                    passage_id: score
+                    for passage_id, score in scores.items()
+                    if cosines.get(passage_id, -1.0) >= min_cosine
+                }
             results.append((_select_top(scores, k), cosines))
         return self._build_hits(results, version)
 
@@ -254,18 +260,22 @@ class Searcher:
         # A word that no passage has tells more than a middling cosine.
         is_word_missing = words.is_short and not words_suffice
         min_cosine = self.relevance.min_cosine_short if is_word_missing else self.relevance.min_cosine_for(query)
-        relevant_ids = {item for item in scores if cosines.get(item, -1.0) >= min_cosine or item in heading_shares}
+        relevant_ids = {
+            passage_id
+            for passage_id in scores
+            if cosines.get(passage_id, -1.0) >= min_cosine or passage_id in heading_shares
+        }
         if not words_suffice:
-            return {item: score for item, score in scores.items() if item in relevant_ids}
+            return {passage_id: score for passage_id, score in scores.items() if passage_id in relevant_ids}
         results: Scores = {}
         ids, size = list(scores), max(k, _MIN_BATCH)
         for start in range(0, len(ids), size):
             batch = ids[start : start + size]
             passages = self._load_passages(candidates_with_words.intersection(batch) - relevant_ids, version)
             results |= {
-                item: scores[item]
-                for item in batch
-                if item in relevant_ids or (item in passages and words.match(passages[item]))
+                passage_id: scores[passage_id]
+                for passage_id in batch
+                if passage_id in relevant_ids or (passage_id in passages and words.match(passages[passage_id]))
             }
             if len(results) >= k:
                 break
@@ -290,7 +300,7 @@ class Searcher:
         if stored_vectors is None:
             top_cosines = self._search_dense_on_disk(query, depth, where)
             return top_cosines, top_cosines | self._compute_cosines_on_disk(
-                query, [item for item in other_ids if item not in top_cosines]
+                query, [passage_id for passage_id in other_ids if passage_id not in top_cosines]
             )
         rows = None if where is None else self._select_rows(where, stored_vectors)
         top_cosines = _select_top(
@@ -298,18 +308,18 @@ class Searcher:
             depth,
         )
         other_cosines = stored_vectors.cosines(
-            query, [stored_vectors.rows[item] for item in other_ids if item in stored_vectors.rows]
+            query, [stored_vectors.rows[passage_id] for passage_id in other_ids if passage_id in stored_vectors.rows]
         )
         # What another process has stored since the vectors were read.
         new_cosines = self._compute_cosines_on_disk(
-            query, [item for item in other_ids if item not in stored_vectors.rows]
+            query, [passage_id for passage_id in other_ids if passage_id not in stored_vectors.rows]
         )
         return top_cosines, top_cosines | other_cosines | new_cosines
 
     def _select_rows(self, where: str, stored_vectors: _Vectors) -> NDArray[np.intp]:
         """Return the indices of the loaded vectors whose table rows meet an SQL condition."""
         table = self.table.search().where(where).select(["id"]).limit(None).to_arrow()
-        rows = (stored_vectors.rows.get(item) for item in table["id"].to_pylist())
+        rows = (stored_vectors.rows.get(passage_id) for passage_id in table["id"].to_pylist())
         return np.array(sorted(row for row in rows if row is not None), dtype=np.intp)
 
     def _search_dense_on_disk(self, query: NDArray[np.float32], depth: int, where: str | None) -> Scores:
@@ -336,8 +346,10 @@ class Searcher:
             return {}
         rows = self.table.search_words(words, where, 2 * depth, headings=True).to_pylist()
         passages = self._load_passages({row["id"] for row in rows}, version)
-        shares = {item: compute_heading_share(query, passage.headings) for item, passage in passages.items()}
-        return {item: share for item, share in shares.items() if share > 0}
+        shares = {
+            passage_id: compute_heading_share(query, passage.headings) for passage_id, passage in passages.items()
+        }
+        return {passage_id: share for passage_id, share in shares.items() if share > 0}
 
     def _compute_cosines_on_disk(self, query: NDArray[np.float32], ids: Sequence[str]) -> Scores:
         if not ids:
@@ -349,13 +361,16 @@ class Searcher:
         return dict(zip(rows["id"].to_pylist(), cosines, strict=True))
 
     def _build_hits(self, results: Sequence[tuple[Scores, Scores]], version: int) -> list[list[Hit]]:
-        """Build the hits of all queries, reading their passages from the table in one go."""
-        passages = self._load_passages({item for scores, _ in results for item in scores}, version)
+        """Build the hits of all queries, reading the passages of all hits from the table at once."""
+        passages = self._load_passages({passage_id for scores, _ in results for passage_id in scores}, version)
         hits_by_query = []
         for scores, cosines in results:
-            ids = [item for item in scores if item in passages]
+            ids = [passage_id for passage_id in scores if passage_id in passages]
             hits_by_query.append(
-                [Hit(passages[item], rank, scores[item], cosines.get(item)) for rank, item in enumerate(ids, start=1)]
+                [
+                    Hit(passages[passage_id], rank, scores[passage_id], cosines.get(passage_id))
+                    for rank, passage_id in enumerate(ids, start=1)
+                ]
             )
         return hits_by_query
 
@@ -368,17 +383,18 @@ class Searcher:
         self._evict_outdated(version)
         if len(self._cached_passages) + len(ids) > MAX_CACHED_PASSAGES:
             self._cached_passages = {}
-        cached = self._cached_passages
-        missing = [item for item in sorted(ids) if item not in cached]
-        if missing:
-            cached |= {
-                row["id"]: to_passage(row) for row in self._fetch_rows(missing, passage_columns(self.table)).to_pylist()
+        cached_passages = self._cached_passages
+        missing_ids = [passage_id for passage_id in sorted(ids) if passage_id not in cached_passages]
+        if missing_ids:
+            cached_passages |= {
+                row["id"]: to_passage(row)
+                for row in self._fetch_rows(missing_ids, passage_columns(self.table)).to_pylist()
             }
-        return {item: cached[item] for item in ids if item in cached}
+        return {passage_id: cached_passages[passage_id] for passage_id in ids if passage_id in cached_passages}
 
     def _fetch_rows(self, ids: Sequence[str], columns: list[str]) -> Any:
-        listed = ", ".join(quote_sql(item) for item in ids) or "''"
-        return self.table.search().where(f"id IN ({listed})").select(columns).limit(None).to_arrow()
+        id_list = ", ".join(quote_sql(passage_id) for passage_id in ids) or "''"
+        return self.table.search().where(f"id IN ({id_list})").select(columns).limit(None).to_arrow()
 
     def _load_vectors(self, version: int) -> _Vectors | None:
         """Return all vectors, reloading them if the table has changed; None if they exceed the memory budget."""
@@ -389,7 +405,7 @@ class Searcher:
             rows = self.table.search().select(["id", "vector"]).limit(None).to_arrow()
             ids = tuple(rows["id"].to_pylist())
             matrix = to_matrix(rows["vector"], self.width)
-            self._vectors = _Vectors(version, ids, {item: row for row, item in enumerate(ids)}, matrix)
+            self._vectors = _Vectors(version, ids, {passage_id: row for row, passage_id in enumerate(ids)}, matrix)
         return self._vectors
 
 
@@ -403,8 +419,8 @@ def _blas_controller() -> Any:
 def limit_to_one_thread() -> AbstractContextManager[Any]:
     """Limit linear algebra to one thread.
 
-    A second thread gains little for products this small, and its busy-waiting slows down LanceDB and the encoder: it
-    doubled the 95th percentile of search times.
+    Matrix products of this size gain little from a second thread, and its busy-waiting slows down LanceDB and the
+    encoder: with it, the 95th percentile of search times doubled.
     """
     limit: AbstractContextManager[Any] = _blas_controller().limit(limits=1, user_api="blas")
     return limit
@@ -433,21 +449,21 @@ def _compute_rounded_cosines(vectors: NDArray[np.float32], query: NDArray[np.flo
 
 
 def _find_rows_near_top(
-    matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, allowed: NDArray[np.intp] | None
+    matrix: NDArray[np.float32], query: NDArray[np.float32], depth: int, allowed_rows: NDArray[np.intp] | None
 ) -> NDArray[np.intp]:
-    """Return the rows with the ``depth`` highest cosines, and all rows within rounding error of them.
+    """Return the indices of the rows with the ``depth`` highest cosines, and of rows within rounding error of these.
 
-    ``allowed`` restricts the search to these rows; None allows all.
+    ``allowed_rows`` contains the indices of the rows to search; None searches all.
     """
     with limit_to_one_thread():
         cosines = matrix @ query
-    rows = np.arange(len(cosines)) if allowed is None else allowed
+    rows = np.arange(len(cosines)) if allowed_rows is None else allowed_rows
     allowed_cosines = cosines[rows]
     if len(allowed_cosines) <= depth:
         return rows
     threshold = np.partition(allowed_cosines, -depth)[-depth]
-    near_top: NDArray[np.intp] = rows[allowed_cosines >= threshold - _ROUNDING]
-    return near_top
+    rows_near_top: NDArray[np.intp] = rows[allowed_cosines >= threshold - _ROUNDING]
+    return rows_near_top
 
 
 def _sort_scores(scores: Mapping[str, float]) -> Scores:

@@ -30,8 +30,8 @@ _LAST_WORD = re.compile(r"[^\s(\[{“\"'‘/—]*$")
 _ENUMERATOR = re.compile(
     r"\(?(?:\d{1,3}|[A-Za-z]|[ivxIVX]{1,5}|[A-Z]?\d{0,2}(?:\.\d{1,3})+|[A-Z]{1,4}(?:\.\d{1,3})+)\)?"
 )
-_DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
-_OPENING = re.compile(r"[\s\"'“‘«(\[{¿¡*_]*")
+_DOTTED_ABBREVIATION = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
+_OPENING_PUNCTUATION = re.compile(r"[\s\"'“‘«(\[{¿¡*_]*")
 _NEXT_WORD = re.compile(r"[A-Za-z’']+")
 _DAY = re.compile(r"(?<![\w.,])[0-3]?\d$")
 _GERMAN_MONTH = re.compile(
@@ -79,16 +79,15 @@ _OPENERS = _split_to_set(
 MAX_CACHED_TEXTS = 4096
 """Maximum number of texts whose sentence spans are cached; the least recently used text is evicted first."""
 MAX_CACHED_CHARACTERS = 4000
-"""Maximum length of a cached text, in characters; longer texts are usually whole documents, which are split only once.
-"""
+"""Maximum length of a cached text, in characters; longer texts are usually documents, which are split only once."""
 
 
 def sentence_spans(text: str) -> list[Span]:
     """Split a text into the spans of its sentences.
 
     Returns:
-        Spans in order, which together cover the text: white space after a sentence belongs to it. No span is empty or
-            contains only white space. A text of only white space has no spans.
+        Spans in order, which together cover the text; white space after a sentence is part of its span. No span
+            consists only of white space. A text that consists only of white space has no spans.
     """
     return list(_split_to_cached_spans(text) if len(text) <= MAX_CACHED_CHARACTERS else _split_to_spans(text))
 
@@ -124,26 +123,26 @@ def split_sentences(text: str) -> list[str]:
 
 def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
     """Return whether the candidate ``match`` ends the sentence that begins at ``start``."""
-    mark = match["mark"]
-    if mark is None or match.end() == len(text):
+    end_mark = match["mark"]
+    if end_mark is None or match.end() == len(text):
         return True
     if "\n\n" in match["space"]:
         return True
-    opening = _OPENING.match(text, match.end())
-    following = opening.end() if opening else match.end()
-    if following >= len(text):
+    opening_match = _OPENING_PUNCTUATION.match(text, match.end())
+    next_index = opening_match.end() if opening_match else match.end()
+    if next_index >= len(text):
         return True
-    if text[following].islower():
+    if text[next_index].islower():
         return False
-    if mark != ".":
+    if end_mark != ".":
         return True
-    return _is_sentence_full_stop(text, start, match.start(), following)
+    return _is_sentence_full_stop(text, start, match.start(), next_index)
 
 
-def _is_sentence_full_stop(text: str, start: int, stop: int, following: int) -> bool:
+def _is_sentence_full_stop(text: str, start: int, stop: int, next_index: int) -> bool:
     """Return whether the full stop at index ``stop`` ends the sentence that begins at ``start``.
 
-    ``following`` is the index of the next word.
+    ``next_index`` is the index of the next word.
     """
     match = _LAST_WORD.search(text, max(start, stop - 40), stop)
     last_word = match.group() if match else ""
@@ -151,22 +150,22 @@ def _is_sentence_full_stop(text: str, start: int, stop: int, following: int) -> 
     if stop - start <= 40 and len(words_before) <= 12 and _ENUMERATOR.fullmatch(words_before):
         return False
     lower_case_word = last_word.lower()
-    if _DAY.search(words_before) and _GERMAN_MONTH.match(text, following):
+    if _DAY.search(words_before) and _GERMAN_MONTH.match(text, next_index):
         return False
     if lower_case_word in _NEVER_BEFORE_END:
         return False
-    if lower_case_word in _BEFORE_NUMBER and text[following].isdigit():
+    if lower_case_word in _BEFORE_NUMBER and text[next_index].isdigit():
         return False
     if len(last_word) == 1 and text[max(start, stop - 3) : stop - 1].strip()[-1:].isdigit():
         return True  # a unit, no initial: "2.5 W."
     is_uncertain = (
         lower_case_word in _MAYBE_BEFORE_END
-        or _DOTTED.fullmatch(last_word)
+        or _DOTTED_ABBREVIATION.fullmatch(last_word)
         or (len(last_word) == 1 and last_word.isupper())
     )
     if not is_uncertain:
         return True
-    next_word = _NEXT_WORD.match(text, following)
+    next_word = _NEXT_WORD.match(text, next_index)
     if next_word is None:
         # Brackets and numbers go on: "Smith et al. (2020)", "U.S. 2023".
         return lower_case_word == "etc"

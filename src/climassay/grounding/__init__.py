@@ -1,4 +1,4 @@
-"""Answers that rest on retrieved passages: citations that exist, in-house knowledge marked, or an honest no."""
+"""Answers from retrieved passages, with verified citations and marks on statements that no passage supports."""
 
 from climassay.grounding.answer import (
     GroundedAnswer as GroundedAnswer,

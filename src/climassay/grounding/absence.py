@@ -13,7 +13,7 @@ _PASSAGES_IN_PROMPT = (
 )
 """Pattern of references to the passages in the prompt ("the passages provided").
 
-Bare plurals ("studies") are not references to them.
+Plurals without an article ("studies") do not match.
 """
 _VERBS = (
     r"(?:give|state|say|mention|cover|address|discuss|contain|include|provide|specif[iy]e?|report|quantif[iy]e?|describe|name"
@@ -59,8 +59,8 @@ _BARE_ANSWER = re.compile(
 def states_absence(sentence: str) -> bool:
     """Return whether a sentence only states what the passages lack ("The passages give no figure for Spain").
 
-    It may add a consequence, such as "so the comparison cannot be made". In contrast, that there is no evidence for
-    something, or that studies do not find it, is a statement about the world.
+    The sentence may add a consequence, such as "so the comparison cannot be made". The result is False for statements
+    about the world, for example that there is no evidence for something or that studies do not find it.
     """
     sentence_without_consequence = _CONSEQUENCE.sub("", sentence)
     return bool(_ABSENCE.match(sentence_without_consequence)) and not _OTHER_CLAUSE.search(

@@ -1,8 +1,7 @@
 """Answers to questions from the passages of one or several collections.
 
 1. Passages are retrieved; several collections are searched as one (:class:`CollectionGroup`). If no passage is
-   relevant,
-   the answer is "not enough information" and no model is called.
+   relevant, the answer is "not enough information" and no model is called.
 2. The model writes a few sentences with the numbers of the supporting passages.
 3. The citations are verified (:mod:`climassay.grounding.citations`).
 """
@@ -60,7 +59,7 @@ class CollectionGroup:
     def search(
         self, query: str, *, k: int, min_cosine: Threshold = "measured", mode: SearchMode = "hybrid"
     ) -> list[Hit]:
-        """Return the passages relevant to a query, best first; the list may be empty.
+        """Return the passages that are relevant to a query, best first; empty if there are none.
 
         Args:
             query: A question, a statement or a few words.
@@ -117,7 +116,7 @@ class CollectionGroup:
         """Return the best hits of all collections for a query, ranked together and without duplicate passages."""
         hits = {hit.passage.id: hit for ranking in rankings for hit in ranking}
         if mode == "bm25":
-            scores = {item: hit.score for item, hit in hits.items()}
+            scores = {passage_id: hit.score for passage_id, hit in hits.items()}
         else:
             encoders = [collection.settings.encoder for collection in self.collections]
             thresholds = [RELEVANCE.get(name) if len(set(encoders)) > 1 else None for name in encoders]
@@ -129,7 +128,9 @@ class CollectionGroup:
             }
             bm25_scores = {hit.passage.id: hit.score for hit in bm25_hits if hit.passage.id in hits}
             weights = [DENSE_WEIGHT.get(name, DEFAULT_DENSE_WEIGHT) for name in encoders]
-            shares = {item: compute_heading_share(query, hit.passage.headings) for item, hit in hits.items()}
+            shares = {
+                passage_id: compute_heading_share(query, hit.passage.headings) for passage_id, hit in hits.items()
+            }
             scores = (
                 dense_scores
                 if mode == "dense"
@@ -137,8 +138,13 @@ class CollectionGroup:
                     add_weighted_scores(dense_scores, bm25_scores, sum(weights) / len(weights)), shares
                 )
             )
-        best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
-        return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
+        best_ids = sorted(
+            scores, key=lambda passage_id: (-scores[passage_id], -(hits[passage_id].cosine or 0.0), passage_id)
+        )[:k]
+        return [
+            replace(hits[passage_id], rank=rank, score=scores[passage_id])
+            for rank, passage_id in enumerate(best_ids, start=1)
+        ]
 
     def describe_documents(self) -> list[str]:
         """Return one line per document, with its title, file name, report and date."""
@@ -160,7 +166,10 @@ class CollectionGroup:
         matching_collections = [
             collection
             for collection in self.collections
-            if any(document in (stored.id, stored.title, stored.source) for stored in collection.documents())
+            if any(
+                document in (stored_document.id, stored_document.title, stored_document.source)
+                for stored_document in collection.documents()
+            )
         ]
         if len(matching_collections) != 1:
             names = ", ".join(collection.name for collection in self.collections)
@@ -170,19 +179,24 @@ class CollectionGroup:
 
 
 def _fuse_rankings(rankings: Sequence[Sequence[Hit]], k: int) -> list[Hit]:
-    """Fuse rankings by reciprocal rank; ties are ordered by similarity, then by id."""
+    """Fuse rankings by reciprocal rank; ties are ordered by cosine similarity, then by passage id."""
     scores: dict[str, float] = {}
     hits: dict[str, Hit] = {}
     for hit in (hit for ranking in rankings for hit in ranking):
         score = 1 / (RRF_CONSTANT + hit.rank)
         if score > scores.get(hit.passage.id, 0.0):  # several collections may hold a passage
             scores[hit.passage.id], hits[hit.passage.id] = score, hit
-    best = sorted(scores, key=lambda item: (-scores[item], -(hits[item].cosine or 0.0), item))[:k]
-    return [replace(hits[item], rank=rank, score=scores[item]) for rank, item in enumerate(best, start=1)]
+    best_ids = sorted(
+        scores, key=lambda passage_id: (-scores[passage_id], -(hits[passage_id].cosine or 0.0), passage_id)
+    )[:k]
+    return [
+        replace(hits[passage_id], rank=rank, score=scores[passage_id])
+        for rank, passage_id in enumerate(best_ids, start=1)
+    ]
 
 
 def open_collections(workspace: Workspace, names: Sequence[str], *, encoder: Encoder | None = None) -> CollectionGroup:
-    """Open collections by name; equal encoders are loaded once and cache their vectors.
+    """Open collections by name; an encoder that several collections share is loaded once and caches its vectors.
 
     Args:
         workspace: Workspace of the collections.
@@ -241,16 +255,16 @@ class GroundedAnswer(Result):
     model: str
     fingerprint: str
     removed_citations: int = 0
-    """Number of removed citations, whose numbers did not belong to any source."""
+    """Number of citations that were removed because no source has their number."""
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
     """Reason why the model gave no answer; None if it gave one."""
     dtype: str = ""
     """Floating-point format of a local model's weights; empty if unknown."""
     truncated: bool = False
-    """Whether the answer was truncated at the token limit."""
+    """Whether the model reached the token limit before the end of the answer."""
     demonstration: bool = False
-    """Whether a very small model wrote the answer."""
+    """Whether the model that wrote the answer is so small that it serves only for demonstrations."""
 
     @property
     def text(self) -> str:
@@ -275,11 +289,11 @@ class GroundedAnswer(Result):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per sentence, with its citations."""
-        cited = {source.number: source.citation for source in self.sources}
+        citations_by_number = {source.number: source.citation for source in self.sources}
         return [
             {
                 "sentence": sentence.text,
-                "citations": [cited[number] for number in sentence.citations],
+                "citations": [citations_by_number[number] for number in sentence.citations],
                 "in-house": sentence.in_house,
             }
             for sentence in self.sentences
@@ -369,7 +383,9 @@ def answer_question(
         question=question,
         sentences=sentences,
         brief=prompt_profile.brief,
-        sources=[{"number": s.number, "citation": s.citation, "text": s.passage.text} for s in sources],
+        sources=[
+            {"number": source.number, "citation": source.citation, "text": source.passage.text} for source in sources
+        ],
     )
     request = GenerationRequest(
         rendered_prompt.messages,
@@ -381,11 +397,11 @@ def answer_question(
     def update_preview(_index: int, text: str) -> None:
         nonlocal n_started, preview
         # Checked when a sentence starts, not at every token.
-        previous, n_started = n_started, len(_SENTENCE_START.findall(text))
-        if n_started != previous and on_progress is not None:
-            complete = () if _is_refusal(text) else extract_complete_sentences(text, sources)
-            if complete != preview.sentences:
-                preview = replace(answer, sentences=complete)
+        n_previous, n_started = n_started, len(_SENTENCE_START.findall(text))
+        if n_started != n_previous and on_progress is not None:
+            complete_sentences = () if _is_refusal(text) else extract_complete_sentences(text, sources)
+            if complete_sentences != preview.sentences:
+                preview = replace(answer, sentences=complete_sentences)
                 on_progress(preview)
 
     if on_progress is not None:
@@ -444,17 +460,17 @@ def note_removed_citations(n_removed: int) -> str:
 
 def note_unchecked_references(references: Iterable[str]) -> str:
     """Return a note on references to works that are not in the collections; empty if there are none."""
-    named = ", ".join(dict.fromkeys(references))
-    return f"Not checked, because no document here is the work: {named}." if named else ""
+    reference_list = ", ".join(dict.fromkeys(references))
+    return f"Not checked, because no document here is the work: {reference_list}." if reference_list else ""
 
 
 def list_notes(answer: GroundedAnswer) -> list[str]:
     """Return notes that a reader should know before relying on an answer."""
     notes = [DEMONSTRATION] if answer.demonstration else []
-    attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
-    if attributed:
+    n_attributed = sum(sentence.origin == "attributed" for sentence in answer.sentences)
+    if n_attributed:
         notes.append(
-            f"Sentences whose passages were found by comparison, not named by the model: {attributed} of "
+            f"Sentences whose passages were found by comparison, not named by the model: {n_attributed} of "
             f"{len(answer.sentences)}."
         )
     notes += [note_truncation(answer.truncated), note_removed_citations(answer.removed_citations)]
@@ -474,9 +490,9 @@ def build_card(answer: GroundedAnswer) -> AnswerCard:
         else ((answer.text, (), False),)
     )
     notes = list_notes(answer) if answer.sources else ["No passage is relevant, so the model was not asked."]
-    foreign = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
-    if foreign:
-        notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign)}.")
+    foreign_numbers = [number for sentence in answer.sentences for number in sentence.foreign_numbers]
+    if foreign_numbers:
+        notes.append(f"Numbers that the cited passages do not have: {', '.join(foreign_numbers)}.")
     sources = tuple((source.number, source.citation, source.passage.text) for source in answer.sources)
     return AnswerCard(answer.question, sentences, sources, " ".join(notes))
 

@@ -7,7 +7,7 @@
    chapters are not citations.
 2. Numbers of passages that were not retrieved are removed and counted. References by author and year
    (``(IPCC, 2021, p. 9)``, ``Smith et al. (2020)``) remain and are marked if no document matches them.
-3. Sentences that repeat themselves in a loop and a truncated last sentence are removed.
+3. Sentences that repeat the same words in a loop are removed, and so is a truncated last sentence.
 4. A sentence without citation gets one (``attributed``) if a passage has a very similar sentence and all its
    quantities; otherwise it is marked as in-house knowledge. Sentences that only state what the passages lack
    (:func:`states_absence`) and a bare "No." before a cited sentence are not marked.
@@ -52,14 +52,14 @@ _CITATION = re.compile(
     re.IGNORECASE,
 )
 _SPAN = re.compile(rf"({_NUMBER})(?::\d+)?(?:\u2020[^\]\u3011]*)?(?:({_DASH}|\s+(?:to|through)\s+)\D*?({_NUMBER}))?")
-_NUMBERED = re.compile(
+_NUMBERED_ITEM = re.compile(
     r"\b(?:Fig(?:ure)?|Table|Eq(?:uation)?|Chapter|Section|Article|Annex|Appendix|Box|Part|Scenario|Category|Goal)\.?\s*$"
 )
 _INTERVAL = re.compile(r"\b(?:interval|ci|ranges?|scale|between|from|iqr)\s*:?\s*$", re.IGNORECASE)
 _FIGURE = re.compile(r"(\d+(?:\.\d+)?)\s*\S{0,8}\s*$")
 _MAY_STAND_BEFORE = re.compile(r"\s*(?:[.!?,;:)]|$|(?:and|but|while|whereas|as|which)\b|[\[(\u3010]\d)")
 _MAX_BARE_NUMBER = 99
-"""Maximum number in round brackets that counts as a citation although no passage has this number."""
+"""Largest number in round brackets that counts as a citation even if no passage has this number."""
 
 _YEAR = r"(?:1[89]|20)\d\d"
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{4,200})[)\]]")
@@ -74,7 +74,7 @@ _LOCATOR = re.compile(
     re.IGNORECASE,
 )
 _NAME = r"\b[^\W\d_a-z][\w'\u2019-]*"
-_REPORTING = (
+_REPORTING_VERB = (
     r"(?:show|find|found|report|estimat|argu|suggest|conclud|not(?:es?|ed)\b|demonstrat|calculat|project|attribut"
     r"|observ|point)"
 )
@@ -82,11 +82,11 @@ _YEAR_BEHIND = rf"\s*\({_YEAR}[a-z]?(?:,\s*pp?\.\s*\d+)?\)"
 _NARRATIVE = re.compile(
     rf"(?:{_NAME}(?:\s+et\s+al\.?|\s+(?:and|&)\s+[^\W\d_a-z][\w'\u2019-]*)|\b[A-Z]{{3,8}}){_YEAR_BEHIND}"
     # Of a single name only what is said of it tells an author from a place or an eruption.
-    rf"|{_NAME}{_YEAR_BEHIND}(?=\s+(?:also\s+)?{_REPORTING})"
+    rf"|{_NAME}{_YEAR_BEHIND}(?=\s+(?:also\s+)?{_REPORTING_VERB})"
     rf"|(?<=[Aa]ccording\sto\s){_NAME}{_YEAR_BEHIND}"
 )
-_BARE = re.compile(rf"{_NAME}\s+et\s+al\.?,?\s+{_YEAR}[a-z]?\b")
-_JOINING = re.compile(r"et|al|and|of|the|de|la|van|von|der|den|on|for|in|to|&|du", re.IGNORECASE)
+_UNBRACKETED_REFERENCE = re.compile(rf"{_NAME}\s+et\s+al\.?,?\s+{_YEAR}[a-z]?\b")
+_JOINING_WORD = re.compile(r"et|al|and|of|the|de|la|van|von|der|den|on|for|in|to|&|du", re.IGNORECASE)
 _NO_AUTHOR = re.compile(
     r"(?:jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)(?:uary|ruary|ch|il|e|y|ust|tember|ember|ober)?"
     r"|spring|summer|autumn|winter|since|until|by|between|before|after|during",
@@ -100,7 +100,7 @@ class Reference:
     """Reference to a work by its authors and its year or a page."""
 
     text: str
-    """Reference as written, with its brackets."""
+    """Text of the reference as written, with its brackets."""
     words: tuple[str, ...]
     """Names and year in lower case, without words such as "and" and "of"."""
     pages: tuple[int, int] | None = None
@@ -113,20 +113,20 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class CitingSentence:
-    """Sentence without its citations, and the citations."""
+    """Sentence separated from its citations."""
 
     text: str
     numbers: tuple[int, ...]
-    """Distinct numbers cited in the sentence, including those that no passage has."""
+    """Distinct numbers cited in the sentence, including numbers that no passage has."""
     references: tuple[Reference, ...]
 
     @property
     def plain(self) -> str:
         """Text of the sentence without references to works."""
-        bare = self.text
+        plain_text = self.text
         for reference in self.references:
-            bare = bare.replace(reference.text, "")
-        return bare
+            plain_text = plain_text.replace(reference.text, "")
+        return plain_text
 
 
 _Extracted = tuple[int, ...] | Reference
@@ -150,14 +150,14 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
         return pattern.sub(replace_match, text)
 
     marked_text = re.sub("[\ue000\ue001]", " ", " ".join(text.split()))
-    for pattern in (_NARRATIVE, _BRACKET, _BARE):
+    for pattern in (_NARRATIVE, _BRACKET, _UNBRACKETED_REFERENCE):
         marked_text = replace_matches(pattern, marked_text, lambda _, match: _parse_reference(match[0]))
     marked_text = replace_matches(
         _CITATION,
         marked_text,
         lambda string, match: _parse_bracket(string, match, valid_numbers) if match["square"] else None,
     )
-    allows_round_brackets = not any(isinstance(item, tuple) for item in citations)
+    allows_round_brackets = not any(isinstance(found_citation, tuple) for found_citation in citations)
     marked_text = replace_matches(
         _CITATION,
         marked_text,
@@ -172,14 +172,21 @@ def read_citations(text: str, valid_numbers: Collection[int]) -> list[CitingSent
     )
     sentences = []
     for sentence in split_sentences(marked_text):
-        items = [citations[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
-        numbers = [number for item in items if isinstance(item, tuple) for number in item]
+        sentence_citations = [citations[int(index)] for index in re.findall(r"\ue000(\d+)\ue001", sentence)]
+        numbers = [
+            number
+            for found_citation in sentence_citations
+            if isinstance(found_citation, tuple)
+            for number in found_citation
+        ]
         sentence_text = re.sub(r"\s*C\ue000\d+\ue001", "", sentence)
         sentence_text = re.sub(r"\s*[(\[]\s*(?:see|cf\.?|[,;]|\s)*[)\]]", "", sentence_text)
         sentence_text = re.sub(
             r"R\ue000(\d+)\ue001", lambda match: getattr(citations[int(match[1])], "text", ""), sentence_text
         )
-        references = tuple(item for item in items if isinstance(item, Reference))
+        references = tuple(
+            found_citation for found_citation in sentence_citations if isinstance(found_citation, Reference)
+        )
         sentences.append(CitingSentence(sentence_text.strip(), tuple(dict.fromkeys(numbers)), references))
     return sentences
 
@@ -194,34 +201,36 @@ def _parse_bracket(
         content = match["in_square"] or match["in_round"]
     spans = [(int(first), int(last or first)) for first, _, last in _SPAN.findall(content)]
     # "12-9" is not a range.
-    numbers = tuple(number for low, high in spans for number in (range(low, high + 1) if low <= high else (low, high)))
+    numbers = tuple(
+        number for start, end in spans for number in (range(start, end + 1) if start <= end else (start, end))
+    )
     has_words = bool(re.search(r"[a-z\u2020#^]", re.sub(r"\b(?:to|through|and|or)\b", "", content), re.IGNORECASE))
     if has_words:
         return numbers
     if re.search(r"\b(?:to|through)\b", content):
         return None
-    preceding, are_valid = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
-    is_separated = preceding[-1:].isspace()
-    preceding = preceding.rstrip()
-    if _NUMBERED.search(preceding):
+    text_before, are_valid = text[max(0, match.start() - 40) : match.start()], set(numbers) <= set(valid_numbers)
+    is_separated = text_before[-1:].isspace()
+    text_before = text_before.rstrip()
+    if _NUMBERED_ITEM.search(text_before):
         return None
-    low, high = min(numbers), max(numbers)
-    if (len(spans) == 2 or low < high) and len(spans) <= 2:
-        preceding_number = _FIGURE.search(preceding)
-        is_within = preceding_number is not None and low <= float(preceding_number[1]) <= high
+    min_number, max_number = min(numbers), max(numbers)
+    if (len(spans) == 2 or min_number < max_number) and len(spans) <= 2:
+        preceding_number = _FIGURE.search(text_before)
+        is_within = preceding_number is not None and min_number <= float(preceding_number[1]) <= max_number
         if read_unit(text, match.end(), bracketed=False)[0]:
             return None
-        if not are_valid and (is_within or _INTERVAL.search(preceding)):
+        if not are_valid and (is_within or _INTERVAL.search(text_before)):
             return None
     if match["square"]:
         return numbers
     is_citation = (
         allows_round_brackets
         and is_separated
-        and preceding[-1:].strip(".!?:;(")
+        and text_before[-1:].strip(".!?:;(")
         and _MAY_STAND_BEFORE.match(text, match.end())
     )
-    return numbers if is_citation and (are_valid or high <= _MAX_BARE_NUMBER) else None
+    return numbers if is_citation and (are_valid or max_number <= _MAX_BARE_NUMBER) else None
 
 
 def _parse_reference(text: str) -> Reference | None:
@@ -237,7 +246,7 @@ def _parse_reference(text: str) -> Reference | None:
         if match is None:
             return None
         names = [name.strip(".") for name in re.findall(r"[^\s,]+", match["authors"])]
-        proper_names = [name for name in names if not _JOINING.fullmatch(name)]
+        proper_names = [name for name in names if not _JOINING_WORD.fullmatch(name)]
         if not proper_names or len(proper_names) > 8 or not all(_is_name(name) for name in proper_names):
             return None
         locations = [
@@ -339,8 +348,10 @@ def format_sentence(sentence: AnswerSentence, mark: str = IN_HOUSE_MARK) -> str:
         mark: Mark on sentences from in-house knowledge.
     """
     numbers = "".join(f" [{number}]" for number in sentence.citations)
-    foreign = f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
-    marks = numbers + foreign + f" {UNCHECKED_MARK}" * bool(sentence.unchecked_references)
+    foreign_note = (
+        f" ({', '.join(sentence.foreign_numbers)} not in the cited passage)" if sentence.foreign_numbers else ""
+    )
+    marks = numbers + foreign_note + f" {UNCHECKED_MARK}" * bool(sentence.unchecked_references)
     return sentence.body + marks + (f" {mark}" if sentence.in_house else "") + sentence.stop
 
 
@@ -366,7 +377,7 @@ def ground_text(
         remove_loops: Whether to remove sentences that repeat the same words, as very small models write them. Other
             models do so legitimately in lists of numbers.
         documents: Function that returns title, file name and date of every document; called only if the text refers to
-            a work that none of the sources belongs to.
+            a work and no source is from that work.
 
     Returns:
         The sentences, and the number of removed citations.
@@ -376,9 +387,9 @@ def ground_text(
         pieces = pieces[:-1]
     pieces = [piece for piece in pieces if not (remove_loops and _is_repetitive(piece.text))]
     valid_numbers = {source.number for source in sources}
-    n_removed = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
+    n_removed_citations = sum(number not in valid_numbers for piece in pieces for number in piece.numbers)
     if not pieces:
-        return (), n_removed
+        return (), n_removed_citations
     if not sources or encoder is None:
         support = np.zeros((len(pieces), len(sources)))
     else:
@@ -388,13 +399,13 @@ def ground_text(
         piece_vectors, source_vectors = np.split(encoder.encode(texts), [len(pieces)])
         offsets = np.cumsum([0, *map(len, parts)])
         similarities = piece_vectors @ source_vectors.T
-        columns = [similarities[:, low:high].max(axis=1) for low, high in pairwise(offsets)]
+        columns = [similarities[:, start:end].max(axis=1) for start, end in pairwise(offsets)]
         support = np.asarray(np.clip(np.stack(columns, axis=1), 0.0, 1.0))
     answer_sentences = [_attribute(piece, row, sources, context) for piece, row in zip(pieces, support, strict=True)]
-    for index, (piece, following) in enumerate(zip(pieces, answer_sentences[1:], strict=False)):
-        if following.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
+    for index, (piece, next_sentence) in enumerate(zip(pieces, answer_sentences[1:], strict=False)):
+        if next_sentence.citations and not (piece.numbers or piece.marked) and is_bare_answer(piece.text):
             answer_sentences[index] = replace(answer_sentences[index], citations=(), origin="none", in_house=False)
-    return tuple(answer_sentences), n_removed
+    return tuple(answer_sentences), n_removed_citations
 
 
 def extract_complete_sentences(text: str, sources: Sequence[NumberedPassage]) -> tuple[AnswerSentence, ...]:
@@ -412,10 +423,10 @@ def extract_complete_sentences(text: str, sources: Sequence[NumberedPassage]) ->
     complete_text = re.sub(r"[\[(\uff3b\u3010\u3014{][^\])\uff3d\u3011\u3015}]*$", "", words)
     pieces = [piece for piece in _split_sentences(complete_text, sources, tuple)[:-1] if not _is_repetitive(piece.text)]
     valid_numbers = {source.number for source in sources}
-    cited = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
+    valid_citations = [tuple(number for number in piece.numbers if number in valid_numbers) for piece in pieces]
     return tuple(
         AnswerSentence(piece.text, numbers, "model" if numbers else "none", in_house=False, support=0.0)
-        for piece, numbers in zip(pieces, cited, strict=True)
+        for piece, numbers in zip(pieces, valid_citations, strict=True)
     )
 
 
@@ -435,21 +446,21 @@ class _ParsedSentence:
 def _split_sentences(
     text: str, sources: Sequence[NumberedPassage], documents: Callable[[], Sequence[str]]
 ) -> list[_ParsedSentence]:
-    """Split a text into distinct sentences with their citations and marks."""
+    """Split a text into distinct sentences, and separate each from its citations and in-house marks."""
     valid_numbers = {source.number for source in sources}
-    marks = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
-    normalised_text = re.sub(rf"([.!?])\s*({marks})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
+    mark_pattern = r"\(\s*(?:in-house knowledge|not from the sources)\s*\)"
+    normalised_text = re.sub(rf"([.!?])\s*({mark_pattern})", r" \2\1", " ".join(text.split()), flags=re.IGNORECASE)
     sentences_by_text: dict[str, _ParsedSentence] = {}
     for sentence in read_citations(normalised_text, valid_numbers):
         numbers = list(sentence.numbers)
         unchecked_references = []
         for reference in sentence.references:
-            if cited := [source.number for source in sources if _names_document(source.passage, reference)]:
-                numbers += cited
+            if cited_numbers := [source.number for source in sources if _names_document(source.passage, reference)]:
+                numbers += cited_numbers
             elif not any(reference.names(document) for document in documents()):
                 unchecked_references.append(reference.text)
         is_marked = bool(_MARK.search(sentence.text))
-        sentence_text, plain = (
+        sentence_text, plain_text = (
             re.sub(r"\s+([.!?,;:])", r"\1", _MARK.sub("", version)).strip()
             for version in (sentence.text, sentence.plain)
         )
@@ -458,7 +469,7 @@ def _split_sentences(
         if sentence_text in sentences_by_text:
             numbers = [*sentences_by_text[sentence_text].numbers, *numbers]
         sentences_by_text[sentence_text] = _ParsedSentence(
-            sentence_text, tuple(dict.fromkeys(numbers)), is_marked, plain, tuple(unchecked_references)
+            sentence_text, tuple(dict.fromkeys(numbers)), is_marked, plain_text, tuple(unchecked_references)
         )
     return list(sentences_by_text.values())
 
@@ -467,7 +478,7 @@ _PUBLICATION_YEAR = re.compile(r"\b(?:1[89]|20)\d\d\b")
 
 
 def describe_document(passage: Passage) -> str:
-    """Return title, file name, report, edition and date of a passage's document, in which references are searched."""
+    """Return title, file name, report, edition and date of a passage's document, to compare references with them."""
     return " ".join(filter(None, (passage.document, passage.source, passage.report, passage.edition, passage.date)))
 
 
@@ -476,8 +487,8 @@ def _names_document(passage: Passage, reference: Reference) -> bool:
         return False
     if reference.pages is None or passage.first_page is None:
         return True
-    first, last = reference.pages
-    return first <= (passage.last_page or passage.first_page) and passage.first_page <= last
+    first_page, last_page = reference.pages
+    return first_page <= (passage.last_page or passage.first_page) and passage.first_page <= last_page
 
 
 def _is_repetitive(text: str) -> bool:
@@ -498,13 +509,17 @@ def _attribute(
     answer_sentence = AnswerSentence(
         piece.text, (), "none", False, float(support.max(initial=0.0)), unchecked_references=piece.unchecked
     )
-    cited = tuple(number for number in piece.numbers if number in texts)
-    if cited:
-        max_support = max(float(support[numbers.index(number)]) for number in cited)
-        cited_texts = [text for number in cited for text in (texts[number], years[number])]
+    cited_numbers = tuple(number for number in piece.numbers if number in texts)
+    if cited_numbers:
+        max_support = max(float(support[numbers.index(number)]) for number in cited_numbers)
+        cited_texts = [text for number in cited_numbers for text in (texts[number], years[number])]
         foreign_numbers = find_foreign_quantities(piece.plain, [context, *cited_texts])
         return replace(
-            answer_sentence, citations=cited, origin="model", support=max_support, foreign_numbers=foreign_numbers
+            answer_sentence,
+            citations=cited_numbers,
+            origin="model",
+            support=max_support,
+            foreign_numbers=foreign_numbers,
         )
     if not numbers:
         return replace(answer_sentence, in_house=True)

@@ -3,10 +3,10 @@
 Vectors of "the Arctic warms" and "the Antarctic warms", or of "rises" and "falls", are similar, so rules compare
 figures of the same quantity, words that exclude each other, negations, regions, and names.
 
-A figure is compared with figures of the sources that have the same kind of unit and measure the same quantity: their
-sentence is similar, and the words and years around them are the same. A change by a figure has a direction ("fell by
-5%", "5% less"). If a source names both directions ("the troposphere warms and the stratosphere cools"), the one with
-the same words around it is compared.
+A figure is compared with figures of the sources that have the same kind of unit and measure the same quantity, which
+means that their sentences are similar and that the same words and years surround them. A change has a direction
+("fell by 5%", "5% less"). If a source names both directions ("the troposphere warms and the stratosphere cools"), the
+direction with the same surrounding words is compared.
 """
 
 import re
@@ -64,7 +64,7 @@ OPPOSITE_GROUPS = _groups(
     "support supports supported|oppose opposes opposed",
     "join joins joined|leave leaves left withdraw withdraws withdrew",
 )  # fmt: skip
-"""Pairs of word groups: near-synonyms (rise, grow) and words of the opposite meaning (fall).
+"""Pairs of word groups with opposite meanings, such as (rise, grow) and (fall).
 
 A negation reverses the meaning.
 """
@@ -72,7 +72,7 @@ EXCLUSIVE_GROUPS = _groups(
     "source sources|sink sinks", "shortwave|longwave", "winter winters|summer summers|spring|autumn",
     "night nights|day days",
 )  # fmt: skip
-"""Groups of words that exclude each other, such as summer and winter; a negation of one does not mean the other."""
+"""Groups of words that exclude each other but are not opposites: "not summer" may also mean autumn."""
 PLACE_GROUPS = _groups(
     "arctic", "antarctic antarctica", "greenland", "southern", "northern", "eastern east", "western west", "atlantic",
     "pacific", "indian", "tropics tropical equator equatorial", "subtropics subtropical", "polar pole poles",
@@ -82,7 +82,7 @@ PLACE_GROUPS = _groups(
     "city cities urban", "rural", "mountain mountains", "troposphere tropospheric", "stratosphere stratospheric",
     "vegetation", "soil soils", "hemisphere",
 )  # fmt: skip
-"""Groups of lower-case words for the same place; other names of places are recognised by their capital letters."""
+"""Groups of words for the same place, in lower case; other place names are recognised by their capital letters."""
 _SYNONYMS: dict[str, frozenset[str]] = {}
 _ALTERNATIVES: dict[str, frozenset[str]] = {}
 for _word, _opposite in OPPOSITES.items():
@@ -127,21 +127,21 @@ _NOT_NAMES = frozenset(
 _OVERLAP_WEIGHT = 2.0
 """Weight of the overlap of the words around two quantities, relative to the similarity of their sentences."""
 _MIN_SCORE_GAP = 0.3
-"""Minimum score by which a differing quantity must exceed a confirming one to be reported.
+"""Minimum difference by which the score of a differing quantity must exceed that of a confirming one to be reported.
 
 See docs/results/check_text.md.
 """
 MIN_NEARNESS = 1.15
 """Minimum nearness at which a source sentence can contradict a sentence; see docs/results/check_text.md."""
 _MIN_OVERLAP = 0.2
-"""Minimum overlap of the words around a quantity in words with those around a quantity that contradicts it."""
+"""Minimum overlap between the contexts of a quantity written in words and of a quantity that contradicts it."""
 _ROUNDING = 0.01
 _HALVING_DISTANCE = 3.0
 """Distance, in words, at which the weight of a context word is one half."""
 _MAX_NEIGHBOURS = 50
-"""Number of neighbouring quantities on each side up to which words count as the context of a quantity."""
+"""Maximum number of other quantities between a quantity and the words that belong to its context."""
 _SEPARATOR_DISTANCE = 6
-"""Distance, in words, that is added for each punctuation mark, conjunction or other quantity in between."""
+"""Distance, in words, added for each punctuation mark, conjunction or quantity between a quantity and a word."""
 _WORD_OR_SIGN = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*|[,;:()]")
 _SEPARATORS = frozenset([*",;:()", "and", "but", "while", "whereas", "or", "against", "versus", "und", "et", "y"])
 _RANGE_LINKS = frozenset(["(", "to", "bis", "à", "a"])
@@ -154,7 +154,7 @@ class Difference(NamedTuple):
 
     text: str
     source: str
-    """Differing words of the source; empty if nothing in the source corresponds to ``text``."""
+    """Words of the source that differ from ``text``; empty if nothing in the source corresponds to it."""
 
 
 class SourceSentence(NamedTuple):
@@ -184,7 +184,7 @@ class _QuantityInContext(NamedTuple):
 
     quantity: Quantity
     context_weights: Mapping[str, float]
-    """Weights, up to 1, of the words and years around the quantity; nearer ones have higher weights."""
+    """Weights, up to 1, of the words and years around the quantity; the nearer a word, the higher its weight."""
     direction: int
     """Direction of the change: 1 for an increase, -1 for a decrease, 0 for neither."""
     wording: str
@@ -196,13 +196,13 @@ def find_differing_quantities(
 ) -> tuple[DifferingQuantity, ...]:
     """Return the quantities in a sentence that the sources lack or contradict.
 
-    A year that some source contains is never reported; nor are fractions, multiples, months and ranks in words if no
-    source has any.
+    A year that any source contains is never reported. Fractions, multiples, months and ranks in words are reported only
+    if a source contradicts them.
 
     Args:
         sentence: Sentence to compare.
-        sources: Sentences that may support it.
-        context: Text that contains the sentence.
+        sources: Sentences that may support the compared sentence.
+        context: Text that contains the compared sentence.
     """
     quantities_in_context = _read_quantities(sentence, context)
     # If one source has all figures, other years around them belong to something else.
@@ -250,28 +250,32 @@ def find_differing_quantities(
                 and (max_overlap is None or max_overlap < overlap)
             ):
                 differing_candidates.append((score, index, source_quantity))
-        best_differing = max(differing_candidates, key=lambda candidate: candidate[0], default=None)
-        best_confirming = max(confirming_candidates, key=lambda candidate: candidate[0], default=None)
+        best_differing_candidate = max(differing_candidates, key=lambda candidate: candidate[0], default=None)
+        best_confirming_candidate = max(confirming_candidates, key=lambda candidate: candidate[0], default=None)
         if (
-            best_confirming is not None
-            and is_near(best_confirming[1])
-            and quantity_in_context.direction * best_confirming[2].direction < 0
+            best_confirming_candidate is not None
+            and is_near(best_confirming_candidate[1])
+            and quantity_in_context.direction * best_confirming_candidate[2].direction < 0
         ):
-            differing_quantities.append(
-                DifferingQuantity(quantity_in_context.wording, best_confirming[2].wording, best_confirming[1])
-            )
-            continue
-        if best_confirming is not None and (
-            _is_year(quantity)
-            or best_differing is None
-            or best_differing[0] <= best_confirming[0] + _MIN_SCORE_GAP
-            or _is_equal_after_rounding(quantity, best_differing[2].quantity)
-        ):
-            continue
-        if best_differing is not None and is_near(best_differing[1]):
             differing_quantities.append(
                 DifferingQuantity(
-                    _get_source_text(quantity), _get_source_text(best_differing[2].quantity), best_differing[1]
+                    quantity_in_context.wording, best_confirming_candidate[2].wording, best_confirming_candidate[1]
+                )
+            )
+            continue
+        if best_confirming_candidate is not None and (
+            _is_year(quantity)
+            or best_differing_candidate is None
+            or best_differing_candidate[0] <= best_confirming_candidate[0] + _MIN_SCORE_GAP
+            or _is_equal_after_rounding(quantity, best_differing_candidate[2].quantity)
+        ):
+            continue
+        if best_differing_candidate is not None and is_near(best_differing_candidate[1]):
+            differing_quantities.append(
+                DifferingQuantity(
+                    _get_source_text(quantity),
+                    _get_source_text(best_differing_candidate[2].quantity),
+                    best_differing_candidate[1],
                 )
             )
         elif not quantity.is_in_words:
@@ -299,11 +303,16 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
     for index, quantity in enumerate(quantities):
         weights: dict[str, float] = {}
         start, end = max(0, index - _MAX_NEIGHBOURS), index + _MAX_NEIGHBOURS
-        preceding = [piece[::-1] for piece in reversed(words[start : index + 1])]
-        if preceding[0][:1] in (["("], ["["]):
-            preceding[0] = preceding[0][1:]  # the figure belongs to the words before the bracket: "methane (15%)"
-        following = words[index + 1 : end + 1]
-        for side, side_years in ((preceding, years[start:index][::-1]), (following, years[index + 1 : end])):
+        preceding_pieces = [piece[::-1] for piece in reversed(words[start : index + 1])]
+        if preceding_pieces[0][:1] in (["("], ["["]):
+            preceding_pieces[0] = preceding_pieces[0][
+                1:
+            ]  # the figure belongs to the words before the bracket: "methane (15%)"
+        following_pieces = words[index + 1 : end + 1]
+        for side, side_years in (
+            (preceding_pieces, years[start:index][::-1]),
+            (following_pieces, years[index + 1 : end]),
+        ):
             distance = 0
             for piece_index, piece in enumerate(side):
                 if piece_index > 0:
@@ -318,7 +327,7 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
                     distance += 1
                     for stem in content_words(word):
                         weights[stem] = max(weights.get(stem, 0.0), 1 / (1 + distance / _HALVING_DISTANCE))
-        word, direction = ("", 0) if _is_year(quantity) else _find_direction(preceding, words[index + 1])
+        word, direction = ("", 0) if _is_year(quantity) else _find_direction(preceding_pieces, words[index + 1])
         if not direction and quantity.value < 0:
             direction = -1
         quantities_in_context.append(
@@ -327,17 +336,18 @@ def _read_quantities(text: str, context: str) -> list[_QuantityInContext]:
     return quantities_in_context
 
 
-def _find_direction(preceding: Sequence[Sequence[str]], following: Sequence[str]) -> tuple[str, int]:
+def _find_direction(preceding_pieces: Sequence[Sequence[str]], following_words: Sequence[str]) -> tuple[str, int]:
     """Return the word that states the direction of a quantity's change, and 1 or -1; ("", 0) if there is none.
 
     Args:
-        preceding: Words between the preceding quantities, the nearest piece of text first, each in reverse order.
-        following: Words up to the next quantity.
+        preceding_pieces: Words of the pieces of text between the preceding quantities. The nearest piece comes first;
+            the words of each piece are in reverse order.
+        following_words: Words up to the next quantity.
     """
-    for word in following[:2]:
+    for word in following_words[:2]:
         if word in _DIRECTIONS_AFTER:
             return word, _DIRECTIONS_AFTER[word]
-    words = [word for piece in preceding for word in piece][: _DIRECTION_REACH + 1]
+    words = [word for piece in preceding_pieces for word in piece][: _DIRECTION_REACH + 1]
     for index, word in enumerate(words[:_DIRECTION_REACH]):
         if word in _SEPARATORS or word in ("from", "to", "at", "von", "auf", "de", "à", "hasta", "a"):
             break
@@ -346,28 +356,30 @@ def _find_direction(preceding: Sequence[Sequence[str]], following: Sequence[str]
     return "", 0
 
 
-def _compute_context_overlap(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    """Return the weighted fraction, 0 to 1, of the words around one quantity that also occur around another."""
-    shared_weight = sum(weight * second[word] for word, weight in first.items() if word in second)
-    return shared_weight / max(sum(first.values()), 1e-9)
+def _compute_context_overlap(first_weights: Mapping[str, float], second_weights: Mapping[str, float]) -> float:
+    """Return the weighted fraction, 0 to 1, of the words around one quantity that also occur around the other."""
+    shared_weight = sum(
+        weight * second_weights[word] for word, weight in first_weights.items() if word in second_weights
+    )
+    return shared_weight / max(sum(first_weights.values()), 1e-9)
 
 
 def _is_year(quantity: Quantity) -> bool:
     return quantity.unit is None and quantity.is_integer and _FIRST_YEAR <= quantity.value <= _LAST_YEAR
 
 
-def _are_comparable(first: Quantity, second: Quantity) -> bool:
-    """Return whether two quantities are comparable: units of one kind, both years, or both bare numbers.
+def _are_comparable(first_quantity: Quantity, second_quantity: Quantity) -> bool:
+    """Return whether two quantities are comparable: both have units of one kind, are years, or have no unit.
 
     A percentage and percentage points are comparable only if their numbers are equal.
     """
-    if first.unit is None or second.unit is None:
-        return first.unit is second.unit and _is_year(first) == _is_year(second)
-    if {first.unit.kind, second.unit.kind} == {"share", "points"}:
-        return first.value == second.value  # 15% is confused with 15 percentage points
-    rates = {first.unit.rate, second.unit.rate}
-    is_same_rate = len(rates) == 1 or (rates == {"", "yr"} and first.is_yearly and second.is_yearly)
-    return second.unit.is_kind_of(first.unit) and is_same_rate
+    if first_quantity.unit is None or second_quantity.unit is None:
+        return first_quantity.unit is second_quantity.unit and _is_year(first_quantity) == _is_year(second_quantity)
+    if {first_quantity.unit.kind, second_quantity.unit.kind} == {"share", "points"}:
+        return first_quantity.value == second_quantity.value  # 15% is confused with 15 percentage points
+    rates = {first_quantity.unit.rate, second_quantity.unit.rate}
+    is_same_rate = len(rates) == 1 or (rates == {"", "yr"} and first_quantity.is_yearly and second_quantity.is_yearly)
+    return second_quantity.unit.is_kind_of(first_quantity.unit) and is_same_rate
 
 
 def _is_equal_after_rounding(first_quantity: Quantity, second_quantity: Quantity) -> bool:
@@ -419,7 +431,7 @@ def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
             context_stems: frozenset[str] = use.context_stems,
             reach: int = reach,
         ) -> tuple[int, str]:
-            """Return the most similar context of the words in the source: shared words plus 1, and the word."""
+            """Return the number of shared context words plus 1, and the source's word, for the most similar context."""
             return max(
                 (
                     (len(context_stems & source_use.context_stems) + 1, source_use.word)
@@ -429,14 +441,18 @@ def find_opposed_words(sentence: str, source: str) -> tuple[Difference, ...]:
                 default=(0, ""),
             )
 
-        agreeing = max(
+        best_agreement = max(
             find_nearest(synonyms, is_negated_use=is_negated), find_nearest(alternatives, is_negated_use=not is_negated)
         )
-        opposing = max(
+        best_opposition = max(
             find_nearest(alternatives, is_negated_use=is_negated), find_nearest(synonyms, is_negated_use=not is_negated)
         )
-        if opposing[0] > max(1 if reach == _CONTEXT_REACH else 2, agreeing[0]):
-            source_word = opposing[1] if opposing[1] not in synonyms else f"{'' if is_negated else 'not '}{opposing[1]}"
+        if best_opposition[0] > max(1 if reach == _CONTEXT_REACH else 2, best_agreement[0]):
+            source_word = (
+                best_opposition[1]
+                if best_opposition[1] not in synonyms
+                else f"{'' if is_negated else 'not '}{best_opposition[1]}"
+            )
             differences.append(Difference(f"not {word}" if is_negated else word, source_word))
     return tuple(dict.fromkeys((*differences, *_find_negated_words(sentence_words, source_words))))
 
@@ -447,7 +463,7 @@ class _Use(NamedTuple):
     word: str
     is_negated: bool
     context_stems: frozenset[str]
-    """Stems of the content words around it."""
+    """Stems of the content words around the word."""
 
 
 def _build_use(tokens: Sequence[str], index: int, reach: int) -> _Use:
@@ -466,7 +482,7 @@ class _Negations(NamedTuple):
 
 
 def _find_negated_words(sentence_words: Sequence[str], source_words: Sequence[str]) -> Iterator[Difference]:
-    """Yield the words without opposites that are negated in one text and affirmed in the other."""
+    """Yield the words that one text negates and the other affirms; words with opposites are excluded."""
     sentence_negations, source_negations = _find_negations(sentence_words), _find_negations(source_words)
     if (
         sentence_negations.in_scope & source_negations.in_scope
@@ -487,30 +503,30 @@ def _find_negations(tokens: Sequence[str]) -> _Negations:
     A negation applies to the next content word; its scope may include two more words ("without causing runaway"). Words
     excluded by a contrast ("and not at the equator") are neither negated nor affirmed.
     """
-    negated: dict[str, str] = {}
-    affirmed: dict[str, str] = {}
-    in_scope: set[str] = set()
-    reach, is_negating = 0, False
+    negated_words: dict[str, str] = {}
+    affirmed_words: dict[str, str] = {}
+    scope_stems: set[str] = set()
+    n_words_in_scope, is_negating = 0, False
     for index, token in enumerate(tokens):
-        reach -= 1
+        n_words_in_scope -= 1
         stems = content_words(token)
         if token in _NEGATIONS:
-            reach, is_negating = _SCOPE + 1, tokens[index - 1 : index] not in (["and"], ["but"])
+            n_words_in_scope, is_negating = _SCOPE + 1, tokens[index - 1 : index] not in (["and"], ["but"])
         elif token == "only":
-            reach = 0
+            n_words_in_scope = 0
         elif stems:
-            if reach > 0:
-                in_scope |= stems
-            if token not in _ALTERNATIVES and reach <= 0:
-                affirmed.update(dict.fromkeys(stems, token))
+            if n_words_in_scope > 0:
+                scope_stems |= stems
+            if token not in _ALTERNATIVES and n_words_in_scope <= 0:
+                affirmed_words.update(dict.fromkeys(stems, token))
             elif token not in _ALTERNATIVES and is_negating:
-                negated.update(dict.fromkeys(stems, token))
+                negated_words.update(dict.fromkeys(stems, token))
             is_negating = False
-    return _Negations(negated, affirmed, frozenset(in_scope))
+    return _Negations(negated_words, affirmed_words, frozenset(scope_stems))
 
 
 def find_other_places(sentence: str, source: str) -> tuple[Difference, ...]:
-    """Return the places that a sentence names and its source does not, provided that the source names other places."""
+    """Return the places that occur in a sentence but not in its source, if the source names other places."""
     sentence_words, source_words = _tokenise(sentence), _tokenise(source)
     sentence_places, source_places = (
         {_PLACE_BY_WORD[word]: word for word in words if word in _PLACE_BY_WORD}
@@ -541,7 +557,7 @@ def _occurs_in(name: str, sources: Sequence[str]) -> bool:
 
 
 def find_swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) -> tuple[Difference, ...]:
-    """Return the names in a sentence, including its first word, for which its source has other names.
+    """Return the names in a sentence, including its first word, that its source replaces by other names.
 
     Both names must have the same content word next to them ("Spain emitted", "Germany emitted"). In German, which
     capitalises all nouns, the words on both sides must be the same.
@@ -574,7 +590,7 @@ def find_swapped_names(sentence: str, source: str, texts: Sequence[str] = ()) ->
 def _find_capitalised_words(text: str) -> dict[str, frozenset[tuple[int, str]]]:
     """Return the capitalised words of a text with their neighbours.
 
-    A neighbour is the side (-1 or 1) and the stem of an adjacent content word.
+    A neighbour consists of a side (-1: left, 1: right) and the stem of the adjacent content word.
     """
     words = [word for word in _WORD_OR_SIGN.findall(text) if len(word) > _SCOPE and content_words(word)]
     neighbours_by_word: dict[str, frozenset[tuple[int, str]]] = {}
@@ -588,8 +604,8 @@ def _find_capitalised_words(text: str) -> dict[str, frozenset[tuple[int, str]]]:
 
 
 def _tokenise(text: str) -> list[str]:
-    joined = _PHASE.sub(r"\1e-\2", text.lower())
-    tokens = _TOKEN.findall(joined)
+    normalised_text = _PHASE.sub(r"\1e-\2", text.lower())
+    tokens = _TOKEN.findall(normalised_text)
     # In Portuguese, "no" is "in the".
     return [token for token in tokens if token != "no"] if detect_number_language(text) == "pt" else tokens
 

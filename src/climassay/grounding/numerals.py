@@ -1,11 +1,11 @@
 """Notation of numbers, with decimal points or commas and in words, in English and six other languages.
 
-"1,250" is a thousand and more in English, and one and a quarter in German, French, Spanish, Portuguese, Italian and
-Dutch; "1.250" is the reverse. The shape of the figures decides ("1.234,5" and "0,20" leave no choice), otherwise the
-language, which function words reveal. Spaces and apostrophes separate thousands in all languages.
+"1,250" is more than a thousand in English, and one and a quarter in German, French, Spanish, Portuguese, Italian and
+Dutch; for "1.250", it is the reverse. The form of the numbers decides if it is unambiguous ("1.234,5", "0,20"), and
+otherwise the language, which is detected by function words. Spaces and apostrophes separate thousands in all languages.
 
 Numbers in words: counts, shares ("two-thirds", "half of", "nine out of ten", "1 in 5"), multiples ("doubled", "three
-times"), months with the days before or behind them, and ranks ("the second warmest").
+times"), months with the day before or after them, and ranks ("the second warmest").
 """
 
 import re
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _COMMA = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:\.\d{3})+,\d+|0,\d+|\d+,\d{1,2})(?![.,]?\d)")
 _POINT = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})+\.\d+|0\.\d+|\d+\.\d{1,2}|\d{1,3}(?:,\d{3}){2,})(?![.,]?\d)")
 _MIN_COMMAS_IN_ENGLISH = 2
-"""Minimum number of decimal commas for an English text without decimal points to use the decimal comma."""
+"""Minimum number of decimal commas in an English text without decimal points for commas to count as decimal."""
 
 
 class NumberFormat(NamedTuple):
@@ -70,12 +70,14 @@ def detect_number_format(text: str, context: str = "") -> NumberFormat:
     return NumberFormat(is_comma_decimal, is_comma_decimal or language in ("de", "es", "it", "nl", "pt"))
 
 
-_COUNTING = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+_NUMBERS_TO_TWELVE = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 _TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
 _TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-NUMBER_WORDS = {word: float(number) for number, word in enumerate((*_COUNTING, *_TEENS), start=1)}
+NUMBER_WORDS = {word: float(number) for number, word in enumerate((*_NUMBERS_TO_TWELVE, *_TEENS), start=1)}
 NUMBER_WORDS |= {ten: 10.0 * number for number, ten in enumerate(_TENS, start=2)}
-NUMBER_WORDS |= {f"{ten}-{unit}": NUMBER_WORDS[ten] + NUMBER_WORDS[unit] for ten in _TENS for unit in _COUNTING[:9]}
+NUMBER_WORDS |= {
+    f"{ten}-{unit}": NUMBER_WORDS[ten] + NUMBER_WORDS[unit] for ten in _TENS for unit in _NUMBERS_TO_TWELVE[:9]
+}
 for _line in (
     "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
     "deux trois quatre cinq six sept huit neuf dix onze douze",
@@ -155,10 +157,10 @@ class WordedQuantity(NamedTuple):
 
 
 _SHARE_STEP = 3.0
-"""Width, in percentage points, of a fraction in words: "two-thirds" may mean 65.2% to 68.1%."""
+"""Width, in percentage points, of the interval that a fraction in words may mean: 65.2% to 68.1% for "two-thirds"."""
 _HEDGED_STEP = 10.0
-"""Width, in percentage points, of a hedged fraction such as "nearly a third"."""
-_HEDGED = re.compile(
+"""Width, in percentage points, of the interval that a hedged fraction such as "nearly a third" may mean."""
+_HEDGE_WORDS = re.compile(
     r"\b(?:nearly|almost|just|slightly|a\s+little|close\s+to|about|around|roughly|fast|knapp|rund|etwa|près|presque|casi"
     r"|quase|environ)\b[^,;.]{0,12}$",
     re.IGNORECASE,
@@ -196,7 +198,7 @@ _PART_OF = re.compile(
     re.IGNORECASE,
 )
 _YEARS_AS_TOTAL = range(1500, 2301)
-"""Numbers after "in" that are years: "3 in 2019"."""
+"""Range of the numbers that are years after "in" ("3 in 2019"), not totals ("3 in 10")."""
 _MULTIPLES = tuple(
     (re.compile(pattern, re.IGNORECASE), factor)
     for pattern, factor in (
@@ -265,7 +267,7 @@ def find_worded_quantities(text: str) -> Iterator[WordedQuantity]:
     """Yield the fractions, multiples, months and ranks that a text expresses in words, kind by kind."""
     for pattern, share in _SHARES:
         for match in pattern.finditer(text):
-            is_hedged = _HEDGED.search(text, max(0, match.start() - 30), match.start())
+            is_hedged = _HEDGE_WORDS.search(text, max(0, match.start() - 30), match.start())
             yield WordedQuantity(*match.span(), share, "share", _HEDGED_STEP if is_hedged else _SHARE_STEP)
     for match in _PART_OF.finditer(text):
         part, total = (_parse_count(number) for number in match.groups() if number)

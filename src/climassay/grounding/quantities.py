@@ -87,9 +87,9 @@ _IN_YEAR = re.compile(r"\b(?:in|since|until|years?|seit|jahr|en|depuis|desde|em)
 _BETWEEN = re.compile(r"\b(?:between|zwischen|entre)\s+$", re.IGNORECASE)
 _AND = ("and", "und", "et", "y", "e")
 _EXTENTS = ("time", "days", "span", "length", "area", "angle")
-"""Kinds of units for extents, before which "over" does not make a bound ("over ten years")."""
+"""Kinds of units of extents; "over" before an extent does not make it a bound ("over ten years")."""
 _SIGN = re.compile(r"(?:^|(?<=[\s(\[~≈<>=]))[-−–]$")
-_YEARLY = re.compile(
+_YEARLY_WORDS = re.compile(
     r"\b(?:annual(?:ly)?|yearly|(?:per|a|each|every) year|jährlich\w*|pro jahr|par an|annuel\w*|anual\w*"
     r"|(?:al|por) año|por ano)\b|\byr\b|/yr",
     re.IGNORECASE,
@@ -108,7 +108,7 @@ _CHANGE_AFTER = re.compile(
 )
 _MAX_UNIT_LENGTH = 100
 """Maximum length of white space, magnitude word and unit after a number, in characters."""
-_NEAR = 80
+_MAX_WORD_DISTANCE = 80
 """Maximum distance, in characters, between a number and words such as "every year" that apply to it."""
 
 # Spans whose digits are not quantities.
@@ -132,7 +132,7 @@ _TORN_YEAR = r"[12](?: ?\d){3}"
 _TORN_PERIOD = re.compile(rf"(?<![\w.,])({_TORN_YEAR})(\s?[-–—]\s?|\s?to\s)({_TORN_YEAR})(?![.,]?\d)")
 _SHORT_PERIOD = re.compile(r"(?<![\w.,–-])((?:1[5-9]|20)\d\d)([-–])(\d\d)(?![\w.,]?\d|[-–]\d)")
 _EARLIEST, _LATEST = 1500, 2300
-"""Earliest and latest year for which the digits of a period are joined or completed."""
+"""Earliest and latest year of a period whose split or shortened years are repaired (1951-80)."""
 _CENTURY = re.compile(r"\bcentur(?:y|ies)$", re.IGNORECASE)
 _HEDGE = (
     r"(?:about|around|roughly|nearly|almost|from|between|likely|very likely|likely range(?: of)?|range(?: of)?|~|≈)"
@@ -177,7 +177,7 @@ class Quantity:
     is_in_words: bool = False
     """Whether the quantity is a fraction, multiple, month or rank written in words without digits."""
     is_change: bool = False
-    """Whether it is certainly a change of temperature and no reading of a thermometer."""
+    """Whether the quantity is certainly a temperature change rather than a temperature."""
 
 
 def find_quantities(text: str, context: str = "") -> tuple[Quantity, ...]:
@@ -200,15 +200,18 @@ def split_at_quantities(text: str, context: str = "") -> tuple[tuple[str, ...], 
     Returns:
         Pieces of text before, between and after the quantities, and the quantities.
     """
-    plain, located_quantities = _locate_quantities(text, context)
-    selected = [
-        located
-        for located in located_quantities
-        if located.quantity.unit or located.quantity.text.lower() not in NUMBER_WORDS
+    plain_text, located_quantities = _locate_quantities(text, context)
+    selected_quantities = [
+        located_quantity
+        for located_quantity in located_quantities
+        if located_quantity.quantity.unit or located_quantity.quantity.text.lower() not in NUMBER_WORDS
     ]
-    starts, ends = [located.start for located in selected], [located.end for located in selected]
-    pieces = tuple(plain[low:high] for low, high in zip([0, *ends], [*starts, len(plain)], strict=True))
-    return pieces, tuple(located.quantity for located in selected)
+    starts, ends = (
+        [located_quantity.start for located_quantity in selected_quantities],
+        [located_quantity.end for located_quantity in selected_quantities],
+    )
+    pieces = tuple(plain_text[start:end] for start, end in zip([0, *ends], [*starts, len(plain_text)], strict=True))
+    return pieces, tuple(located_quantity.quantity for located_quantity in selected_quantities)
 
 
 def find_foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str, ...]:
@@ -218,24 +221,29 @@ def find_foreign_quantities(sentence: str, passages: Sequence[str]) -> tuple[str
         sentence: Sentence with or without citations.
         passages: Supporting texts, and texts whose quantities may be repeated, such as the claim or question.
     """
-    source_quantities = [located.quantity for text in passages for located in _locate_quantities(text)[1]]
-    foreign = (
+    source_quantities = [
+        located_quantity.quantity for text in passages for located_quantity in _locate_quantities(text)[1]
+    ]
+    foreign_quantities = (
         quantity
         for quantity in find_quantities(sentence)
-        if not any(confirms(other, quantity) for other in source_quantities)
+        if not any(confirms(source_quantity, quantity) for source_quantity in source_quantities)
     )
-    return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign))
+    return tuple(dict.fromkeys(quantity.bounded or quantity.text for quantity in foreign_quantities))
 
 
 def confirms(source: Quantity, target: Quantity) -> bool:
     """Return whether the quantity ``source`` of a passage confirms ``target`` of a sentence, by the module's rules."""
-    return any(_confirms_in_unit(converted, target) for converted in _converted_temperatures(source, target))
+    return any(
+        _confirms_in_unit(converted_source, target) for converted_source in _converted_temperatures(source, target)
+    )
 
 
 def _converted_temperatures(source: Quantity, target: Quantity) -> Iterator[Quantity]:
-    """Yield ``source`` in the scale of ``target`` as a change and, if neither is a change, as a reading.
+    """Yield ``source`` converted to the scale of ``target``: as a temperature change, then as a temperature.
 
-    Quantities that are no temperatures, or have the same or no scale, are yielded unchanged.
+    The second is omitted if either quantity is certainly a change. Without two different temperature scales,
+    ``source`` is yielded unchanged.
     """
     kinds = [quantity.unit.kind if quantity.unit else "" for quantity in (source, target)]
     if source.unit is None or target.unit is None or kinds[0] == kinds[1] or not set(kinds) <= set(TEMPERATURE_SCALES):
@@ -245,13 +253,13 @@ def _converted_temperatures(source: Quantity, target: Quantity) -> Iterator[Quan
     change = source.value * source_degree / target_degree
     unit = replace(source.unit, kind=target.unit.kind)
     yield replace(source, value=change, unit=unit)
-    reading = (source.value - source_zero) * source_degree / target_degree + target_zero
-    if not (source.is_change or target.is_change or unit.rate) and reading * target.value >= 0:
-        yield replace(source, value=reading, unit=unit)
+    temperature = (source.value - source_zero) * source_degree / target_degree + target_zero
+    if not (source.is_change or target.is_change or unit.rate) and temperature * target.value >= 0:
+        yield replace(source, value=temperature, unit=unit)
 
 
 def _confirms_in_unit(source: Quantity, target: Quantity) -> bool:
-    """Return whether ``source`` confirms ``target``, temperatures being in one scale."""
+    """Return whether ``source`` confirms ``target``; temperatures must be in the same scale."""
     if target.value < 0 <= source.value or (target.has_plus_sign and source.value < 0):
         return False
     if target.bound is not None and source.bound is not None and target.bound[0] != source.bound[0]:
@@ -323,43 +331,60 @@ class _LocatedQuantity:
 def _locate_quantities(text: str, context: str = "") -> tuple[str, tuple[_LocatedQuantity, ...]]:
     """Return the text with repaired numbers, and all its quantities, including number words without units."""
     text = _repair_numbers(text)
-    plain = text.translate(_CHARACTERS)
-    masked = _NO_QUANTITY.sub(lambda match: " " * len(match[0]), plain)
-    located = list(_find_quantities(text, plain, masked, detect_number_format(masked, context.translate(_CHARACTERS))))
-    years = _find_year_indices(plain, located)
-    for left in range(len(located) - 2, -1, -1):
-        if left not in years:
-            located[left] = _inherit_from_right(plain, located[left], located[left + 1])
-    for year in years:
-        located[year] = replace(located[year], quantity=replace(located[year].quantity, is_year=True))
-    has_inherited = False
-    for right in range(1, len(located)):
-        previous, located[right] = (
-            located[right],
-            _inherit_from_left(plain, located[right - 1], located[right], has_inherited=has_inherited),
+    plain_text = text.translate(_CHARACTERS)
+    masked_text = _NO_QUANTITY.sub(lambda match: " " * len(match[0]), plain_text)
+    located_quantities = list(
+        _find_quantities(
+            text, plain_text, masked_text, detect_number_format(masked_text, context.translate(_CHARACTERS))
         )
-        has_inherited = located[right] is not previous
-    ends = [0, *(item.end for item in located)]
-    return plain, tuple(
-        replace(item, quantity=_drop_misread_bound(item, plain[end : item.start]))
-        for item, end in zip(located, ends, strict=False)
+    )
+    years = _find_year_indices(plain_text, located_quantities)
+    for left_index in range(len(located_quantities) - 2, -1, -1):
+        if left_index not in years:
+            located_quantities[left_index] = _inherit_from_right(
+                plain_text, located_quantities[left_index], located_quantities[left_index + 1]
+            )
+    for year in years:
+        located_quantities[year] = replace(
+            located_quantities[year], quantity=replace(located_quantities[year].quantity, is_year=True)
+        )
+    has_inherited_unit = False
+    for right_index in range(1, len(located_quantities)):
+        original_quantity, located_quantities[right_index] = (
+            located_quantities[right_index],
+            _inherit_from_left(
+                plain_text,
+                located_quantities[right_index - 1],
+                located_quantities[right_index],
+                has_inherited_unit=has_inherited_unit,
+            ),
+        )
+        has_inherited_unit = located_quantities[right_index] is not original_quantity
+    ends = [0, *(located_quantity.end for located_quantity in located_quantities)]
+    return plain_text, tuple(
+        replace(
+            located_quantity, quantity=_drop_misread_bound(located_quantity, plain_text[end : located_quantity.start])
+        )
+        for located_quantity, end in zip(located_quantities, ends, strict=False)
     )
 
 
 def _repair_numbers(text: str) -> str:
     """Join numbers that were split, and complete shortened years."""
 
-    def point(torn: re.Match[str]) -> str:
-        return torn[1] + torn[2] if _is_measured(torn.string, torn.end()) else torn[0]
+    def point(match: re.Match[str]) -> str:
+        return match[1] + match[2] if _is_measured(match.string, match.end()) else match[0]
 
-    def period(torn: re.Match[str]) -> str:
-        first, last = (torn[group].replace(" ", "") for group in (1, 3))
-        return first + torn[2] + last if _EARLIEST <= int(first) < int(last) <= _LATEST else torn[0]
+    def period(match: re.Match[str]) -> str:
+        first_year, last_year = (match[group].replace(" ", "") for group in (1, 3))
+        return (
+            first_year + match[2] + last_year if _EARLIEST <= int(first_year) < int(last_year) <= _LATEST else match[0]
+        )
 
-    def short(shortened: re.Match[str]) -> str:
-        first, dash, last = shortened.groups()
-        is_year = last > first[2:] and not _is_measured(shortened.string, shortened.end())
-        return first + dash + first[:2] + last if is_year else shortened[0]
+    def short(match: re.Match[str]) -> str:
+        first_year, dash, last_digits = match.groups()
+        is_year = last_digits > first_year[2:] and not _is_measured(match.string, match.end())
+        return first_year + dash + first_year[:2] + last_digits if is_year else match[0]
 
     return _SHORT_PERIOD.sub(short, _TORN_PERIOD.sub(period, _TORN_POINT.sub(point, text)))
 
@@ -367,41 +392,46 @@ def _repair_numbers(text: str) -> str:
 def _is_measured(text: str, position: int) -> bool:
     """Return whether a unit or magnitude follows the number that ends at ``position``."""
     start = max(0, position - _MAX_UNIT_LENGTH)  # Some units depend on the digits before them.
-    plain, position = text[start : position + _MAX_UNIT_LENGTH].translate(_CHARACTERS), position - start
-    _, end = read_magnitude(plain, position, money=False)
-    return end > position or read_unit(plain, position, bracketed=False)[0] is not None
+    plain_text, position = text[start : position + _MAX_UNIT_LENGTH].translate(_CHARACTERS), position - start
+    _, end = read_magnitude(plain_text, position, money=False)
+    return end > position or read_unit(plain_text, position, bracketed=False)[0] is not None
 
 
-def _find_year_indices(plain: str, located: Sequence[_LocatedQuantity]) -> set[int]:
+def _find_year_indices(plain_text: str, located_quantities: Sequence[_LocatedQuantity]) -> set[int]:
     """Return the indices of quantities that are certainly years: the ends of periods, and years after "in"."""
     indices: set[int] = set()
-    for index, (left, right) in enumerate(pairwise(located)):
+    for index, (left, right) in enumerate(pairwise(located_quantities)):
         if not left.looks_like_year:
             continue
-        gap, preceding = plain[left.end : right.start], plain[max(0, left.start - 12) : left.start]
-        is_period = bool(_RANGE.fullmatch(gap) or (gap.strip() in _AND and _BETWEEN.search(preceding)))
-        if not is_period and gap.strip() in (",", *_AND, ", and") and index + 2 < len(located):
-            following_quantity = located[index + 2]  # "1901, 1990 to 330 Gt"
+        gap, text_before = plain_text[left.end : right.start], plain_text[max(0, left.start - 12) : left.start]
+        is_period = bool(_RANGE.fullmatch(gap) or (gap.strip() in _AND and _BETWEEN.search(text_before)))
+        if not is_period and gap.strip() in (",", *_AND, ", and") and index + 2 < len(located_quantities):
+            following_quantity = located_quantities[index + 2]  # "1901, 1990 to 330 Gt"
             is_period = abs(following_quantity.quantity.value) < 1000 and bool(
-                _RANGE.fullmatch(plain[right.end : following_quantity.start])
+                _RANGE.fullmatch(plain_text[right.end : following_quantity.start])
             )
         if is_period and right.looks_like_year and left.quantity.value < right.quantity.value:
             indices |= {index, index + 1}
-        elif _IN_YEAR.search(preceding) and abs(right.quantity.value) < 1000:
+        elif _IN_YEAR.search(text_before) and abs(right.quantity.value) < 1000:
             indices.add(index)  # but "in 1500 to 2500 mm"
     return indices
 
 
-def _drop_misread_bound(located: _LocatedQuantity, gap: str) -> Quantity:
+def _drop_misread_bound(located_quantity: _LocatedQuantity, text_between: str) -> Quantity:
     """Return a quantity, dropping a bound that was misread.
 
-    This is the case for extents ("over ten years") and for the year of a comparison: in "6% less than 2021", ``gap`` is
-    the text between the two numbers.
+    A bound is misread before extents ("over ten years") and before the year of a comparison ("6% less than 2021").
+    ``text_between`` is the text between the preceding number and this one.
     """
-    quantity = located.quantity
-    if located.looks_like_year and quantity.bounded and gap.strip() and quantity.bounded.startswith(gap.strip()):
+    quantity = located_quantity.quantity
+    if (
+        located_quantity.looks_like_year
+        and quantity.bounded
+        and text_between.strip()
+        and quantity.bounded.startswith(text_between.strip())
+    ):
         return replace(quantity, bound=None, bounded="")
-    is_extent = located.looks_like_year or (
+    is_extent = located_quantity.looks_like_year or (
         quantity.unit is not None and quantity.unit.kind in _EXTENTS and not quantity.unit.rate
     )
     if is_extent and quantity.bounded[:4].lower() == "over":
@@ -409,33 +439,35 @@ def _drop_misread_bound(located: _LocatedQuantity, gap: str) -> Quantity:
     return quantity
 
 
-def _find_quantities(text: str, plain: str, masked: str, numbers: NumberFormat) -> Iterator[_LocatedQuantity]:
+def _find_quantities(
+    text: str, plain_text: str, masked_text: str, number_format: NumberFormat
+) -> Iterator[_LocatedQuantity]:
     """Yield numbers with the units directly after them, and quantities expressed in words."""
     worded_quantities: list[WordedQuantity] = []
-    for worded_quantity in sorted(find_worded_quantities(masked)):
+    for worded_quantity in sorted(find_worded_quantities(masked_text)):
         if not worded_quantities or worded_quantity.start >= worded_quantities[-1].end:
             worded_quantities.append(worded_quantity)
     position = 0
-    while match := NUMBER.search(masked, position):
+    while match := NUMBER.search(masked_text, position):
         while worded_quantities and worded_quantities[0].start <= match.start():
             worded_quantity = worded_quantities.pop(0)
-            yield _locate_worded(text, plain, worded_quantity)
+            yield _locate_worded(text, plain_text, worded_quantity)
             position = worded_quantity.end
         if match.start() < position:
             continue
-        located = _locate_number(text, plain, match, numbers)
-        if worded_quantities and worded_quantities[0].start < located.end:
+        located_quantity = _locate_number(text, plain_text, match, number_format)
+        if worded_quantities and worded_quantities[0].start < located_quantity.end:
             # A number whose "unit" is the beginning of another figure ends before it.
-            located = replace(located, end=worded_quantities[0].start)
-        yield located
-        position = located.end
-    yield from (_locate_worded(text, plain, worded_quantity) for worded_quantity in worded_quantities)
+            located_quantity = replace(located_quantity, end=worded_quantities[0].start)
+        yield located_quantity
+        position = located_quantity.end
+    yield from (_locate_worded(text, plain_text, worded_quantity) for worded_quantity in worded_quantities)
 
 
-def _locate_worded(text: str, plain: str, worded_quantity: WordedQuantity) -> _LocatedQuantity:
-    bound, first, last = (None, 0, 0)
+def _locate_worded(text: str, plain_text: str, worded_quantity: WordedQuantity) -> _LocatedQuantity:
+    bound, bound_start, bound_end = (None, 0, 0)
     if worded_quantity.kind in ("share", "times"):
-        bound, first, last = _find_bound(plain, worded_quantity.start, worded_quantity.end)
+        bound, bound_start, bound_end = _find_bound(plain_text, worded_quantity.start, worded_quantity.end)
     source_text = text[worded_quantity.start : worded_quantity.end].strip()
     quantity = Quantity(
         text=source_text,
@@ -446,28 +478,30 @@ def _locate_worded(text: str, plain: str, worded_quantity: WordedQuantity) -> _L
         is_yearly=False,
         is_in_words=not any(map(str.isdigit, source_text)),
         bound=bound,
-        bounded=text[first:last].strip() if bound else "",
+        bounded=text[bound_start:bound_end].strip() if bound else "",
     )
     return _LocatedQuantity(worded_quantity.start, worded_quantity.end, quantity, 1.0, looks_like_year=False)
 
 
-def _locate_number(text: str, plain: str, match: re.Match[str], numbers: NumberFormat) -> _LocatedQuantity:
+def _locate_number(text: str, plain_text: str, match: re.Match[str], number_format: NumberFormat) -> _LocatedQuantity:
     number = match[0].lower()
-    numeral = read_numeral(match, numbers, has_unit=_is_measured(plain, match.end()))
+    numeral = read_numeral(match, number_format, has_unit=_is_measured(plain_text, match.end()))
     looks_like_year = bool(_YEAR_LIKE.fullmatch(number))
-    money, start = read_currency_before(plain, match.start())
-    magnitude, end = read_magnitude(plain, numeral.end, money=money is not None)
-    unit, end = read_rate(money, plain, end) if money else read_unit(plain, end, bracketed=not looks_like_year)
+    money, start = read_currency_before(plain_text, match.start())
+    magnitude, end = read_magnitude(plain_text, numeral.end, money=money is not None)
+    unit, end = (
+        read_rate(money, plain_text, end) if money else read_unit(plain_text, end, bracketed=not looks_like_year)
+    )
     if number == "one" and unit is not None and unit.kind in ("time", "days"):
         unit, end = None, match.end()  # "one day" is seldom a measurement
-    is_negative = not looks_like_year and bool(_SIGN.search(plain[max(0, start - 2) : start]))
-    is_positive = plain[start - 1 : start] == "+" and not plain[max(0, start - 2) : start - 1].endswith(
+    is_negative = not looks_like_year and bool(_SIGN.search(plain_text[max(0, start - 2) : start]))
+    is_positive = plain_text[start - 1 : start] == "+" and not plain_text[max(0, start - 2) : start - 1].endswith(
         tuple("0123456789")
     )
     start -= is_negative or is_positive
-    if not is_negative and (sign_word := _WORD_SIGN.search(plain[max(0, start - 10) : start])):
+    if not is_negative and (sign_word := _WORD_SIGN.search(plain_text[max(0, start - 10) : start])):
         is_negative, start = True, start - len(sign_word[0])
-    bound, first, last = _find_bound(plain, start, end)
+    bound, bound_start, bound_end = _find_bound(plain_text, start, end)
     value, decimals = numeral.value, numeral.decimals
     quantity = Quantity(
         text=CLOSING_BRACKET.sub("", text[start:end]).strip(),
@@ -475,33 +509,36 @@ def _locate_number(text: str, plain: str, match: re.Match[str], numbers: NumberF
         step=10.0**-decimals * magnitude,
         unit=unit,
         is_integer=not decimals and magnitude == 1,
-        is_yearly=bool(_YEARLY.search(plain[max(0, start - _NEAR) : end + _NEAR])),
+        is_yearly=bool(_YEARLY_WORDS.search(plain_text[max(0, start - _MAX_WORD_DISTANCE) : end + _MAX_WORD_DISTANCE])),
         bound=bound,
-        bounded=text[first:last].strip() if bound else "",
+        bounded=text[bound_start:bound_end].strip() if bound else "",
         has_plus_sign=is_positive,
-        is_change=unit is not None and unit.kind in TEMPERATURE_SCALES and _is_change(plain, start, end),
+        is_change=unit is not None and unit.kind in TEMPERATURE_SCALES and _is_change(plain_text, start, end),
     )
     return _LocatedQuantity(start, end, quantity, magnitude, looks_like_year and unit is None and magnitude == 1)
 
 
-def _is_change(plain: str, start: int, end: int) -> bool:
-    """Return whether the words around a temperature say that it is a change."""
-    return bool(_CHANGE_BEFORE.search(plain, max(0, start - 40), start) or _CHANGE_AFTER.match(plain, end))
+def _is_change(plain_text: str, start: int, end: int) -> bool:
+    """Return whether the words around a temperature state that it is a change."""
+    return bool(_CHANGE_BEFORE.search(plain_text, max(0, start - 40), start) or _CHANGE_AFTER.match(plain_text, end))
 
 
-def _find_bound(plain: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:
+def _find_bound(plain_text: str, start: int, end: int) -> tuple[tuple[int, bool] | None, int, int]:
     """Return the bound expressed by the words around a number, and start and end of the expression."""
-    preceding = plain[max(0, start - 40) : start]
+    text_before = plain_text[max(0, start - 40) : start]
     for pattern, bound in _BOUNDS:
-        if match := pattern.search(preceding):
+        if match := pattern.search(text_before):
             return bound, start - len(match[0]), end
-    if match_after := _BOUND_AFTER.match(plain, end):
+    if match_after := _BOUND_AFTER.match(plain_text, end):
         return (1 if match_after["over"] else -1, True), start, match_after.end()
     return None, start, end
 
 
-def _inherit_from_right(plain: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
-    """Return the left quantity with unit and magnitude of the right one, if both belong to one range or list."""
+def _inherit_from_right(plain_text: str, left: _LocatedQuantity, right: _LocatedQuantity) -> _LocatedQuantity:
+    """Return the left quantity with unit and magnitude of the right one if both belong to one range or list.
+
+    Otherwise, return the left quantity unchanged.
+    """
     left_unit, right_unit = left.quantity.unit, right.quantity.unit
     if right.quantity.is_in_words or left.quantity.is_in_words:
         return left
@@ -509,7 +546,7 @@ def _inherit_from_right(plain: str, left: _LocatedQuantity, right: _LocatedQuant
         return left
     if left.magnitude != 1 or (right_unit is None and right.magnitude == 1):
         return left
-    gap = plain[left.end : right.start]
+    gap = plain_text[left.end : right.start]
     if not _RANGE.fullmatch(gap) and (left.looks_like_year or not _LIST.fullmatch(gap)):
         return left
     if "(" in gap and left.quantity.is_integer:
@@ -521,30 +558,31 @@ def _inherit_from_right(plain: str, left: _LocatedQuantity, right: _LocatedQuant
 
 
 def _inherit_from_left(
-    plain: str, left: _LocatedQuantity, right: _LocatedQuantity, *, has_inherited: bool
+    plain_text: str, left: _LocatedQuantity, right: _LocatedQuantity, *, has_inherited_unit: bool
 ) -> _LocatedQuantity:
-    """Return the right quantity with the unit of the left one, if it is in a bracket after it or an amount of money.
+    """Return the right quantity with the left one's unit if it is in brackets after the left one.
 
-    In ``1.1 °C [0.8 to 1.3]``, both numbers in the bracket thus get the unit of the first. ``has_inherited`` is True if
-    the left quantity got its unit in this way, in the same bracket.
+    The same applies to the second amount of a range of money. Otherwise, the right quantity is returned unchanged. In
+    ``1.1 °C [0.8 to 1.3]``, both numbers in brackets get the unit of the first number. ``has_inherited_unit`` is True
+    if the left quantity got its unit in this way, in the same brackets.
     """
     left_unit = left.quantity.unit
     if left_unit is None or left.quantity.is_in_words or right.quantity.unit is not None or right.looks_like_year:
         return right
-    gap = plain[left.end : right.start]
+    gap = plain_text[left.end : right.start]
     if left_unit.is_money and _RANGE.fullmatch(gap):
         return _apply_unit(right, left_unit, 1.0)
-    if right.magnitude == 1 and (_BRACKET.fullmatch(gap) or (has_inherited and _RANGE.fullmatch(gap))):
+    if right.magnitude == 1 and (_BRACKET.fullmatch(gap) or (has_inherited_unit and _RANGE.fullmatch(gap))):
         return _apply_unit(right, left_unit, left.magnitude)
     return right
 
 
-def _apply_unit(located: _LocatedQuantity, unit: Unit | None, magnitude: float) -> _LocatedQuantity:
+def _apply_unit(located_quantity: _LocatedQuantity, unit: Unit | None, magnitude: float) -> _LocatedQuantity:
     quantity = replace(
-        located.quantity,
+        located_quantity.quantity,
         unit=unit,
-        value=located.quantity.value * magnitude,
-        step=located.quantity.step * magnitude,
-        is_integer=located.quantity.is_integer and magnitude == 1,
+        value=located_quantity.quantity.value * magnitude,
+        step=located_quantity.quantity.step * magnitude,
+        is_integer=located_quantity.quantity.is_integer and magnitude == 1,
     )
-    return replace(located, quantity=quantity, magnitude=magnitude)
+    return replace(located_quantity, quantity=quantity, magnitude=magnitude)

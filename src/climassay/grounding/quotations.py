@@ -29,16 +29,19 @@ def is_quoted(quotation: str, text: str) -> bool:
 
 def find_quoted_spans(quotation: str, text: str) -> tuple[tuple[int, int], ...]:
     """Return start and end of each part of a quotation in a text; empty if :func:`is_quoted` returns False."""
-    normalised = _normalise_source(text)
-    normalised_spans = _find_parts(quotation, normalised)
-    (normalised_letters, normalised_indices), (text_letters, text_indices) = letters(normalised), letters(text)
+    normalised_text = _normalise_source(text)
+    normalised_spans = _find_parts(quotation, normalised_text)
+    (normalised_letters, normalised_indices), (text_letters, text_indices) = letters(normalised_text), letters(text)
     if not normalised_spans or normalised_letters != text_letters:
         return ()
     spans = []
     for start, end in normalised_spans:
-        first, last = bisect_left(normalised_indices, start), bisect_left(normalised_indices, end) - 1
-        span_start, opening_signs = text_indices[first], normalised[start : normalised_indices[first]]
-        span_end, closing_signs = text_indices[last] + 1, normalised[normalised_indices[last] + 1 : end]
+        first_index, last_index = bisect_left(normalised_indices, start), bisect_left(normalised_indices, end) - 1
+        span_start, opening_signs = text_indices[first_index], normalised_text[start : normalised_indices[first_index]]
+        span_end, closing_signs = (
+            text_indices[last_index] + 1,
+            normalised_text[normalised_indices[last_index] + 1 : end],
+        )
         span_start -= len(opening_signs) * text.endswith(opening_signs, 0, span_start)
         spans.append((span_start, span_end + len(closing_signs) * text.startswith(closing_signs, span_end)))
     return tuple(spans)
@@ -50,11 +53,11 @@ def mark_quotations(text: str, quotations: Iterable[str]) -> tuple[Piece, ...]:
 
 
 def _normalise_source(text: str) -> str:
-    """Normalise a text to be searched for quotations, and remove its omission marks."""
+    """Normalise a text that is searched for quotations, and remove the dots of its own omissions."""
     return " ".join(OMISSION.sub(" ", _normalise(text)).split())
 
 
-def _find_parts(quotation: str, normalised: str) -> list[tuple[int, int]]:
+def _find_parts(quotation: str, normalised_text: str) -> list[tuple[int, int]]:
     """Return the span of each part of a quotation in a normalised text; empty unless all parts occur in order."""
     plain_quotation = _normalise(quotation)
     parts = [part for piece in OMISSION.split(plain_quotation) if re.search(r"\w", part := piece.strip(" \"'.,;:"))]
@@ -62,7 +65,7 @@ def _find_parts(quotation: str, normalised: str) -> list[tuple[int, int]]:
         return []
     spans: list[tuple[int, int]] = []
     for part in parts:
-        match = _build_part_pattern(part).search(normalised, spans[-1][1] if spans else 0)
+        match = _build_part_pattern(part).search(normalised_text, spans[-1][1] if spans else 0)
         if match is None:
             return []
         spans.append(match.span())
@@ -71,9 +74,9 @@ def _find_parts(quotation: str, normalised: str) -> list[tuple[int, int]]:
 
 def _normalise(text: str) -> str:
     """Normalise punctuation and join hyphenated words."""
-    plain = unicodedata.normalize("NFKC", text).translate(_SIGNS)
-    joined = re.sub(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])", "", plain)
-    return " ".join(joined.split())
+    normalised_text = unicodedata.normalize("NFKC", text).translate(_SIGNS)
+    joined_text = re.sub(r"(?<=[^\W\d_])-\s*(?=[^\W\d_])", "", normalised_text)
+    return " ".join(joined_text.split())
 
 
 def _build_part_pattern(part: str) -> re.Pattern[str]:
@@ -84,8 +87,8 @@ def _build_part_pattern(part: str) -> re.Pattern[str]:
     pieces = re.findall(r"[^\W\d_]+|\d+|[^\w\s]|_", part)
     first_pattern = f"(?i:{re.escape(pieces[0][0])})" + re.escape(pieces[0][1:])
     patterns = [first_pattern]
-    for piece, following in pairwise(pieces):
+    for piece, next_piece in pairwise(pieces):
         # Readers of PDFs set spaces around signs and subscripts: "yr –1", "CO 2". Between two words there is one.
-        is_separated = (piece.isalpha() and following.isalpha()) or (piece.isdigit() and following.isdigit())
-        patterns.append((r"\s+" if is_separated else r"\s*") + re.escape(following))
+        is_separated = (piece.isalpha() and next_piece.isalpha()) or (piece.isdigit() and next_piece.isdigit())
+        patterns.append((r"\s+" if is_separated else r"\s*") + re.escape(next_piece))
     return re.compile(preceding_pattern + "".join(patterns) + following_pattern)

@@ -37,7 +37,7 @@ _HEADING = re.compile(
 )
 _NUMBER = r"[\[(\u3010](?P<bracket>\d{1,3})[\])\u3011]:?"
 _ENTRY = re.compile(rf"\s*(?:[-*\u2022]\s+)?(?:{_NUMBER}|(?P<plain>\d{{1,3}})[.)])\s+(?P<entry>\S.*)")
-_BRACKETED = re.compile(rf"\s*(?:[-*\u2022]\s+)?{_NUMBER}\s+\S.*")
+_BRACKETED_ENTRY = re.compile(rf"\s*(?:[-*\u2022]\s+)?{_NUMBER}\s+\S.*")
 _BULLET = re.compile(r"\s*[-*\u2022]\s+(?P<entry>\S.*)")
 _NUMBERED_LINK = re.compile(r"(\[\d{1,3}\])\((https?://[^\s()]+)\)")
 _DOI = re.compile(
@@ -48,7 +48,7 @@ _DOI = re.compile(
 _DOI_FORM = re.compile(r"10\.\d{4,9}(?:\.\d+)*/\S+")
 _URL = re.compile(r"\b(?:https?:(?:/|\b)[^\s<>\"\]]*|www\.[^\s<>\"\]]+)", re.IGNORECASE)
 _HOST = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,60}[a-z0-9]", re.IGNORECASE)
-_RESERVED = re.compile(r"(?:.+\.)?(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
+_RESERVED_HOST = re.compile(r"(?:.+\.)?(?:example(?:\.(?:com|net|org))?|test|invalid|localhost)", re.IGNORECASE)
 """Pattern of reserved host names (RFC 2606)."""
 _REPORT_PAGE = re.compile(
     r"\b(?P<name>(?:IPCC|AR\s?[3-6]|SR15|SRCCL|SROCC|SREX)(?:[\s,]+(?:AR\s?[3-6]|WG\s?(?:[1-3]|I{1,3})|SYR|SPM|TS|(?:19|20)\d\d))*),?"
@@ -63,7 +63,7 @@ class CheckedReference:
     """Reference with the result of its check."""
 
     text: str
-    """Reference as written, or ``[3]`` for a number."""
+    """Text of the reference as written, or ``[3]`` for a citation by number."""
     kind: ReferenceKind
     status: ReferenceStatus
     reason: str
@@ -86,23 +86,23 @@ class ReferenceList:
     def split(cls, text: str) -> Self:
         """Split a text at a heading such as "References", or before numbered lines in brackets at its end."""
         lines = text.splitlines()
-        heading = next((index for index in reversed(range(len(lines))) if _HEADING.fullmatch(lines[index])), None)
-        if heading is not None:
-            start, entries = heading, lines[heading + 1 :]
+        heading_index = next((index for index in reversed(range(len(lines))) if _HEADING.fullmatch(lines[index])), None)
+        if heading_index is not None:
+            start, entries = heading_index, lines[heading_index + 1 :]
         else:
             start = len(lines)
-            while start and (not lines[start - 1].strip() or _BRACKETED.fullmatch(lines[start - 1])):
+            while start and (not lines[start - 1].strip() or _BRACKETED_ENTRY.fullmatch(lines[start - 1])):
                 start -= 1
             entries = lines[start:]
-        numbered: dict[int, str] = {}
-        unnumbered: list[str] = []
+        numbered_entries: dict[int, str] = {}
+        unnumbered_entries: list[str] = []
         for line in filter(str.strip, entries):
             if match := _ENTRY.fullmatch(line):
-                numbered.setdefault(int(match["bracket"] or match["plain"]), match["entry"].strip())
+                numbered_entries.setdefault(int(match["bracket"] or match["plain"]), match["entry"].strip())
             else:
                 bullet = _BULLET.fullmatch(line)
-                unnumbered.append(bullet["entry"].strip() if bullet else line.strip())
-        return cls("\n".join(lines[:start]).rstrip(), numbered, tuple(unnumbered))
+                unnumbered_entries.append(bullet["entry"].strip() if bullet else line.strip())
+        return cls("\n".join(lines[:start]).rstrip(), numbered_entries, tuple(unnumbered_entries))
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class ReferenceChecker:
     Args:
         documents: Documents of the collections.
         passages: Citations of numbered passages by number, for example those in the prompt of the text's author.
-        entries: Entries of the text's list of references by number.
-        ask: Function that returns whether an address exists, or None if unknown, such as :func:`check_address`; None
-            disables requests.
+        entries: Entries of the text's list of references, by number.
+        ask: Function such as :func:`check_address` that returns whether an address exists, or None if that is unknown.
+            Without it, nothing is requested.
     """
 
     documents: "Sequence[StoredDocument]" = ()
@@ -125,7 +125,7 @@ class ReferenceChecker:
 
     @property
     def known(self) -> frozenset[int]:
-        """Numbers of passages and of list entries, which references may contain."""
+        """Numbers that a citation may contain: those of passages and of list entries."""
         return frozenset({*self.passages, *self.entries})
 
     @cached_property
@@ -226,9 +226,9 @@ class ReferenceChecker:
             host, _ = parts.hostname or "", parts.port
         except ValueError:
             host = ""
-        if not _HOST.fullmatch(host) and not (host and _RESERVED.fullmatch(host)):
+        if not _HOST.fullmatch(host) and not (host and _RESERVED_HOST.fullmatch(host)):
             return CheckedReference(text, "url", "malformed", "This is not an address of a page in the web.")
-        if _RESERVED.fullmatch(host):
+        if _RESERVED_HOST.fullmatch(host):
             return CheckedReference(text, "url", "invented", f"{host} is a name for examples; no site can have it.")
         document_by_address = {
             _normalise_address(document.url): document for document in self.documents if document.url
@@ -258,7 +258,7 @@ class ReferenceChecker:
 
 
 def expand_links(text: str) -> str:
-    """Move the addresses of numbers that are links (``[3](https://...)``) to the text after the numbers."""
+    """Replace each citation number that is a link (``[3](https://...)``) by the number, followed by the address."""
     return _NUMBERED_LINK.sub(r"\1 \2", text)
 
 
@@ -282,7 +282,7 @@ def check_address(address: str) -> bool | None:
     """Request a web address without following redirections, and return whether it exists.
 
     Returns:
-        True for a page or a redirection, False for the status 404 or 410. None for other responses, if there is no
+        True for a page or a redirection, False for the status 404 or 410. None for other responses, for a missing
             response, and for addresses outside the public internet.
     """
     parts = urlsplit(address)
@@ -307,10 +307,10 @@ def check_address(address: str) -> bool | None:
 
 def _strip_punctuation(text: str) -> str:
     """Remove trailing punctuation and unmatched closing brackets from a text."""
-    end, unmatched = len(text), text.count(")") - text.count("(")
-    while end and (text[end - 1] in _SENTENCE_END or (text[end - 1] == ")" and unmatched > 0)):
+    end, n_unmatched = len(text), text.count(")") - text.count("(")
+    while end and (text[end - 1] in _SENTENCE_END or (text[end - 1] == ")" and n_unmatched > 0)):
         end -= 1
-        unmatched -= text[end] == ")"
+        n_unmatched -= text[end] == ")"
     return text[:end]
 
 

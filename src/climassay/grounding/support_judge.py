@@ -32,7 +32,7 @@ class Judgement:
 
 
 class SupportJudge:
-    """Asks a language model whether passages support a sentence, contradict it, or settle nothing."""
+    """Asks a language model whether passages support a sentence, contradict it, or do neither."""
 
     def __init__(self, model: Generator, prompt: Prompt | None = None, *, max_tokens: int = 400) -> None:
         """Store the model, the prompt and the token limit.
@@ -60,7 +60,7 @@ class SupportJudge:
             on_progress: Callback that receives 1 for each judged sentence.
 
         Returns:
-            For each question, the judgement and the passage it refers to (None if there is none).
+            For each question, the judgement and the passage that it refers to (None if it refers to none).
         """
         requests = []
         for sentence, previous, passages in questions:

@@ -74,8 +74,8 @@ N_PASSAGES = 5
 MIN_SIMILARITY = 0.5
 """Minimum cosine similarity at which a passage counts as similar to a sentence."""
 MIN_COVERAGE = 0.6
-"""Minimum fraction of a sentence's content words for a passage that contains them to count as similar although the
-cosine is below :data:`MIN_SIMILARITY`.
+"""Minimum fraction of a sentence's content words that a passage must contain to count as similar although its cosine is
+below :data:`MIN_SIMILARITY`.
 """
 MAX_TEXT_LENGTH = 200_000
 """Maximum length of a text to check, in characters."""
@@ -98,7 +98,7 @@ _YEAR_OF_A_WORK = re.compile(
     r"\b(?:1[89]|20)\d\d\s+(?=(?:study|paper|report|review|assessment|article|analysis|publication)\b)", re.IGNORECASE
 )
 _MIN_ADDED_SHARE = 0.15
-"""Minimum fraction of a claim's content words that an adjacent sentence must add to the quotation to be included."""
+"""Minimum fraction of a claim's content words that an adjacent sentence must add for the quotation to include it."""
 _MIN_WORDS = 3
 """Minimum number of content words for a sentence without quantities to count as a claim."""
 
@@ -123,7 +123,7 @@ class PassageEvidence:
     quotation: str
     """Sentences of the passage that contradict or support the checked sentence, or are most similar to it."""
     similarity: float
-    """Maximum cosine similarity of the passage's sentences to the checked sentence, from -1 to 1."""
+    """Maximum cosine similarity between a sentence of the passage and the checked sentence, from -1 to 1."""
     relation: Relation = "nearest"
 
 
@@ -159,13 +159,13 @@ class CheckedSentence:
         This is the case if it is contradicted, unsupported, different from its evidence or overstated, or if it has a
         reference that is invented or malformed.
         """
-        doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
-        return doubtful or self.overstated is not None or bool(self.wrong_references)
+        is_doubtful = self.status in ("contradicted", "unsupported") or bool(self.differing)
+        return is_doubtful or self.overstated is not None or bool(self.wrong_references)
 
 
 @dataclass(frozen=True, slots=True)
 class _PreparedSentence:
-    """Sentence prepared for the check."""
+    """Sentence with the values that its check needs."""
 
     text: str
     plain: str
@@ -254,7 +254,7 @@ def _read_claims(
     citations = {number: passage.citation for number, passage in passages.items()}
     checker = ReferenceChecker(() if group is None else group.documents(), citations, reference_list.numbered, ask)
     claims: list[_PreparedSentence] = []
-    previous = ""
+    previous_text = ""
     paragraphs = [line for line in reference_list.body.splitlines() if line.strip()]
     for paragraph, line in enumerate(paragraphs):
         is_heading = bool(_HEADING.match(line))
@@ -262,15 +262,15 @@ def _read_claims(
         for sentence in read_citations(expand_links(plain_line), checker.known):
             if not re.search(r"\w", sentence.text):
                 continue
-            plain = _YEAR_OF_A_WORK.sub("", remove_addresses(sentence.plain))
+            plain_text = _YEAR_OF_A_WORK.sub("", remove_addresses(sentence.plain))
             references = checker.check(sentence)
             claims.append(
                 _PreparedSentence(
-                    sentence.text, plain, paragraph, previous, references, sentence.numbers,
-                    not is_heading and is_claim(sentence, plain),
+                    sentence.text, plain_text, paragraph, previous_text, references, sentence.numbers,
+                    not is_heading and is_claim(sentence, plain_text),
                 )
             )  # fmt: skip
-            previous = plain
+            previous_text = plain_text
     return claims
 
 
@@ -332,7 +332,7 @@ class _Comparison:
 def _compare_with_passages(
     claims: Sequence[_PreparedSentence], passages_by_claim: Sequence[Sequence[Passage]], encoder: Encoder
 ) -> list[list[_Comparison]]:
-    """Compare each claim with its passages; return the comparisons of each claim, the best first."""
+    """Compare each claim with its passages; return the comparisons by claim, the most similar passage first."""
     sentences = {
         passage.id: split_sentences(passage.text) or [passage.text]
         for passages in passages_by_claim
@@ -386,7 +386,9 @@ def _find_nearest_sentence(claim: str, sentences: Sequence[str], cosines: np.nda
     best_index = max(range(len(sentences)), key=lambda index: float(cosines[index]) + compute_share(sentences[index]))
     best_sentence = sentences[best_index]
     pairs = [
-        " ".join(sentences[low : low + 2]) for low in (best_index - 1, best_index) if 0 <= low < len(sentences) - 1
+        " ".join(sentences[start : start + 2])
+        for start in (best_index - 1, best_index)
+        if 0 <= start < len(sentences) - 1
     ]
     best_pair = max(pairs, key=compute_share, default=best_sentence)
     return (
@@ -406,7 +408,7 @@ def _check_by_rules(
     claim: _PreparedSentence, comparisons: Sequence[_Comparison], text: str, overstated: FindOverstatement | None
 ) -> CheckedSentence:
     """Check a claim by its words, quantities and cosines, without a judge."""
-    checked = CheckedSentence(
+    checked_sentence = CheckedSentence(
         claim.text,
         claim.paragraph,
         "no claim",
@@ -414,11 +416,13 @@ def _check_by_rules(
         references=claim.references,
     )
     if not claim.is_checkable:
-        return checked
+        return checked_sentence
     similar_comparisons = [comparison for comparison in comparisons if comparison.is_similar]
     if not similar_comparisons:
         evidence = tuple(comparison.evidence for comparison in comparisons[:1])
-        return replace(checked, status="unsupported", reason="No passage says anything similar.", evidence=evidence)
+        return replace(
+            checked_sentence, status="unsupported", reason="No passage says anything similar.", evidence=evidence
+        )
     sources = [(comparison, sentence) for comparison in similar_comparisons for sentence in comparison.sentences]
     quantities = find_differing_quantities(claim.plain, [sentence for _, sentence in sources], text)
     contradicting_quantities = [quantity for quantity in quantities if quantity.source]
@@ -433,7 +437,7 @@ def _check_by_rules(
     )
     nearest_evidence = similar_comparisons[0].evidence
     if overstated is not None:
-        checked = replace(checked, overstated=overstated(claim.plain, nearest_evidence.quotation))
+        checked_sentence = replace(checked_sentence, overstated=overstated(claim.plain, nearest_evidence.quotation))
     if contradicting_quantities:
         status: Status = "contradicted"
         reason = f"The passage says otherwise: {_describe_differences(differences)}."
@@ -446,7 +450,7 @@ def _check_by_rules(
     else:
         status, reason = "similar", "A passage says something similar: read whether it says the same."
     return replace(
-        checked,
+        checked_sentence,
         status=status,
         reason=reason,
         evidence=_order_evidence(opposing_evidence, nearest_evidence),
@@ -458,12 +462,17 @@ def _mark_contradiction(comparison: _Comparison, quotation: str) -> PassageEvide
     return replace(comparison.evidence, quotation=quotation, relation="contradicts")
 
 
-def _order_evidence(decisive: PassageEvidence | None, nearest: PassageEvidence) -> tuple[PassageEvidence, ...]:
-    """Return the decisive piece of evidence, followed by the nearest one unless both are the same."""
-    if decisive is None:
-        return (nearest,)
-    is_same = decisive.passage == nearest.passage and decisive.quotation in nearest.quotation
-    return (decisive,) if is_same else (decisive, nearest)
+def _order_evidence(
+    decisive_evidence: PassageEvidence | None, nearest_evidence: PassageEvidence
+) -> tuple[PassageEvidence, ...]:
+    """Return the decisive piece of evidence, if any, followed by the most similar one unless both are the same."""
+    if decisive_evidence is None:
+        return (nearest_evidence,)
+    is_same = (
+        decisive_evidence.passage == nearest_evidence.passage
+        and decisive_evidence.quotation in nearest_evidence.quotation
+    )
+    return (decisive_evidence,) if is_same else (decisive_evidence, nearest_evidence)
 
 
 def _find_differing_words(
@@ -475,7 +484,7 @@ def _find_differing_words(
     """Return the evidence with opposite words or negations, and the words in which the claim differs from its sources.
 
     Places and names are compared with the most similar sentence. Opposite words and negations are searched for in that
-    sentence first, then in all nearly identical sentences, unless these contain the claim's own words as well.
+    sentence, and then in all nearly identical sentences, unless these also contain the words of the claim.
     """
     best_comparison = similar_comparisons[0]
     quotation = best_comparison.evidence.quotation
@@ -492,10 +501,10 @@ def _find_differing_words(
         claim.plain, " ".join([quotation, *(sentence.text for _, sentence in near_sources)])
     )
     for comparison, sentence in near_sources if opposed_differences else ():
-        if differing := tuple(
+        if passage_differences := tuple(
             word for word in find_opposed_words(claim.plain, sentence.text) if word in opposed_differences
         ):
-            return _mark_contradiction(comparison, sentence.text), (*differing, *names)
+            return _mark_contradiction(comparison, sentence.text), (*passage_differences, *names)
     return None, names
 
 
@@ -515,18 +524,22 @@ def _find_missing_terms(
 
 
 def _apply_judgement(
-    checked: CheckedSentence, judgement: Judgement, passage: Passage | None, comparisons: Sequence[_Comparison]
+    checked_sentence: CheckedSentence, judgement: Judgement, passage: Passage | None, comparisons: Sequence[_Comparison]
 ) -> CheckedSentence:
     """Update the result for a sentence with the judgement of a model, unless quantities contradict it."""
-    result = replace(checked, judgement=judgement)
+    result = replace(checked_sentence, judgement=judgement)
     if judgement.relation is None:
         return result
     if judgement.relation == "settles nothing":
         reason = judgement.reason or "The judge finds that no passage settles it."
-        return result if checked.status == "contradicted" else replace(result, status="unsupported", reason=reason)
+        return (
+            result
+            if checked_sentence.status == "contradicted"
+            else replace(result, status="unsupported", reason=reason)
+        )
     if not judgement.quoted:
         note = "The judge's quotation is in no passage, so its judgement is ignored."
-        return replace(result, reason=f"{checked.reason} {note}")
+        return replace(result, reason=f"{checked_sentence.reason} {note}")
     evidence = next(
         (
             comparison.evidence
@@ -537,11 +550,11 @@ def _apply_judgement(
     )
     if judgement.relation == "contradicts":
         if evidence is not None:
-            quoted = replace(evidence, quotation=judgement.quotation, relation="contradicts")
-            result = replace(result, evidence=_order_evidence(quoted, comparisons[0].evidence))
-        return replace(result, status="contradicted", reason=judgement.reason or checked.reason)
-    if checked.status == "contradicted":
-        reason = f"The judge finds it supported, but {_describe_differences(checked.differing)}."
+            quoted_evidence = replace(evidence, quotation=judgement.quotation, relation="contradicts")
+            result = replace(result, evidence=_order_evidence(quoted_evidence, comparisons[0].evidence))
+        return replace(result, status="contradicted", reason=judgement.reason or checked_sentence.reason)
+    if checked_sentence.status == "contradicted":
+        reason = f"The judge finds it supported, but {_describe_differences(checked_sentence.differing)}."
         return replace(result, status="similar", reason=reason)
     if evidence is not None:
         result = replace(result, evidence=(replace(evidence, quotation=judgement.quotation, relation="supports"),))

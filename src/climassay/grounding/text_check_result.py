@@ -22,7 +22,7 @@ NOT_JUDGED_NOTE = (
 """Note on checks without a judge."""
 
 RELATIONS: "Mapping[Relation, str]" = {"contradicts": "Says otherwise", "supports": "Supports it", "nearest": "Nearest"}
-"""Words for readers, by the relation of a quotation to the checked sentence."""
+"""Label shown to readers for each relation of a quotation to the checked sentence."""
 
 _STYLES = {
     "supported": "green", "contradicted": "bold red", "similar": "default", "unsupported": "yellow", "no claim": "dim",
@@ -80,9 +80,9 @@ class TextCheck(Result):
                 "marked": sentence.marked,
                 "reason": sentence.reason,
                 **_evidence_cells(sentence),
-                "differing": "; ".join(f"{each.text} / {each.source or 'not there'}" for each in sentence.differing),
+                "differing": "; ".join(f"{item.text} / {item.source or 'not there'}" for item in sentence.differing),
                 "overstated": sentence.overstated or "",
-                "references": "; ".join(f"{each.text}: {each.status}" for each in sentence.references),
+                "references": "; ".join(f"{item.text}: {item.status}" for item in sentence.references),
             }
             for sentence in self.sentences
         ]
@@ -106,10 +106,10 @@ class TextCheck(Result):
             for problem in problems(sentence)
         ]
         references = [
-            (each.text, each.status, each.reason)
+            (reference.text, reference.status, reference.reason)
             for sentence in self.sentences
-            for each in sentence.references
-            if each.status != "exists"
+            for reference in sentence.references
+            if reference.status != "exists"
         ]
         columns = (("sentence", "status", "what is the matter", "quotation", "passage"), ("reference", "status", "why"))
         return (
@@ -129,8 +129,8 @@ class TextCheck(Result):
         else:
             yield f"{self.judge} read each sentence with its passages. How often it is right is not measured here."
         if self.judge_failures:
-            failed = counted(self.judge_failures, "sentence")
-            yield f"{self.judge} gave no usable answer on {failed}, which no model has read."
+            failure_count = counted(self.judge_failures, "sentence")
+            yield f"{self.judge} gave no usable answer on {failure_count}, which no model has read."
 
     def page(self) -> str:
         """Return an HTML page of the text, with sentences coloured by status and listed with their evidence."""
@@ -156,23 +156,23 @@ class TextCheck(Result):
 
 
 def _evidence_cells(sentence: "CheckedSentence") -> dict[str, Any]:
-    """Return the cells of a row for the deciding quotation, and for the nearest sentence if it is another one."""
-    first, *further = sentence.evidence or (None,)
+    """Return the row's values for the decisive quotation, and for the most similar sentence if it is another one."""
+    decisive_evidence, *other_evidence = sentence.evidence or (None,)
     return {
-        "relation": first.relation if first else "",
-        "passage": first.citation if first else "",
-        "quotation": first.quotation if first else "",
-        "similarity": round(first.similarity, 3) if first else "",
-        "nearest": "; ".join(f"{evidence.quotation} ({evidence.citation})" for evidence in further),
+        "relation": decisive_evidence.relation if decisive_evidence else "",
+        "passage": decisive_evidence.citation if decisive_evidence else "",
+        "quotation": decisive_evidence.quotation if decisive_evidence else "",
+        "similarity": round(decisive_evidence.similarity, 3) if decisive_evidence else "",
+        "nearest": "; ".join(f"{evidence.quotation} ({evidence.citation})" for evidence in other_evidence),
     }
 
 
 def _quotation_cells(sentence: "CheckedSentence") -> tuple[str, str]:
-    """Return the deciding quotation, with its relation, and its citation; dashes without evidence."""
+    """Return the decisive quotation with its relation, and its citation; dashes if there is no evidence."""
     if not sentence.evidence:
         return "-", "-"
-    first = sentence.evidence[0]
-    return f"{RELATIONS[first.relation]}: {first.quotation}", first.citation
+    decisive_evidence = sentence.evidence[0]
+    return f"{RELATIONS[decisive_evidence.relation]}: {decisive_evidence.quotation}", decisive_evidence.citation
 
 
 def problems(sentence: "CheckedSentence") -> list[str]:

@@ -1,7 +1,7 @@
 """Units of measurement and magnitude words after numbers, in English and four other languages.
 
-Units of one kind are convertible. Mass is that of the named substance, or of any. German, French, Spanish and
-Portuguese names are those used in reports of national agencies.
+Units of one kind are convertible. A mass is that of the named substance, or of any substance if none is named. German,
+French, Spanish and Portuguese names are those used in reports of national agencies.
 """
 
 import re
@@ -15,7 +15,7 @@ class Unit:
     kind: str
     """Kind of unit; units of one kind can be converted. ``mass:CO2`` is a special case of ``mass``."""
     factor: float
-    """Number of base units of its kind that one unit equals."""
+    """Value of one unit, in base units of its kind."""
     rate: str = ""
     """Denominator of a rate: ``yr`` (also for decades and centuries), ``d`` or ``K``; empty if the unit is not a rate.
     """
@@ -28,7 +28,8 @@ class Unit:
     def is_kind_of(self, other: "Unit") -> bool:
         """Return whether two units are comparable.
 
-        They are of the same kind, or one is a special case of the other, or both are scales of temperature.
+        Units are comparable if they are of the same kind, if one is a special case of the other, or if both are
+        temperature scales.
         """
         first, second = sorted((self.kind, other.kind), key=len)
         return first == second or second.startswith(first + ":") or {first, second} <= set(TEMPERATURE_SCALES)
@@ -37,7 +38,7 @@ class Unit:
 TEMPERATURE_SCALES = {
     "temperature:C": (1.0, 0.0), "temperature:F": (5 / 9, 32.0), "temperature:K": (1.0, 273.15)
 }  # fmt: skip
-"""Size of a degree in kelvins, and the reading at 0 °C, of each scale of temperature."""
+"""Size of a degree in kelvins and value at 0 °C, by temperature scale."""
 MAGNITUDES = {
     "thousand": 1e3, "million": 1e6, "millions": 1e6, "billion": 1e9, "trillion": 1e12, "mn": 1e6, "bn": 1e9,
     "tn": 1e12, "tausend": 1e3, "millionen": 1e6, "mio": 1e6, "milliarde": 1e9, "milliarden": 1e9, "mrd": 1e9,
@@ -218,7 +219,7 @@ _RATES = (
 def read_magnitude(text: str, position: int, *, money: bool) -> tuple[float, int]:
     """Return the factor of the magnitude word at ``position`` (1 if there is none), and the end of the word.
 
-    With ``money``, letters count as well: "5m" is five million.
+    If ``money`` is True, abbreviations are read as well: "5m" is five million.
     """
     if match := _MAGNITUDE.match(text, position):
         word, power = match["word"], match["power"]
@@ -242,7 +243,7 @@ def read_currency_before(text: str, position: int) -> tuple[Unit | None, int]:
 def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None, int]:
     """Return the unit at ``position``, with substance and rate, and its end; None and ``position`` if there is none.
 
-    With ``bracketed``, a closing bracket may precede the unit, as in ``[0.95 to 1.20] °C``.
+    If ``bracketed`` is True, a closing bracket may precede the unit, as in ``[0.95 to 1.20] °C``.
     """
     closing_bracket = CLOSING_BRACKET.match(text, position) if bracketed else None
     start = closing_bracket.end() if closing_bracket else position
@@ -261,7 +262,7 @@ def read_unit(text: str, position: int, *, bracketed: bool) -> tuple[Unit | None
 
 
 def read_rate(unit: Unit, text: str, position: int) -> tuple[Unit, int]:
-    """Return a unit with the denominator at ``position`` ("per year"), and its end; the unit itself without one."""
+    """Return a unit with the denominator at ``position`` ("per year"), and its end; unchanged if there is none."""
     for pattern, rate, factor in _RATES:
         if match := pattern.match(text, position):
             return replace(unit, factor=unit.factor * factor, rate=rate), match.end()

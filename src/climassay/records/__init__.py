@@ -1,4 +1,4 @@
-"""Durable store of requests, runs and results: kill the process anywhere, and only what is missing is asked again."""
+"""Durable store of requests, runs and results: after an interruption, only unanswered requests are sent again."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Storing of answers by a thread of its own, and marks on requests that a run has in flight.
+"""Storage of answers in a background thread, and marks on requests that a run has in flight.
 
 A run updates its heartbeat every two seconds and counts as dead after six seconds without one; a run whose process has
 ended on this machine counts as dead at once. Each request of a living run is marked, so that other runs wait for its
@@ -26,13 +26,13 @@ from climassay.records.identity import AnsweredRequest, answer_columns, insert_r
 HEARTBEAT_SECONDS = 2.0
 """Interval between heartbeats of a run, in seconds."""
 LEASE_SECONDS = 6.0
-"""Time without a heartbeat after which the marks of a run expire, in seconds."""
+"""Time without a heartbeat after which a run's marks on its requests in flight expire, in seconds."""
 RECENT_SECONDS = 60.0
-"""Time after the last heartbeat of a run for which its answers may be newer than an earlier look-up, in seconds."""
+"""Time since a run's last heartbeat, in seconds, within which it may have stored answers after an earlier look-up."""
 MARKS_LOCK = 0x636C6D72
-"""Number of the PostgreSQL lock for marking requests. SQLite needs none, since it allows only one writer."""
+"""Number of the PostgreSQL lock for marking requests. SQLite needs no lock, since it allows only one writer."""
 BATCH_SECONDS = 0.02
-"""Time to wait for further answers before a transaction, in seconds; this delays the caller, not the provider."""
+"""Time to wait for further answers before a transaction, in seconds; this delays the caller, but no model call."""
 SILENCE_SECONDS = 90.0
 """Time without a heartbeat after which a run with the status ``running`` counts as killed, in seconds."""
 
@@ -55,9 +55,9 @@ def has_died(identity: str | None) -> bool:
     """Return whether a process on this machine has ended; False for processes on other machines."""
     if not identity:
         return False
-    *machine, pid, _start_time = identity.split()
+    *machine_parts, pid, _start_time = identity.split()
     this_machine = process_identity(os.getpid()).split()[:-2]
-    return machine == this_machine and process_identity(int(pid)) != identity
+    return machine_parts == this_machine and process_identity(int(pid)) != identity
 
 
 OWNER = "owner of "
@@ -65,7 +65,7 @@ OWNER = "owner of "
 
 
 class InFlight:
-    """Marks on the requests that one run has in flight."""
+    """Marks in the database for the requests that one run has in flight, so that other runs do not send them."""
 
     def __init__(self, database: Database, run: str) -> None:
         self._database = database
@@ -79,8 +79,8 @@ class InFlight:
             ignore_others: Whether to mark all requests, including those of other runs.
 
         Returns:
-            The marked keys, and whether no other run was recently active. If one was, it may have stored answers to
-                these requests since they were looked up.
+            The marked keys, and whether no other run was recently active. If another run was, it may have stored
+                answers to these requests since they were looked up.
         """
 
         def mark_requests(connection: sa.Connection) -> tuple[list[bytes], bool]:
@@ -100,7 +100,7 @@ class InFlight:
             return self._find_marked_keys(connection, self._find_recently_active(connection))
 
     def unmark(self, keys: Collection[bytes]) -> None:
-        """Delete the marks of requests that will not be answered."""
+        """Delete the marks of requests that this run will not answer."""
         if keys:
             self._database.write(lambda connection: self.unmark_in(connection, list(keys)), durable=False)
 
@@ -111,7 +111,7 @@ class InFlight:
             connection.execute(marks.delete().where(marks.c.run == self._run, marks.c.request.in_(chunk)))
 
     def _find_recently_active(self, connection: sa.Connection) -> Sequence[Sequence[Any]]:
-        """Return id, status, last heartbeat and process of other runs that were recently active."""
+        """Return id, status, last heartbeat and process identity of each other run that was recently active."""
         runs, owner = tables.runs, tables.meta.c.value
         is_recent = sa.and_(runs.c.id != self._run, runs.c.seen_at > time.time() - RECENT_SECONDS)
         query = sa.select(runs.c.id, runs.c.status, runs.c.seen_at, owner).where(is_recent)
@@ -192,8 +192,10 @@ class AnswerWriter:
             is_heartbeat_due = time.monotonic() - last_heartbeat >= HEARTBEAT_SECONDS
             if batch or is_heartbeat_due:
                 try:
-                    answered = [submission.answered for submission in batch] if self._failure is None else []
-                    self._database.write(partial(self._insert_answers, answered), durable=bool(answered))
+                    answered_requests = [submission.answered for submission in batch] if self._failure is None else []
+                    self._database.write(
+                        partial(self._insert_answers, answered_requests), durable=bool(answered_requests)
+                    )
                     last_heartbeat = time.monotonic()
                 except RecordsError as error:
                     self._failure = error
@@ -212,29 +214,29 @@ class AnswerWriter:
         """
         batch: list[Submission] = []
         try:
-            item = self._queue.get(timeout=HEARTBEAT_SECONDS)
+            submission = self._queue.get(timeout=HEARTBEAT_SECONDS)
         except queue.Empty:
             return batch, False
-        if item is not None:
+        if submission is not None:
             self._urgent.wait(BATCH_SECONDS)
-        while item is not None:
-            batch.append(item)
+        while submission is not None:
+            batch.append(submission)
             try:
-                item = self._queue.get_nowait()
+                submission = self._queue.get_nowait()
             except queue.Empty:
                 return batch, False
         return batch, True
 
     def _insert_answers(self, batch: list[AnsweredRequest], connection: sa.Connection) -> None:
-        insert_requests(self._database, connection, [answered.identity for answered in batch])
+        insert_requests(self._database, connection, [answered_request.identity for answered_request in batch])
         answers = [
             {
-                "request": answered.identity.key,
+                "request": answered_request.identity.key,
                 "run": self._run,
-                "answered_at": answered.answered_at,
-                **answer_columns(answered.answer),
+                "answered_at": answered_request.answered_at,
+                **answer_columns(answered_request.answer),
             }
-            for answered in batch
+            for answered_request in batch
         ]
         if answers:
             connection.execute(tables.answers.insert(), answers)

@@ -1,7 +1,7 @@
 """Backup and restoration of a records database in SQLite.
 
-A copy of the file alone is not a backup: what was written last is in the write-ahead log beside it, and an older file
-beside a newer log is corrupt.
+A copy of the file alone is not a backup: the latest transactions are in the write-ahead log beside it, and an older
+file beside a newer log is corrupt.
 """
 
 import errno
@@ -32,15 +32,15 @@ def back_up(database: Database, file: Path) -> None:
     """
     path = _require_sqlite(database.url)
     _require_other_file(file, path)
-    with atomic_path(file) as temporary:
+    with atomic_path(file) as temporary_file:
         try:
-            _copy(path, temporary)
+            _copy(path, temporary_file)
         except sqlite3.OperationalError as error:
             is_full = error.sqlite_errorcode == sqlite3.SQLITE_FULL
             raise OSError(errno.ENOSPC if is_full else None, str(error)) from None
         except sqlite3.DatabaseError as error:
             raise database.corruption_error(str(error)) from None
-        if (damage := find_damage(temporary)) is not None:
+        if (damage := find_damage(temporary_file)) is not None:
             raise database.corruption_error(damage)
 
 
@@ -62,9 +62,9 @@ def restore(url: str, file: Path) -> list[Path]:
     path = _require_sqlite(sa.make_url(url))
     _require_other_file(file, path)
     _require_backup(file)
-    with _server_stopped(path), atomic_path(path) as temporary:
+    with _server_stopped(path), atomic_path(path) as temporary_file:
         _require_unused(path)
-        _copy(file, temporary)
+        _copy(file, temporary_file)
         suffix = time.strftime(".replaced-%Y%m%d-%H%M%S")
         replaced_files = []
         for database_file in (path, *(path.with_name(path.name + ending) for ending in SIDE_FILES)):
@@ -76,7 +76,7 @@ def restore(url: str, file: Path) -> list[Path]:
 
 
 def _copy(source_file: Path, target_file: Path) -> None:
-    """Copy a database and its log to a new file that needs no other files beside it."""
+    """Copy a database and its write-ahead log to a new, self-contained file."""
     with closing(open_read_only(source_file)) as source, closing(sqlite3.connect(target_file)) as target:
         source.backup(target)
         target.execute("PRAGMA journal_mode = DELETE")

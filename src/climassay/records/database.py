@@ -36,7 +36,7 @@ DAMAGE_ADVICE = (
 _MIN_FREE_BYTES = 64 * 1024
 """Minimum free disk space for SQLite's write-ahead log, in bytes; the index of the log has 32 KiB."""
 MAX_ATTEMPTS = 5
-"""Maximum number of attempts of a transaction that conflicts with others, because of a deadlock or lock time-out."""
+"""Maximum number of attempts for a transaction that fails because of a deadlock or a lock time-out."""
 
 
 RECONNECT_SECONDS = 20.0
@@ -69,12 +69,12 @@ KEYS_PER_QUERY = 500
 
 
 def split_keys(keys: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Split keys into split_keys that fit in one query."""
+    """Split keys into sequences of at most :data:`KEYS_PER_QUERY`."""
     return (keys[start : start + KEYS_PER_QUERY] for start in range(0, len(keys), KEYS_PER_QUERY))
 
 
 class Database:
-    """Connection to a records database, whose tables are created or whose version is checked first.
+    """Connection to a records database; the initialiser checks the schema version, or creates missing tables.
 
     Args:
         url: SQLAlchemy URL: ``sqlite:///path`` or ``postgresql://user@host/name``.
@@ -248,7 +248,7 @@ class Database:
     def _check_log(self) -> None:
         """Raise an error if there is a write-ahead log that does not belong to the file.
 
-        Another process may have left it, or may still use it.
+        Such a log may be left over from a replaced file, or be in use by another process.
         """
         path = sqlite_path(self.url)
         log = None if path is None else path.with_name(path.name + "-wal")
@@ -256,9 +256,9 @@ class Database:
             if log is not None and log.stat().st_size:
                 self._check_integrity()
 
-    def _check_or_create(self, create_missing: bool) -> None:
+    def _check_or_create(self, creates_tables: bool) -> None:
         version = self.stored_version()
-        if version is None and not create_missing:
+        if version is None and not creates_tables:
             return
         if version is None:
             self.write(self._create)
@@ -306,7 +306,7 @@ class Database:
             migrate(connection, version, None if self.is_sqlite else POSTGRES_SCHEMA)
 
     def lock(self, connection: sa.Connection, number: int) -> None:
-        """Take a lock until the end of the transaction. SQLite needs none, since it allows only one writer."""
+        """Hold a lock until the end of the transaction. SQLite needs no lock, since it allows only one writer."""
         if not self.is_sqlite:
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
 
@@ -381,7 +381,7 @@ def _make_engine(url: sa.URL) -> sa.Engine:
 
 
 def _replace_nul(
-    _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool
+    _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, is_batch: bool
 ) -> tuple[str, Any]:
     """Replace NUL characters in all parameters by U+FFFD, since PostgreSQL cannot store them."""
 
@@ -390,7 +390,7 @@ def _replace_nul(
             return row
         return {key: value.replace("\x00", "\ufffd") if isinstance(value, str) else value for key, value in row.items()}
 
-    return statement, [replace_nul(row) for row in parameters] if many else replace_nul(parameters)
+    return statement, [replace_nul(row) for row in parameters] if is_batch else replace_nul(parameters)
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _entry: ConnectionPoolEntry) -> None:
@@ -452,7 +452,7 @@ WAIT_SECONDS = 15.0
 """Maximum time that a starting server waits for another one to stop, as during a restart, in seconds."""
 _POLL_SECONDS = 0.1
 SERVER_LOCK = 0x636C6D73
-"""Number of the PostgreSQL lock. For SQLite, the lock is a file."""
+"""Number of the PostgreSQL lock that a server holds; for SQLite, the lock is a file."""
 _ADDRESS = "server"
 """Name of the entry in ``meta`` that holds the server's address."""
 

@@ -1,4 +1,4 @@
-"""Migration of databases of an earlier schema version: a copy first, then every revision in one transaction.
+"""Migration of databases of an earlier schema version: they are copied, and then revised in one transaction.
 
 A process that is killed in the middle leaves the database unchanged, and the next one starts again.
 """
@@ -20,7 +20,7 @@ REVISIONS: dict[int, Sequence[str]] = {}
 
 
 def migrate(connection: sa.Connection, version: int, schema: str | None) -> None:
-    """Copy the tables, and convert them to :data:`~climassay.records.tables.SCHEMA_VERSION`.
+    """Back up the tables by copying them, and convert them to :data:`~climassay.records.tables.SCHEMA_VERSION`.
 
     Args:
         connection: Connection in a write transaction, which the caller commits.
@@ -35,8 +35,8 @@ def migrate(connection: sa.Connection, version: int, schema: str | None) -> None
     else:
         _copy_schema(connection, schema, version)
         connection.execute(sa.text(f"SET LOCAL search_path TO {schema}"))
-    for newer in range(version + 1, tables.SCHEMA_VERSION + 1):
-        for statement in REVISIONS[newer]:
+    for later_version in range(version + 1, tables.SCHEMA_VERSION + 1):
+        for statement in REVISIONS[later_version]:
             connection.exec_driver_sql(statement)
     connection.exec_driver_sql(f"UPDATE meta SET value = '{tables.SCHEMA_VERSION}' WHERE name = 'schema_version'")
 

@@ -18,20 +18,20 @@ from climassay.records.answer_writer import OWNER, SILENCE_SECONDS, has_died
 from climassay.records.database import Database, build_record
 
 MAX_REASONS = 3
-"""Maximum number of failure reasons in a message."""
+"""Maximum number of failure reasons listed in a message."""
 _VARIABLE_PART = re.compile(r"(?<!\w)'.*'|\".*\"|(?<!answered )\b[\w.-]*\d[\w.-]*", re.DOTALL)
 """Pattern of the parts in which equal errors may differ: quotations, and words with digits except a server's status."""
 
 
 def describe_unknown_cost(*, local: bool) -> str:
-    """Return the text shown for an unknown cost; calls of local models cost nothing."""
+    """Return the text shown for an unknown cost; calls to local models cost nothing."""
     return "none (local model)" if local else "unknown"
 
 
-def _format_cost(cost: float | None, unpriced: int, *, has_answers: bool) -> str:
+def _format_cost(cost: float | None, n_unpriced: int, *, has_answers: bool) -> str:
     if cost is None:
-        return describe_unknown_cost(local=not unpriced) if has_answers else "none"
-    return f"${cost:.4f}" + (f" + {unpriced:,} unpriced" if unpriced else "")
+        return describe_unknown_cost(local=not n_unpriced) if has_answers else "none"
+    return f"${cost:.4f}" + (f" + {n_unpriced:,} unpriced" if n_unpriced else "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +51,11 @@ class _UsageCounts:
     cost: float | None
     """Total cost, in US dollars, of answers with a known price; None if there are none."""
     unpriced: int
-    """Number of answers from servers' models without a known price."""
+    """Number of answers of remote models whose price is unknown."""
 
     @property
     def formatted_cost(self) -> str:
-        """Cost as text, with the number of answers without a known price."""
+        """Cost as text, with the number of answers whose price is unknown."""
         return _format_cost(self.cost, self.unpriced, has_answers=self.prompt_tokens > 0)
 
 
@@ -74,7 +74,7 @@ class RunSummary:
     id: str
     command: str
     status: str
-    """``running``, ``done``, ``failed`` or ``interrupted``."""
+    """Status: ``running``, ``done``, ``failed`` or ``interrupted``."""
     version: str
     started_at: str
     """Start time in ISO 8601, UTC."""
@@ -91,17 +91,17 @@ class RunSummary:
     empty.
     """
     unpriced: int = 0
-    """Number of answers of servers' models without a known price."""
+    """Number of answers of remote models whose price is unknown."""
 
     @property
     def formatted_cost(self) -> str:
-        """Cost as text, with the number of answers without a price."""
+        """Cost as text, with the number of answers whose price is unknown."""
         return _format_cost(self.cost, self.unpriced, has_answers=self.sent > self.failed)
 
 
 @dataclass(frozen=True, slots=True)
 class RunDetails:
-    """A run with all its stored data."""
+    """Run with all its stored data."""
 
     summary: RunSummary
     config: dict[str, Any]
@@ -192,8 +192,8 @@ class ModelCalls:
 def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> list[ModelCalls]:
     """Return the outcomes of the calls to each model in some runs, by default in all.
 
-    Reasons that differ only in numbers or quotations are counted together, worded like the first of them. The number of
-    attempts is removed from the wording.
+    Reasons that differ only in numbers or quotations are counted together, in the wording of the first one. The number
+    of attempts is removed from the wording.
     """
     answers, requests, uses = tables.answers, tables.requests, tables.uses
     cache_hits, n_sent, n_empty = Counter[str](), Counter[str](), Counter[str]()
@@ -214,8 +214,8 @@ def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> lis
     for model, n_calls in database.rows(cache_hit_query.group_by(requests.c.model)):
         cache_hits[model] = n_calls
     representatives: dict[tuple[str, str], str] = {}
-    by_reason = outcome_query.group_by(requests.c.model, answers.c.error).order_by("first")
-    for model, error, n_calls, n_empty_answers, _ in database.rows(by_reason):
+    reason_query = outcome_query.group_by(requests.c.model, answers.c.error).order_by("first")
+    for model, error, n_calls, n_empty_answers, _ in database.rows(reason_query):
         n_sent[model] += n_calls
         n_empty[model] += n_empty_answers
         if error is not None:
@@ -238,8 +238,8 @@ def calls_by_model(database: Database, runs: Sequence[str] | None = None) -> lis
 def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> float | None:
     """Return the mean time per answer in a model's latest runs, in seconds; None if there are no answers.
 
-    This is the time from the start of a run to its last answer, divided by the number of answers. It therefore reflects
-    concurrent requests and pauses between answers.
+    The time from the start of each run to its last answer is divided by the number of answers. The result therefore
+    reflects concurrent requests and pauses between answers.
     """
     answers, requests, runs = tables.answers, tables.requests, tables.runs
     query = (
@@ -252,7 +252,7 @@ def seconds_per_answer(database: Database, model: str, n_runs: int = 20) -> floa
         .limit(n_runs)
     )
     rows = database.rows(query)
-    return sum(max(0.0, elapsed) for elapsed, _ in rows) / sum(count for _, count in rows) if rows else None
+    return sum(max(0.0, n_seconds) for n_seconds, _ in rows) / sum(count for _, count in rows) if rows else None
 
 
 def run_details(database: Database, run: str) -> RunDetails:
@@ -310,7 +310,7 @@ def build_summary(row: sa.Row[Any], counts: Mapping[str, Any], served: int | Non
 
     Args:
         row: Row of ``runs``, with the process's identity as ``owner``.
-        counts: Numbers of requests, of failures and of answers without a known price, and the cost, by column name.
+        counts: Cost and numbers of requests, failures and answers without a known price, by column name.
         served: Number of answers reused from earlier runs.
     """
     is_silent = row.status == "running" and (row.seen_at < time.time() - SILENCE_SECONDS or has_died(row.owner))
@@ -455,7 +455,7 @@ def list_run_entries(
     the meantime do not shift the results.
 
     Raises:
-        InputError: There is no run ``after``.
+        InputError: The run ``after`` does not exist.
     """
     runs = tables.runs
     query = sa.select(runs, _build_owner_column()).where(*_build_filter_conditions(command, text, excluded))
@@ -467,8 +467,8 @@ def list_run_entries(
             if started_at is None:
                 raise InputError(f"There is no run {after!r}.")
             query = query.where(sa.tuple_(-runs.c.started_at, runs.c.id) > sa.tuple_(-started_at, after))
-        ordered = query.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
-        return _load_run_entries(connection, connection.execute(ordered).all())
+        page_query = query.order_by(runs.c.started_at.desc(), runs.c.id).limit(limit)
+        return _load_run_entries(connection, connection.execute(page_query).all())
 
 
 def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
@@ -516,12 +516,12 @@ def usage_by(database: Database, group: UsageGroup) -> list[UsageRow]:
 
 
 def _build_filter_conditions(
-    command: str, text: str, excluded: sa.Select[tuple[str]] | None
+    command: str, text: str, excluded_runs: sa.Select[tuple[str]] | None
 ) -> list[sa.ColumnElement[bool]]:
     runs = tables.runs
     conditions: list[sa.ColumnElement[bool]] = [runs.c.command == command] if command else []
-    if excluded is not None:
-        conditions.append(runs.c.id.not_in(excluded))
+    if excluded_runs is not None:
+        conditions.append(runs.c.id.not_in(excluded_runs))
     if text:
         columns = (runs.c.id, runs.c.command, runs.c.config)
         conditions.append(
@@ -544,7 +544,7 @@ def _build_counts_query() -> sa.Select[Any]:
 
 
 def _build_unpriced_column() -> sa.ColumnElement[Any]:
-    """Return a column that counts the answers from servers' models with tokens but without a known price."""
+    """Return a column that counts the answers of remote models with tokens but without a known price."""
     answers, tokens = tables.answers, tables.answers.c.prompt_tokens + tables.answers.c.completion_tokens
     is_unpriced = sa.and_(answers.c.cost.is_(None), tokens > 0, tables.requests.c.model.not_like("local:%"))
     return sa.func.sum(sa.case((is_unpriced, 1), else_=0)).label("unpriced")
@@ -616,7 +616,7 @@ def _join_requests(start: sa.FromClause, run: sa.ColumnElement[str]) -> sa.FromC
     return start.join(requests, requests.c.key == answers.c.request).join(runs, runs.c.id == run)
 
 
-def _build_day_column(database: Database, moment: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
+def _build_day_column(database: Database, time_column: sa.ColumnElement[float]) -> sa.ColumnElement[int]:
     """Return a column with days since 1970; floor is needed in PostgreSQL, where a cast rounds."""
-    seconds = moment if database.is_sqlite else sa.func.floor(moment)
+    seconds = time_column if database.is_sqlite else sa.func.floor(time_column)
     return sa.cast(seconds, sa.BigInteger) // sa.literal_column(str(SECONDS_PER_DAY), sa.BigInteger)

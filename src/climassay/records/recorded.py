@@ -118,8 +118,8 @@ class RecordedModel:
     ) -> list[Completion]:
         """Generate texts with a preview of partial texts, using the records.
 
-        There is no preview of stored answers, of requests that another run has in flight, and of models that do not
-        stream. See :meth:`climassay.models.contract.StreamingGenerator.generate_stream`.
+        Stored answers, requests that another run has in flight, and models that do not stream have no preview.
+        See :meth:`climassay.models.contract.StreamingGenerator.generate_stream`.
 
         Raises:
             RecordsError: An answer could not be stored.
@@ -219,7 +219,7 @@ class _Call(Generic[A]):
             self._indices_by_key.setdefault(identity.key, []).append(index)
 
     def deliver_stored(self) -> None:
-        """Return all stored answers to the caller."""
+        """Look up the stored answers to the call's requests, and deliver them to the caller."""
         self._deliver_stored_answers(self._store.look_up(list(self._indices_by_key)))
 
     def mark(self, missing_indices: Sequence[int]) -> list[int]:
@@ -231,9 +231,9 @@ class _Call(Generic[A]):
         indices_by_key = {self._identities[index].key: index for index in missing_indices}
         marked_keys, is_alone = self._run.in_flight.mark(list(indices_by_key), ignore_others=self._ignores_others)
         if not is_alone:
-            stored = self._store.look_up(marked_keys)
-            self._deliver_stored_answers(stored)
-            self._run.in_flight.unmark(list(stored))
+            stored_answers = self._store.look_up(marked_keys)
+            self._deliver_stored_answers(stored_answers)
+            self._run.in_flight.unmark(list(stored_answers))
         return [indices_by_key[key] for key in marked_keys if indices_by_key[key] not in self._answers]
 
     def unmark(self, indices: Sequence[int]) -> None:
@@ -242,7 +242,7 @@ class _Call(Generic[A]):
             self._run.in_flight.unmark([self._identities[index].key for index in indices if index not in self._answers])
 
     def await_others(self, sent: set[int]) -> None:
-        """Wait for answers to the requests that other runs have in flight, and return them to the caller.
+        """Wait for answers to the requests that other runs have in flight, and deliver them to the caller.
 
         The method ends when all requests are answered, when an unanswered request is not in flight in any run, or after
         :data:`PATIENCE_SECONDS` without a new answer. After that, :meth:`mark` marks the unanswered requests for this
@@ -253,9 +253,9 @@ class _Call(Generic[A]):
             marked_keys = self._run.in_flight.find_marks_of_others()
             unmarked_keys = [key for key in pending_keys if key not in marked_keys]
             if unmarked_keys:
-                stored = self._store.look_up(unmarked_keys)
-                self._deliver_stored_answers(stored)
-                if len(stored) < len(unmarked_keys):
+                stored_answers = self._store.look_up(unmarked_keys)
+                self._deliver_stored_answers(stored_answers)
+                if len(stored_answers) < len(unmarked_keys):
                     return
                 last_answer_time, interval = time.monotonic(), MIN_POLL_SECONDS
             elif time.monotonic() - last_answer_time > PATIENCE_SECONDS:
@@ -269,17 +269,17 @@ class _Call(Generic[A]):
         """Return the indices of unanswered requests, one for each distinct request."""
         return [indices[0] for indices in self._indices_by_key.values() if indices[0] not in self._answers]
 
-    def _deliver_stored_answers(self, stored: Mapping[bytes, StoredAnswer]) -> None:
-        self._count_hits(len(stored))
-        self._run.note_uses(answer.id for answer in stored.values())
-        for key, answer in stored.items():
+    def _deliver_stored_answers(self, stored_answers: Mapping[bytes, StoredAnswer]) -> None:
+        self._count_hits(len(stored_answers))
+        self._run.note_uses(answer.id for answer in stored_answers.values())
+        for key, answer in stored_answers.items():
             self._deliver(self._indices_by_key[key][0], cast(A, answer.answer))
 
     def store(self, index: int, answer: A) -> None:
-        """Queue an answer for the next transaction, and return all committed answers to the caller."""
-        stored = cast(A, make_storable_answer(answer))
-        answered = AnsweredRequest(self._identities[index], stored, time.time())
-        self._run.writer.submit(Submission(answered, lambda: self._committed.put((index, stored))))
+        """Queue an answer for the next transaction, and deliver all answers committed so far to the caller."""
+        storable_answer = cast(A, make_storable_answer(answer))
+        answered_request = AnsweredRequest(self._identities[index], storable_answer, time.time())
+        self._run.writer.submit(Submission(answered_request, lambda: self._committed.put((index, storable_answer))))
         self._n_uncommitted += 1
         while self._n_uncommitted and not self._committed.empty():
             self._deliver_committed()
@@ -298,9 +298,9 @@ class _Call(Generic[A]):
 
     @contextmanager
     def storing(self) -> Iterator[None]:
-        """At the end of the block, wait until every answer is stored and returned to the caller.
+        """At the end of the block, wait until every answer is stored and delivered to the caller.
 
-        If the block is interrupted, answers are stored at the end of the run but not returned.
+        If the block is interrupted, answers are stored at the end of the run but not delivered.
         """
         yield
         self._run.writer.set_urgent(True)

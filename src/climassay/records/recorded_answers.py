@@ -21,7 +21,7 @@ MAX_MATCHES = 20
 
 @dataclass(frozen=True, slots=True)
 class RecordedAnswer:
-    """Answer, or failure, with its request."""
+    """Answer to a request, or its failure, together with the request."""
 
     key: str
     """Key of the request, in hexadecimal."""
@@ -49,7 +49,7 @@ class RecordedAnswer:
 
 
 def find_answers(database: Database, key_prefix: str) -> list[RecordedAnswer]:
-    """Return all answers to requests whose keys begin with a prefix, the newest last.
+    """Return all answers to the requests whose keys begin with a prefix, the newest last.
 
     Raises:
         RecordsError: The prefix is invalid, or the number of matching keys is 0 or too high.
@@ -60,8 +60,8 @@ def find_answers(database: Database, key_prefix: str) -> list[RecordedAnswer]:
             f"{key_prefix!r} is neither a run (r and eight hexadecimal digits) nor the start of a request's key "
             "(at least four hexadecimal digits)."
         )
-    low, high = bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
-    has_prefix = tables.requests.c.key.between(low, high)
+    min_key, max_key = bytes.fromhex(prefix.ljust(64, "0")), bytes.fromhex(prefix.ljust(64, "f"))
+    has_prefix = tables.requests.c.key.between(min_key, max_key)
     with database.read() as connection:
         count = connection.execute(
             sa.select(sa.func.count()).select_from(tables.requests).where(has_prefix)
@@ -94,9 +94,9 @@ def iterate_answers(database: Database, run: str | None = None) -> Iterator[Sequ
 def search_answers(database: Database, run: str, text: str, limit: int, offset: int = 0) -> list[RecordedAnswer]:
     """Return answers that a run received or reused whose prompts contain a text, the oldest first.
 
-    In prompts that are JSON, the escaped text is found as well. An empty text matches all prompts.
+    The text is also found in its JSON-escaped form, as in prompts that are JSON. An empty text matches all prompts.
     """
-    search_texts = (text, *(json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)))
+    search_texts = (text, *(json.dumps(text, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)))
     query = _answers_query(run, tuple(dict.fromkeys(search_texts)) if text else ())
     return [_build_recorded_answer(row) for row in database.rows(query.limit(limit).offset(offset))]
 

@@ -106,14 +106,14 @@ class Run:
         self._database.write(replace_rows)
 
     def note_uses(self, answers: Iterable[int]) -> None:
-        """Store that this run has reused answers of earlier runs, given by their ids."""
+        """Record that this run has reused answers of earlier runs, given by their ids."""
         rows = [{"run": self.id, "answer": answer} for answer in answers]
         if rows:
             self._database.write(lambda connection: self._database.insert_new(connection, tables.uses, rows))
 
     def _register(self, connection: sa.Connection) -> None:
-        now = time.time()
-        is_silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < now - SILENCE_SECONDS)
+        current_time = time.time()
+        is_silent = sa.and_(tables.runs.c.status == "running", tables.runs.c.seen_at < current_time - SILENCE_SECONDS)
         interrupted_values = {"status": "interrupted", "ended_at": tables.runs.c.seen_at}
         connection.execute(tables.runs.update().where(is_silent).values(interrupted_values))
         running_ids_query = sa.select(tables.runs.c.id).where(tables.runs.c.status == "running")
@@ -132,8 +132,8 @@ class Run:
                 version=__version__,
                 config=self._config,
                 seeds=self._seeds,
-                started_at=now,
-                seen_at=now,
+                started_at=current_time,
+                seen_at=current_time,
             )
         )
 
@@ -249,17 +249,19 @@ class Records:
             connection.execute(runs.update().where(runs.c.id == run).values(config="{}", error=None))
             for chunk in split_keys(rows):
                 connection.execute(answers.delete().where(answers.c.id.in_([row.id for row in chunk])))
-                answered = sa.exists().where(answers.c.request == requests.c.key)
-                unanswered = sa.and_(requests.c.key.in_({row.request for row in chunk}), ~answered)
-                digests = connection.execute(sa.select(requests.c.prompt, requests.c.settings).where(unanswered)).all()
-                connection.execute(requests.delete().where(unanswered))
-                unused = sa.and_(
+                has_answer = sa.exists().where(answers.c.request == requests.c.key)
+                is_unanswered = sa.and_(requests.c.key.in_({row.request for row in chunk}), ~has_answer)
+                digests = connection.execute(
+                    sa.select(requests.c.prompt, requests.c.settings).where(is_unanswered)
+                ).all()
+                connection.execute(requests.delete().where(is_unanswered))
+                is_unused = sa.and_(
                     texts.c.digest.in_({digest for row in digests for digest in row}),
                     ~sa.exists().where(
                         sa.or_(requests.c.prompt == texts.c.digest, requests.c.settings == texts.c.digest)
                     ),
                 )
-                connection.execute(texts.delete().where(unused))
+                connection.execute(texts.delete().where(is_unused))
 
         self.database.write(delete_rows)
 
@@ -303,8 +305,8 @@ def cached(database: Database, key_parts: tuple[object, ...], compute: Callable[
     if text is None and compute is not None:
         text = json.dumps(compute(), ensure_ascii=False)
         row = {"key": key, "version": __version__, "made_at": time.time(), "value": text}
-        oldest = sa.select(computed.c.made_at).order_by(computed.c.made_at.desc()).offset(MAX_CACHED).limit(1)
-        is_outdated = sa.or_(computed.c.version != __version__, computed.c.made_at <= oldest.scalar_subquery())
+        cutoff_time = sa.select(computed.c.made_at).order_by(computed.c.made_at.desc()).offset(MAX_CACHED).limit(1)
+        is_outdated = sa.or_(computed.c.version != __version__, computed.c.made_at <= cutoff_time.scalar_subquery())
 
         def replace_value(connection: sa.Connection) -> None:
             connection.execute(computed.delete().where(is_outdated))

@@ -69,8 +69,8 @@ def export_answers(
             if on_progress is not None:
                 on_progress(len(batch))
 
-    with atomic_path(path) as temporary:
-        write_batches(temporary, counted_batches())
+    with atomic_path(path) as temporary_file:
+        write_batches(temporary_file, counted_batches())
     return n_written
 
 
@@ -99,7 +99,7 @@ def _write_parquet(path: Path, batches: Batches) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    kinds = {
+    types_by_column = {
         "logprobs": pa.list_(pa.float64()),
         "prompt_tokens": pa.int64(),
         "completion_tokens": pa.int64(),
@@ -107,7 +107,7 @@ def _write_parquet(path: Path, batches: Batches) -> None:
         "attempts": pa.int64(),
         "cost": pa.float64(),
     }
-    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in COLUMNS])
+    schema = pa.schema([(name, types_by_column.get(name, pa.string())) for name in COLUMNS])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:
             rows = [_to_flat_row(answer) | {"logprobs": answer.logprobs} for answer in batch]
@@ -116,7 +116,7 @@ def _write_parquet(path: Path, batches: Batches) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ImportCounts:
-    """Numbers of imported answers, by what was done with them."""
+    """Numbers of imported answers, by the outcome of their import."""
 
     added: int = 0
     """Number of added answers."""
@@ -179,15 +179,15 @@ def import_answers(database: Database, path: Path, on_progress: Callable[[int], 
         raise InputError(f"There are no answers in {path}: it is empty.")
 
     def add_answers(connection: sa.Connection) -> ImportCounts:
-        merged = ImportCounts()
+        total_counts = ImportCounts()
         # Ids below all others, so that imported answers are reused last.
         next_id = min(connection.execute(sa.select(sa.func.min(tables.answers.c.id))).scalar() or 0, 0) - n_total
         for batch in read_batches():
             _add_runs(database, connection, batch, path.name)
-            merged += _add_answers(database, connection, batch, next_id + merged.added)
+            total_counts += _add_answers(database, connection, batch, next_id + total_counts.added)
             if on_progress is not None:
                 on_progress(len(batch))
-        return merged
+        return total_counts
 
     return database.write(add_answers)
 
@@ -298,10 +298,10 @@ def _add_runs(database: Database, connection: sa.Connection, batch: Sequence[Rec
             "version": __version__,
             "config": json.dumps({"file": name}, ensure_ascii=False),
             "seeds": "{}",
-            "started_at": min(times),
-            "seen_at": max(times),
-            "ended_at": max(times),
+            "started_at": min(run_times),
+            "seen_at": max(run_times),
+            "ended_at": max(run_times),
         }
-        for run, times in timestamps.items()
+        for run, run_times in timestamps.items()
     ]
     database.insert_new(connection, tables.runs, rows)

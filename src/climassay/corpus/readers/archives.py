@@ -1,4 +1,4 @@
-"""Read EPUB books, which are web pages in a zip archive, and limit what is unpacked from any zip archive."""
+"""Read EPUB books, which are web pages in a zip archive, and limit the decompressed size of zip archives."""
 
 import io
 import posixpath
@@ -40,7 +40,8 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
     """Read an EPUB book.
 
     Raises:
-        DocumentError: The file is not an EPUB, damaged, copy-protected, without text, or too large when decompressed.
+        DocumentError: The file is not an EPUB, is damaged or copy-protected, contains no text, or is too large when
+            decompressed.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as book:
@@ -50,11 +51,11 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
                 references = read_xml(book, _ENCRYPTION, source).findall(".//{*}CipherReference")
                 if {unquote(reference.get("URI", "")) for reference in references} & set(pages):
                     raise DocumentError(f"{source} is copy-protected (its pages are encrypted) and cannot be read.")
-            blocks, skipped, omitted_parts = _read_pages(book, pages, source)
+            blocks, skipped_pages, omitted_parts = _read_pages(book, pages, source)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError):
         raise DocumentError(f"{source} is not a readable EPUB file (damaged, truncated or encrypted).") from None
     if not blocks:
-        reason = "has no readable page (each is damaged or missing)" if skipped else "has no text in its pages"
+        reason = "has no readable page (each is damaged or missing)" if skipped_pages else "has no text in its pages"
         raise DocumentError(f"{source} {reason}.")
     if not options.references:
         blocks, omitted_references = omit_references(blocks)
@@ -70,7 +71,7 @@ def read_epub(data: bytes, source: str, options: ReadOptions) -> ReadResult:
         media="epub",
         omitted_parts=omitted_parts,
     )
-    return ReadResult(source, (document,), tuple(skipped))
+    return ReadResult(source, (document,), tuple(skipped_pages))
 
 
 def check_decompressed_size(
@@ -145,17 +146,17 @@ def _read_pages(
     book: zipfile.ZipFile, pages: list[str], source: str
 ) -> tuple[list[Block], list[Skipped], tuple[OmittedParts, ...]]:
     blocks: list[Block] = []
-    skipped: list[Skipped] = []
+    skipped_pages: list[Skipped] = []
     omitted_parts: list[tuple[OmittedParts, ...]] = []
     chapter: tuple[str, ...] = ()
     for name in pages:
         try:
             content = book.read(name)
         except KeyError:
-            skipped.append(Skipped(source, f"{source} names a page {name} that is not in it."))
+            skipped_pages.append(Skipped(source, f"{source} names a page {name} that is not in it."))
             continue
         except (zipfile.BadZipFile, zlib.error, EOFError):
-            skipped.append(Skipped(source, f"{name} in {source} is damaged and was not read."))
+            skipped_pages.append(Skipped(source, f"{name} in {source} is damaged and was not read."))
             continue
         # References are recognised later: a list may go on in the next page.
         page, page_omitted_parts = read_html_text(decode_markup(content, source), source, references=True)
@@ -165,4 +166,4 @@ def _read_pages(
             if block.headings and not is_references_heading(block.headings[0]):
                 chapter = block.headings[:1]
             blocks.append(Block(text=block.text, headings=block.headings or chapter))
-    return blocks, skipped, merge_omitted_parts(omitted_parts)
+    return blocks, skipped_pages, merge_omitted_parts(omitted_parts)

@@ -18,12 +18,14 @@ _CONTROL = "\ufffd\ufff9-\ufffb\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f"
 _PRIVATE_USE = "\ue000-\uf8ff"
 _LONE_SURROGATES = "\ud800-\udfff"
 """Range of surrogate code points, which cannot be stored; JSON may contain unpaired ones."""
-_STYLED = "\U0001d400-\U0001d7ff"
+_STYLED_CHARACTERS = "\U0001d400-\U0001d7ff"
 """Range of letters and digits in a mathematical style such as italic, which are replaced by plain ones."""
 _WINDOWS_1252 = {chr(byte): bytes([byte]).decode("cp1252", "ignore") for byte in range(0x80, 0xA0) if byte != 0x85}
-"""Windows-1252 characters by the control characters that replace them in text decoded as Latin-1."""
+"""Windows-1252 character for each control character that results from decoding its byte as Latin-1."""
 _SOFT_HYPHEN = "\u00ad"
-_UNUSUAL = re.compile(f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE_USE}{_LONE_SURROGATES}{_STYLED}]+")
+_UNUSUAL = re.compile(
+    f"[{''.join(_LIGATURES)}{_INVISIBLE}{_CONTROL}{_PRIVATE_USE}{_LONE_SURROGATES}{_STYLED_CHARACTERS}]+"
+)
 _REPLACEMENTS = _LIGATURES | _WINDOWS_1252 | dict.fromkeys("\uf0b7\uf0a7\uf0d8\uf076\uf0fc", "•")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS_AT_END = re.compile(r"[^\W\d_]*\Z")
@@ -50,7 +52,7 @@ def clean(text: str) -> str:
 
 
 def _replace_unusual(match: re.Match[str]) -> str:
-    """Return the replacement for a run of unusual characters; digits on both sides remain separated."""
+    """Return the replacement for a sequence of unusual characters; digits on both sides of it remain separated."""
     characters = match.group()
     replacement = "".join(_REPLACEMENTS.get(char) or _to_plain(char) for char in characters)
     previous_character, next_character = (
@@ -64,15 +66,15 @@ def _replace_unusual(match: re.Match[str]) -> str:
 
 def _to_plain(char: str) -> str:
     """Return the plain form of a styled letter or digit, and an empty string for other unusual characters."""
-    return unicodedata.normalize("NFKC", char) if char >= _STYLED[0] else ""
+    return unicodedata.normalize("NFKC", char) if char >= _STYLED_CHARACTERS[0] else ""
 
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
     """Count lower-cased words; a compound counts as a whole, and so does each of its parts."""
-    joined = "\n".join(texts).lower().replace("‐", "-")
-    if LINE_END_HYPHEN in joined:
-        joined = _replace_broken_words(joined, lambda _left, _right: " ")  # halves of words are not words
-    counts = Counter(_WORD.findall(joined))
+    joined_text = "\n".join(texts).lower().replace("‐", "-")
+    if LINE_END_HYPHEN in joined_text:
+        joined_text = _replace_broken_words(joined_text, lambda _left, _right: " ")  # halves of words are not words
+    counts = Counter(_WORD.findall(joined_text))
     for word, count in list(counts.items()):
         if "-" in word:
             for part in word.split("-"):
@@ -92,30 +94,34 @@ def join_hyphens(text: str, vocabulary: Counter[str]) -> str:
 
 
 def _replace_broken_words(text: str, resolve: Callable[[str, str], str]) -> str:
-    """Replace each placeholder and the word parts on both sides by ``resolve(left, right)``."""
+    """Replace each placeholder and the word parts on both sides by ``resolve(left_part, right_part)``."""
     first_part, *other_parts = text.split(LINE_END_HYPHEN)
     result = first_part
     for part in other_parts:
-        ending = _LETTERS_AT_END.search(result, max(0, len(result) - MAX_WORD))
-        left = ending.group() if ending else ""
-        match = _WORD_AT_START.match(part)
-        right = match.group(1) if match else ""
-        result = f"{result[: len(result) - len(left)]}{resolve(left, right)}{part[match.end() if match else 0 :]}"
+        left_match = _LETTERS_AT_END.search(result, max(0, len(result) - MAX_WORD))
+        left_part = left_match.group() if left_match else ""
+        right_match = _WORD_AT_START.match(part)
+        right_part = right_match.group(1) if right_match else ""
+        remaining_text = part[right_match.end() if right_match else 0 :]
+        result = f"{result[: len(result) - len(left_part)]}{resolve(left_part, right_part)}{remaining_text}"
     return result
 
 
-def _join_word_parts(left: str, right: str, vocabulary: Counter[str]) -> str:
-    is_upper_case = left.isupper() and right.isupper() and len(left) > 1
-    if not left or not right or not (right[0].islower() or is_upper_case):
-        return f"{left}-{right}"
-    low_left, low_right = left.lower(), right.lower()
-    n_joined, n_compound = vocabulary[low_left + low_right], vocabulary[f"{low_left}-{low_right}"]
+def _join_word_parts(left_part: str, right_part: str, vocabulary: Counter[str]) -> str:
+    is_upper_case = left_part.isupper() and right_part.isupper() and len(left_part) > 1
+    if not left_part or not right_part or not (right_part[0].islower() or is_upper_case):
+        return f"{left_part}-{right_part}"
+    lower_case_left, lower_case_right = left_part.lower(), right_part.lower()
+    n_joined, n_compound = (
+        vocabulary[lower_case_left + lower_case_right],
+        vocabulary[f"{lower_case_left}-{lower_case_right}"],
+    )
     if n_joined != n_compound:
-        return left + right if n_joined > n_compound else f"{left}-{right}"
-    are_words = vocabulary[low_left] > 0 and vocabulary[low_right.split("-")[0]] > 0
-    if are_words and min(len(left), len(right)) >= MIN_COMPOUND_PART:
-        return f"{left}-{right}"
-    return left + right
+        return left_part + right_part if n_joined > n_compound else f"{left_part}-{right_part}"
+    are_words = vocabulary[lower_case_left] > 0 and vocabulary[lower_case_right.split("-")[0]] > 0
+    if are_words and min(len(left_part), len(right_part)) >= MIN_COMPOUND_PART:
+        return f"{left_part}-{right_part}"
+    return left_part + right_part
 
 
 def mask_digits(text: str) -> str:

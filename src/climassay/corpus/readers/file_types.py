@@ -1,4 +1,4 @@
-"""Read files of all supported types into documents, within size limits; a bad file never stops the others."""
+"""Read files of all supported types into documents, within size limits; a file that fails does not stop the others."""
 
 import errno
 from collections import Counter
@@ -19,7 +19,7 @@ _MAX_LISTED_ENDINGS = 8
 
 @dataclass(frozen=True, slots=True)
 class FileReader:
-    """A file type with the function that reads it."""
+    """File type with the function that reads it."""
 
     endings: tuple[str, ...]
     """File name endings in lower case with the dot; each may be followed by ``.gz``."""
@@ -27,11 +27,11 @@ class FileReader:
     """Function of bytes, file name and options that returns a document, or a :class:`ReadResult` for several documents.
     """
     magic: bytes = b""
-    """First bytes of such files, by which they are recognised if the file name ending is unknown; empty for none."""
+    """First bytes of files of this type, used if the file name ending is unknown; empty if there are no such bytes."""
     paged: bool = False
     """True if ``read`` accepts a page callback as an additional argument."""
     packed: bool = False
-    """True if gzip-compressed content is passed to ``read`` as it is."""
+    """True if ``read`` receives gzip-compressed content without prior decompression."""
 
 
 READERS: Registry[FileReader] = Registry(
@@ -82,7 +82,7 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
     Args:
         path: The file.
         max_bytes: Maximum size in bytes, compressed and decompressed.
-        source: Name of the file in messages; by default its own.
+        source: Name of the file in messages; by default the name of ``path``.
 
     Raises:
         DocumentError: The file is missing, a folder, unreadable, of unknown type, empty, damaged, or larger than
@@ -108,9 +108,9 @@ def open_file(path: Path, max_bytes: int, source: str | None = None) -> tuple[st
         None,
     )
     if kind is None:
-        listed = " ".join(sorted(list_file_endings()))
+        known_endings = " ".join(sorted(list_file_endings()))
         raise DocumentError(
-            f"{source} is of an unknown kind; names must end in one of {listed} (each may have .gz after it)."
+            f"{source} is of an unknown kind; names must end in one of {known_endings} (each may have .gz after it)."
         )
     if data.startswith(_GZIP) and not READERS[kind].packed:
         try:
@@ -139,7 +139,7 @@ def read(
         path: PDF, HTML, Markdown, plain text, EPUB or Word file (.docx), or table (CSV, TSV, JSON, JSONL, Parquet);
             each may be compressed with gzip.
         options: Column names of tables, and metadata that override those in the file.
-        source: Name of the file in documents and messages; by default its own.
+        source: Name of the file in documents and messages; by default the name of ``path``.
         on_page: Function called before each page of a PDF file with its number and the number of pages.
 
     Returns:
@@ -172,7 +172,7 @@ def find_files(paths: Iterable[str | Path]) -> list[Path]:
 
 
 def _sort_by_type(paths: Iterable[str | Path]) -> tuple[list[Path], dict[Path, Counter[str]]]:
-    """Return the files to read, and the number of files of unknown types in each folder by file name ending."""
+    """Return the files to read, and for each folder the number of files of unknown types, by file name ending."""
     files: dict[Path, None] = {}
     unknown_endings: dict[Path, Counter[str]] = {}
     for path in map(Path, paths):
@@ -200,15 +200,14 @@ def _iterate_files(folder: Path) -> Iterator[Path]:
 def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) -> Iterator[ReadResult]:
     """Read files, and all files in folders, one by one; see :func:`read` and :func:`find_files`.
 
-    If a folder contains files of unknown types, the last results include one for the folder that counts them in
-    ``skipped``.
+    For each folder that contains files of unknown types, one result at the end counts them in ``skipped``.
     """
     files, unknown_endings = _sort_by_type(paths)
     for path in files:
         yield read(path, options)
     for folder, endings in unknown_endings.items():
         if endings:
-            listed = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))
+            ending_counts = ", ".join(f"{count} {ending}" for ending, count in endings.most_common(_MAX_LISTED_ENDINGS))
             more = ", ..." if len(endings) > _MAX_LISTED_ENDINGS else ""
-            reason = f"files of types that climassay does not read: {endings.total()} ({listed}{more})"
+            reason = f"files of types that climassay does not read: {endings.total()} ({ending_counts}{more})"
             yield ReadResult(folder.name, (), (Skipped(folder.name, reason),))

@@ -26,7 +26,7 @@ _NOT_NESTED_TAGS = frozenset(
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "body"),
     ]
 )
-"""Tags that need no end tag, or that the next tag of the same kind closes; they are not counted as nested."""
+"""Tags that need no end tag, or whose element ends at the next tag of the same kind; they do not count as nested."""
 _VOID_TAGS = frozenset(
     [
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source"),
@@ -44,7 +44,7 @@ _NOSCRIPT = re.compile(r"<(/?)noscript\b[^<>]*>", re.IGNORECASE)
 _MIN_NOSCRIPT_CHARACTERS = 500
 _DATE = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
 MAX_DEPTH = 10_000
-"""Maximum nesting depth of elements. Parsing time is quadratic in it; real pages have a depth of some dozens."""
+"""Maximum nesting depth of elements. Parsing time is quadratic in the depth; real pages have a few dozen levels."""
 
 
 @reader("html", ".html", ".htm", ".xhtml")
@@ -58,14 +58,14 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
     if "<" not in text:
         raise DocumentError(f"{source} is not an HTML file (it has no tags).")
     page = parse_markup(text, source)
-    meta = _read_metadata(page)
+    metadata = _read_metadata(page)
     first_heading = page.css_first("h1")
     heading = extract_heading(first_heading) if first_heading else ""
     blocks, omitted_parts = _extract_blocks_or_fallback(page, text, source, references=options.references)
     if not blocks:
         raise DocumentError(f"{source} has no text (perhaps a script draws the page); save the page from a browser.")
     top_headings = {block.headings[:1] for block in blocks}
-    title = options.title or meta.title or heading or PurePath(source).stem
+    title = options.title or metadata.title or heading or PurePath(source).stem
     if len(top_headings) <= 2 and heading in title and (heading,) in top_headings:
         # One heading above everything is the title of the page, not a chapter, unless the title is the site's name.
         blocks = [
@@ -77,9 +77,9 @@ def read_html(data: bytes, source: str, options: ReadOptions) -> Document:
         title=title,
         source=source,
         blocks=tuple(blocks),
-        url=meta.url,
-        date=meta.date,
-        licence=meta.licence,
+        url=metadata.url,
+        date=metadata.date,
+        licence=metadata.licence,
         media="html",
         omitted_parts=omitted_parts,
     )
@@ -195,7 +195,7 @@ class _HtmlWriter:
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self._raw = ""
-        """Name of the element with program text that is open."""
+        """Name of the open element that contains a script or style; empty outside such elements."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         tag = _local_name(name)
@@ -225,8 +225,8 @@ class _HtmlWriter:
 @lru_cache(1024)
 def _local_name(name: str) -> str:
     """Return the name of an element or attribute without its namespace, in lower case."""
-    local = name.rpartition(" ")[2].lower()
-    return "div" if local in _RAW_IN_HTML else local
+    local_name = name.rpartition(" ")[2].lower()
+    return "div" if local_name in _RAW_IN_HTML else local_name
 
 
 class _Metadata(NamedTuple):
@@ -248,8 +248,8 @@ def _read_metadata(page: LexborHTMLParser) -> _Metadata:
     title = _find_first_value(values_by_name, "citation_title", "og:title", "dc.title", "dcterms.title") or (
         clean(title_node.text()) if title_node else None
     )
-    canonical = page.css_first("link[rel=canonical]")
-    url = (canonical.attributes.get("href") if canonical else None) or _find_first_value(
+    canonical_link = page.css_first("link[rel=canonical]")
+    url = (canonical_link.attributes.get("href") if canonical_link else None) or _find_first_value(
         values_by_name, "og:url", "citation_public_url"
     )
     date = _find_first_value(
@@ -281,5 +281,7 @@ def _read_json_ld(page: LexborHTMLParser) -> dict[str, str]:
         items = value if isinstance(value, list) else [value]
         for item in items:
             if isinstance(item, dict):
-                properties.update({k: v for k in ("datePublished", "license") if isinstance(v := item.get(k), str)})
+                properties.update(
+                    {k: text for k in ("datePublished", "license") if isinstance(text := item.get(k), str)}
+                )
     return properties

@@ -1,4 +1,4 @@
-"""Split a parsed page into text blocks with headings, tables and exponents; navigation is left out and counted."""
+"""Split a parsed page into text blocks with headings, tables and exponents; navigation is omitted and counted."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ FIGURES = "figures"
 NOTE_MARKS = "note marks"
 OUTSIDE = "blocks outside the article"
 
-_WORDLESS = frozenset(
+_INVISIBLE_TAGS = frozenset(
     [
         *("head", "title", "script", "style", "template", "noscript", "svg", "canvas", "iframe", "object"),
         *("video", "audio", "select", "textarea", "datalist", "input", "img", "picture", "source"),
@@ -30,7 +30,7 @@ _WORDLESS = frozenset(
         *("param",),
     ]
 )
-"""Tags without visible text."""
+"""Tags whose content is not visible text."""
 _BLOCK_TAGS = frozenset(
     [
         *("p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "form", "menu"),
@@ -43,7 +43,7 @@ _BLOCK_TAGS = frozenset(
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _NAVIGATION_TAGS = frozenset({"nav", "menu", "dialog", "footer", "aside", "form", "search", "header", "button"})
 _TAGS_TO_CHECK = _NAVIGATION_TAGS | {"del", "s", "strike"}
-"""Tags of elements that may be omitted even without attributes."""
+"""Tags of elements that are checked for omission even if they have no attributes."""
 _NAVIGATION_ROLES = {
     **dict.fromkeys(
         ("navigation", "search", "dialog", "alert", "alertdialog", "contentinfo", "menu", "menubar"), "nav"
@@ -68,12 +68,12 @@ _SURE_NAME = re.compile(
     rf"mw-editsection|mw-jump-link|navbox|toc){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Class names and ids that only navigation and advertising have."""
+"""Pattern of class names and ids that only navigation and advertising have."""
 _LIKELY_NAME = re.compile(
     rf"{_PREFIX}(?:share|social|sidebar|related|comments?|promos?|banner|menu|noprint|teasers?){_SUFFIX}",
     re.IGNORECASE,
 )
-"""Class names and ids of navigation that content sections may have as well."""
+"""Pattern of class names and ids of navigation that content sections may also have."""
 _NOT_SHOWN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _NOTE_NAME = re.compile(
     r"(?:^|[\s_-])(?:foot|end)?(?:notes?|noteref|fn|fnref|footnotes?|endnotes?|cite|citation|xref|bibr|reference)(?:$|[\s_-])",
@@ -98,17 +98,17 @@ MAX_NAVIGATION_LENGTH = 600
 SHORT_FORM = 200
 SHORT_NAMED = 200
 MIN_SPACES = 3
-"""Minimum number of spaces for a sentence to be kept although its element is named like a sidebar."""
+"""Minimum number of spaces in a sentence for its element to be kept although it is named like a sidebar."""
 LINK_HEAVY = 0.5
 MIN_MAIN_SHARE = 0.3
 """Minimum fraction of the page's text for ``<main>`` or ``<article>`` to be taken as the content."""
 MAX_PROSE_OUTSIDE = 0.5
 """Length of running text outside the content, relative to the content, above which the whole page is read."""
 LONG_CELL = 300
-"""Length of a cell with paragraphs, in characters, above which its table is used for layout."""
+"""Length of a cell with paragraphs, in characters, above which its table counts as a layout table."""
 MIN_DATA_ROWS = 3
 MIN_DATA_COLUMNS = 3
-"""Number of columns from which a table is a data table if it also has :data:`MIN_DATA_ROWS`, however long its cells."""
+"""Minimum number of columns of a data table with long cells; it must also have :data:`MIN_DATA_ROWS` rows."""
 _SCAN_FACTOR = 40
 """Maximum number of characters scanned to measure navigation elements, as a multiple of the page's length."""
 
@@ -171,7 +171,7 @@ class _Siblings(NamedTuple):
     nodes: Iterator[LexborNode]
     in_link: bool = False
     is_note_like: bool = False
-    """True inside a link to another part of the page, or in an element with the name of a note."""
+    """True inside a link to another part of the page, or inside an element whose name is that of a note."""
     is_block: bool = False
     """True if the current text block ends after the last sibling."""
 
@@ -270,16 +270,16 @@ class _Walker:
             elif tag in _BLOCK_TAGS:
                 parts.append(TextPart(" "))
                 stack.append(_Siblings(child.iter(include_text=True), siblings.in_link, is_block=True))
-            elif (inline := self._inline_parts(child, tag, siblings)) is not None:
-                parts += inline
+            elif (inline_parts := self._inline_parts(child, tag, siblings)) is not None:
+                parts += inline_parts
             else:
                 stack.append(_list_children(child, tag, siblings))
         return self._join_parts(parts), tables
 
     def _join_parts(self, parts: list[TextPart]) -> str:
-        joined = join_parts(parts)
-        self.omitted_counts[NOTE_MARKS] += joined.n_note_marks
-        return clean(joined.text)
+        joined_text = join_parts(parts)
+        self.omitted_counts[NOTE_MARKS] += joined_text.n_note_marks
+        return clean(joined_text.text)
 
     def _inline_parts(self, node: LexborNode, tag: str, siblings: _Siblings) -> list[TextPart] | None:
         """Return the parts of an inline node; None if its children must be visited."""
@@ -304,7 +304,7 @@ class _Walker:
         """Return whether a node is part of the content; if not, and if it has text, count it as omitted."""
         if tag == "-text":
             return True
-        if tag in _WORDLESS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped_id:
+        if tag in _INVISIBLE_TAGS or tag.startswith(("-", "!", "_")) or node.mem_id == self._skipped_id:
             return False
         attributes = node.attributes
         if not attributes and tag not in _TAGS_TO_CHECK:
@@ -325,7 +325,7 @@ class _Walker:
         return kind is None
 
     def _is_navigation(self, node: LexborNode, tag: str, attributes: dict[str, str | None]) -> bool:
-        """Return whether an element is navigation or the like, judged by its tag, role, names, length and links."""
+        """Return whether an element is navigation or advertising, judged by its tag, role, names, length and links."""
         kind = tag if tag in _NAVIGATION_TAGS else _NAVIGATION_ROLES.get(attributes.get("role") or "", "")
         names = f"{attributes.get('class') or ''} {attributes.get('id') or ''}".split() if tag in _NAMED_TAGS else []
         is_sure = any(map(_SURE_NAME.fullmatch, names))
@@ -472,7 +472,7 @@ def _parse_span(cell: LexborNode, name: str) -> int:
 
 
 def _is_layout(table: LexborNode, rows: list[LexborNode]) -> bool:
-    """Return whether a table is used to arrange parts of a page, not for data."""
+    """Return whether a table serves to arrange parts of a page instead of presenting data."""
     if table.attributes.get("role") in ("presentation", "none"):
         return True
     cells = [_find_cells(row) for row in rows]

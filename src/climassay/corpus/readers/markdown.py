@@ -26,17 +26,19 @@ if TYPE_CHECKING:
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 # The bounds on lengths below keep a stray mark from costing more than linear time.
 _MATH = re.compile(r"\$\$[^$]+\$\$|\$(?=\S)[^$\n]{1,500}(?<=\S)\$(?!\d)")
-_MARKED = re.compile("\x01(\\d+)\x02")
+_PLACEHOLDER = re.compile("\x01(\\d+)\x02")
 _TABLE_START = re.compile(r"<table(?=[\s>])", re.IGNORECASE)
 _TABLE_END = re.compile(r"</table\s*>", re.IGNORECASE)
 _SCRIPT_MARKS = re.compile(r"(?<=\S)\^([^\s^]{1,20})\^|(?<=[^\W\d_])~([^\s~]{1,10})~")
 _SCRIPT_OF_MARK = {"^": Script.SUPERSCRIPT, "~": Script.SUBSCRIPT}
-_QUOTED = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
-_OMITTED = re.compile(r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE)
+_QUOTE_MARKS = re.compile(r"^(?: {0,3}> ?)+", re.MULTILINE)
+_OMITTED_MARKUP = re.compile(
+    r"^[ \t]*:{3,}.*$|^ {0,3}\[(?!\^)[^\]\n]+\]:\s+\S+.*$|\[\^[^\[\]]{1,100}\](?!:)", re.MULTILINE
+)
 """Pattern of directives, link reference definitions and footnote marks."""
 _NOTE = re.compile(r"^ {0,3}\[\^[^\]]+\]:\s*", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\[\]]{1,500})\](?:\[[^\[\]]{0,200}\]|\([^()\n]{0,500} [^()\n]{0,500}\))")
-"""Pattern of links that CommonMark does not recognise without their definition, or with spaces in the address."""
+"""Pattern of links that CommonMark does not recognise: without a definition, or with spaces in the address."""
 _TASK = re.compile(r"^\[[ xX]\][ \t]+")
 MAX_LISTS = 500
 """Maximum number of bracketed lists in front matter; parsing time is quadratic in their nesting depth."""
@@ -47,12 +49,12 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a Markdown file; metadata are taken from YAML front matter, if there is any.
 
     Raises:
-        DocumentError: The file is not text, is empty, or its front matter is not valid YAML.
+        DocumentError: The file is not text or is empty, or its front matter is not valid YAML.
     """
     text = decode(data, source).replace("\r\n", "\n").replace("\r", "\n")
-    meta, body = _parse_front_matter(text, source)
+    metadata, body = _parse_front_matter(text, source)
     blocks, omitted_parts = read_markdown_text(body, source, references=options.references)
-    title = meta.get("title")
+    title = metadata.get("title")
     top_headings = {block.headings[0] for block in blocks if block.headings}
     if (
         len(top_headings) == 1
@@ -69,12 +71,12 @@ def read_markdown(data: bytes, source: str, options: ReadOptions) -> Document:
         title=options.title or title or PurePath(source).stem,
         source=source,
         blocks=tuple(blocks),
-        url=meta.get("url"),
-        report=meta.get("report"),
-        date=meta.get("date"),
-        edition=meta.get("edition"),
-        licence=meta.get("licence") or meta.get("license"),
-        author=meta.get("author"),
+        url=metadata.get("url"),
+        report=metadata.get("report"),
+        date=metadata.get("date"),
+        edition=metadata.get("edition"),
+        licence=metadata.get("licence") or metadata.get("license"),
+        author=metadata.get("author"),
         media="markdown",
         omitted_parts=omitted_parts,
     )
@@ -178,18 +180,18 @@ class _MarkdownReader:
         self._source = source
         self._headings: list[tuple[int, str]] = []
         self._verbatim: list[str] = []
-        """Mathematics and HTML tables that placeholders in the text refer to."""
+        """Formulae and HTML tables that placeholders in the text stand for."""
 
     def read(self, text: str) -> None:
         # The characters 1 and 2 mark the places of what is not Markdown, and belong into no text.
-        without_tables = self._replace_tables(_remove_comments(text).replace("\x01", "").replace("\x02", ""))
-        marked_text = _QUOTED.sub(
-            "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), without_tables)
+        text_without_tables = self._replace_tables(_remove_comments(text).replace("\x01", "").replace("\x02", ""))
+        marked_text = _QUOTE_MARKS.sub(
+            "", _MATH.sub(lambda match: self._add_placeholder(match.group().replace("\n", " ")), text_without_tables)
         )
         self.omitted_counts[NOTE_MARKS] += sum(
-            match.group().startswith("[^") for match in _OMITTED.finditer(marked_text)
+            match.group().startswith("[^") for match in _OMITTED_MARKUP.finditer(marked_text)
         )
-        plain_text = _NOTE.sub("\n", _OMITTED.sub("", marked_text))
+        plain_text = _NOTE.sub("\n", _OMITTED_MARKUP.sub("", marked_text))
         level = 0
         rows: list[list[str]] | None = None
         n_header_rows = 0
@@ -213,7 +215,7 @@ class _MarkdownReader:
                     rows = None
                 case "inline":
                     line = self._join_tokens(token.children or ())
-                    table = _MARKED.fullmatch(line)
+                    table = _PLACEHOLDER.fullmatch(line)
                     if table and self._verbatim[int(table[1])].startswith("<"):
                         self._add_table(self._verbatim[int(table[1])])
                         continue
@@ -232,20 +234,22 @@ class _MarkdownReader:
         return f"\x01{len(self._verbatim) - 1}\x02"
 
     def _insert_verbatim(self, line: str) -> str:
-        return clean(_MARKED.sub(lambda match: self._verbatim[int(match[1])], line))
+        return clean(_PLACEHOLDER.sub(lambda match: self._verbatim[int(match[1])], line))
 
     def _replace_tables(self, text: str) -> str:
         """Replace each HTML table by a placeholder that is a paragraph of its own."""
         parts: list[str] = []
         position = 0
-        while (begin := _TABLE_START.search(text, position)) and (end := _TABLE_END.search(text, begin.end())):
+        while (start_tag := _TABLE_START.search(text, position)) and (
+            end_tag := _TABLE_END.search(text, start_tag.end())
+        ):
             parts += (
-                text[position : begin.start()],
+                text[position : start_tag.start()],
                 "\n\n",
-                self._add_placeholder(text[begin.start() : end.end()]),
+                self._add_placeholder(text[start_tag.start() : end_tag.end()]),
                 "\n\n",
             )
-            position = end.end()
+            position = end_tag.end()
         return "".join((*parts, text[position:]))
 
     def _add_table(self, markup: str) -> None:
@@ -273,9 +277,9 @@ class _MarkdownReader:
                     script = Script.NORMAL if tag[1] else _SCRIPT_TAGS[name]
                 elif name not in _JOINED_TAGS:
                     parts.append(TextPart(" "))
-        joined = join_parts(parts)
-        self.omitted_counts[NOTE_MARKS] += joined.n_note_marks
-        return joined.text.strip()
+        joined_text = join_parts(parts)
+        self.omitted_counts[NOTE_MARKS] += joined_text.n_note_marks
+        return joined_text.text.strip()
 
     def _add_block(self, line: str) -> None:
         if any(char.isalnum() for char in line):

@@ -1,4 +1,4 @@
-"""Convert MathML to parts of a line: exponents raised, fractions with a slash."""
+"""Convert MathML to parts of a line, with exponents as superscripts and fractions with a slash."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from selectolax.lexbor import LexborNode
 from climassay.corpus.readers.superscripts import Script, TextPart, join_parts
 
 MAX_DEPTH = 60
-"""Maximum nesting depth that is converted by structure; deeper elements are written as plain text."""
+"""Maximum nesting depth of elements whose structure is converted; deeper elements are written as plain text."""
 _IGNORED_TAGS = frozenset({"annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark", "-comment"})
 _INVISIBLE_OPERATORS = dict.fromkeys(map(ord, "\u2061\u2062\u2063\u2064"))
 _TOKEN_TAGS = frozenset({"mn", "mi", "mtext", "mo", "ms"})
@@ -35,8 +35,14 @@ def _convert_node(node: LexborNode, depth: int) -> list[TextPart]:
         return [TextPart(" ")]
     if tag == "mfenced":
         attributes = node.attributes
-        inside = [part for child in node.iter() for part in (TextPart(", "), *_convert_node(child, depth + 1))][1:]
-        return [TextPart(attributes.get("open", "(") or ""), *inside, TextPart(attributes.get("close", ")") or "")]
+        content_parts = [part for child in node.iter() for part in (TextPart(", "), *_convert_node(child, depth + 1))][
+            1:
+        ]
+        return [
+            TextPart(attributes.get("open", "(") or ""),
+            *content_parts,
+            TextPart(attributes.get("close", ")") or ""),
+        ]
     children = [child for child in node.iter() if (child.tag or "") not in _IGNORED_TAGS]
     convert = _CONVERTERS.get(tag)
     if convert is not None and len(children) >= _N_CHILDREN.get(tag, 1):
@@ -99,8 +105,8 @@ def _convert_fraction(children: list[LexborNode], depth: int) -> list[TextPart]:
 
 
 def _convert_square_root(children: list[LexborNode], depth: int) -> list[TextPart]:
-    inside = [part for child in children for part in _convert_node(child, depth)]
-    return [TextPart("√("), *inside, TextPart(")")]
+    content_parts = [part for child in children for part in _convert_node(child, depth)]
+    return [TextPart("√("), *content_parts, TextPart(")")]
 
 
 def _convert_root(children: list[LexborNode], depth: int) -> list[TextPart]:

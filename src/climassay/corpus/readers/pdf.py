@@ -50,12 +50,12 @@ HEADER_BYTES = 1024
 TRAILER_BYTES = 2048
 MAX_TITLE = 200
 MAX_TEXT_OBJECTS = 50_000
-"""Maximum number of text objects of a page, ten times that of a page full of numbers; more take minutes to read."""
+"""Maximum number of text objects of a page: ten times as many as in a page full of numbers. More take minutes."""
 MAX_CHARACTERS = 1_000_000
 """Maximum number of characters of a page."""
 _IMAGES = frozenset({pdfium.FPDF_PAGEOBJ_IMAGE, pdfium.FPDF_PAGEOBJ_FORM})
 _OPENING_PAGES = 4
-"""Number of first pages that may state how a document should be cited."""
+"""Number of pages, at the beginning, that may state how the document should be cited."""
 _TITLE_WORD = re.compile(r"[^\W\d_]{4,}")
 _CHAPTER_NUMBER = re.compile(r"^\d{1,2}\s+(?=[A-Z])")
 _NO_TITLE = re.compile(
@@ -74,21 +74,23 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     references unless ``options`` include them. Footnotes follow the paragraph that refers to them.
 
     Raises:
-        DocumentError: The file is not a PDF, encrypted, damaged, without pages, or consists only of images.
+        DocumentError: The file is not a PDF, is encrypted or damaged, or has no pages or no running text.
     """
     pdf = _open_pdf(data, source)
     omitted_counts: OmittedCounts = Counter()
     try:
-        pages, skipped = _read_pages(pdf, source, on_page, omitted_counts)
+        pages, skipped_pages = _read_pages(pdf, source, on_page, omitted_counts)
         metadata_title, *other_metadata = (
             clean(pdf.get_metadata_value(name) or "") for name in ("Title", "Subject", "Author")
         )
     finally:
         pdf.close()
     if not any(page.lines or page.tables for page in pages):
-        raise DocumentError(skipped[0].reason if skipped else f"{source} has no text on its pages.")
+        raise DocumentError(skipped_pages[0].reason if skipped_pages else f"{source} has no text on its pages.")
     if b"%%EOF" not in data[-TRAILER_BYTES:]:
-        skipped.append(Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read."))
+        skipped_pages.append(
+            Skipped(source, f"{source} seems truncated (its end is missing); {len(pages)} pages were read.")
+        )
     drop_line_numbers(pages, omitted_counts)
     drop_running_lines(pages, omitted_counts)
     stem = PurePath(source).stem
@@ -112,7 +114,7 @@ def read_pdf(data: bytes, source: str, options: ReadOptions, on_page: PageCallba
     document = Document(
         document_id(data), title, source, blocks, media="pdf", omitted_parts=tuple(_list_omitted_parts(omitted_counts))
     )
-    return ReadResult(source, (document,), tuple(skipped))
+    return ReadResult(source, (document,), tuple(skipped_pages))
 
 
 def _list_omitted_parts(omitted_counts: OmittedCounts) -> Iterator[OmittedParts]:
@@ -218,12 +220,12 @@ def _describe_skipped_pages(
 
 
 def _format_page_numbers(numbers: list[int]) -> str:
-    listed = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
-    return f"{'page' if len(numbers) == 1 else 'pages'} {listed}"
+    number_list = ", ".join(map(str, numbers[:8])) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
+    return f"{'page' if len(numbers) == 1 else 'pages'} {number_list}"
 
 
 def _find_title(metadata: str, pages: Sequence[PdfPage]) -> str:
-    """Return the title in the metadata if usable, or the text in the largest type on the first page with words."""
+    """Return the title in the metadata if it is usable; otherwise the largest text on the first page with words."""
     if len(metadata) > 3 and not _NO_TITLE.fullmatch(metadata) and any(char.isalpha() for char in metadata):
         return metadata
 
@@ -247,19 +249,19 @@ MAX_BOXES = 20_000
 MAX_OBJECTS = 500_000
 """Maximum number of lines, images and text objects of a page that can be rendered."""
 CONTEXT = 60
-"""Number of letters before and after a quotation by which it is distinguished from other occurrences on the page."""
+"""Number of letters before and after a quotation that distinguish it from other occurrences on the page."""
 MIN_PART = 8
 """Minimum number of letters of a matching part of a quotation; shorter matches are ignored as coincidences."""
 MIN_MATCHED = 0.8
 """Minimum fraction of a quotation's letters that the matching parts must cover."""
 MAX_GAP = 1500
-"""Maximum number of letters between matching parts, such as those of a figure's caption or a second column."""
+"""Maximum number of letters between matching parts, which may belong to a figure's caption or another column."""
 EDGE = 20
-"""Number of letters on each side of a page break by which a quotation across the break is located."""
+"""Number of letters on each side of a page break that are used to locate a quotation across the break."""
 SAME_LINE = 0.5
 """Minimum vertical overlap of two characters on one line, as a fraction of the height of the smaller one."""
 
-_PLAIN = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
+_CHARACTER_REPLACEMENTS = str.maketrans({"\r": " ", "\x02": "-", LINE_END_HYPHEN: "-"})
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom edges, in pixels of the image."""
@@ -308,10 +310,15 @@ class DrawnPage:
             )
 
         letters_before, letters_after = letters(before)[0][-CONTEXT:], letters(after)[0][:CONTEXT]
-        for first, last in ((letters_before, letters_after), (letters_before, ""), ("", letters_after), ("", "")):
-            index = page_letters.find(first + quote_letters + last)
+        for context_before, context_after in (
+            (letters_before, letters_after),
+            (letters_before, ""),
+            ("", letters_after),
+            ("", ""),
+        ):
+            index = page_letters.find(context_before + quote_letters + context_after)
             if index >= 0:
-                start = index + len(first)
+                start = index + len(context_before)
                 return to_text_spans([(start, start + len(quote_letters))])
         return to_text_spans(
             _find_parts(page_letters, quote_letters)
@@ -325,8 +332,8 @@ class DrawnPage:
             if right <= left or bottom <= top:
                 continue
             if line is not None:
-                shared = min(line[3], bottom) - max(line[1], top)
-                if left >= line[0] and shared >= SAME_LINE * min(line[3] - line[1], bottom - top):
+                shared_height = min(line[3], bottom) - max(line[1], top)
+                if left >= line[0] and shared_height >= SAME_LINE * min(line[3] - line[1], bottom - top):
                     line = (line[0], min(line[1], top), max(line[2], right), max(line[3], bottom))
                     continue
                 yield line
@@ -336,23 +343,24 @@ class DrawnPage:
 
 
 def _find_parts(page_letters: str, quote_letters: str) -> list[tuple[int, int]]:
-    """Return the spans of a quotation's matching parts, in letters; empty unless most letters match, close together."""
+    """Return the page spans, in letters, of a quotation's matching parts; empty if too few nearby letters match."""
     matcher = SequenceMatcher(None, page_letters, quote_letters, autojunk=False)
-    anchor = matcher.find_longest_match()
-    begin = max(0, anchor.a - anchor.b - MAX_GAP)
-    matcher.set_seq1(page_letters[begin : anchor.a + len(quote_letters) - anchor.b + MAX_GAP])
+    longest_match = matcher.find_longest_match()
+    search_start = max(0, longest_match.a - longest_match.b - MAX_GAP)
+    matcher.set_seq1(page_letters[search_start : longest_match.a + len(quote_letters) - longest_match.b + MAX_GAP])
     parts = [part for part in matcher.get_matching_blocks() if part.size >= MIN_PART]
     if sum(part.size for part in parts) < MIN_MATCHED * len(quote_letters):
         return []
-    return [(begin + part.a, begin + part.a + part.size) for part in parts]
+    return [(search_start + part.a, search_start + part.a + part.size) for part in parts]
 
 
 def _find_at_edge(
     page_letters: str, quote_letters: str, letters_before: str, letters_after: str
 ) -> list[tuple[int, int]]:
-    """Return the span, in letters, of a quotation that ends or begins on the page.
+    """Return the span, in letters, of the part on this page of a quotation that crosses a page break.
 
-    The result is empty if the text on the other side of the quotation differs.
+    The quotation is found by its first letters and the letters before it, or by its last letters and those after it.
+    The result is empty if the page contains neither.
     """
     letters_before, letters_after = letters_before[-EDGE:], letters_after[:EDGE]
     start_pattern, end_pattern = (
@@ -415,16 +423,16 @@ def _read_characters(page: object, width: int, height: int) -> tuple[str, tuple[
     try:
         count = min(pdfium.FPDFText_CountChars(text_page), MAX_BOXES)
         codes = [pdfium.FPDFText_GetUnicode(text_page, index) for index in range(max(count, 0))]
-        box, x, y = pdfium.FS_RECTF(), ctypes.c_int(), ctypes.c_int()
+        box, device_x, device_y = pdfium.FS_RECTF(), ctypes.c_int(), ctypes.c_int()
         boxes: list[Box] = []
         for index in range(len(codes)):
             if not pdfium.FPDFText_GetLooseCharBox(text_page, index, box):
                 boxes.append((0, 0, 0, 0))
                 continue
             corners = []
-            for across, up in ((box.left, box.top), (box.right, box.bottom)):
-                pdfium.FPDF_PageToDevice(page, 0, 0, width, height, 0, across, up, x, y)
-                corners.append((min(max(x.value, 0), width), min(max(y.value, 0), height)))
+            for page_x, page_y in ((box.left, box.top), (box.right, box.bottom)):
+                pdfium.FPDF_PageToDevice(page, 0, 0, width, height, 0, page_x, page_y, device_x, device_y)
+                corners.append((min(max(device_x.value, 0), width), min(max(device_y.value, 0), height)))
             # On a turned page the corners change places.
             (left, right), (top, bottom) = (sorted(pair) for pair in zip(*corners, strict=True))
             boxes.append((left, top, right, bottom))
@@ -432,7 +440,7 @@ def _read_characters(page: object, width: int, height: int) -> tuple[str, tuple[
         pdfium.FPDFText_ClosePage(text_page)
     # Halves of a character and what is none would not survive their way to a browser.
     text = "".join(chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else " " for code in codes)
-    return text.translate(_PLAIN), tuple(boxes)
+    return text.translate(_CHARACTER_REPLACEMENTS), tuple(boxes)
 
 
 def encode_png(pixels: NDArray[np.uint8]) -> bytes:

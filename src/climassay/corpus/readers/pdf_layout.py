@@ -18,7 +18,7 @@ MAX_HEAD_LENGTH = 150
 MAX_HEAD_SIZE = 1.2
 """Maximum type size of a running head, as a multiple of the usual size; larger type is a title, as on slides."""
 MIN_COLUMN_LINE = 15
-"""Minimum length of the lines by which columns are detected, in characters."""
+"""Minimum length of the lines that are used to detect columns, in characters."""
 MIN_COLUMN_LINES = 4
 MAX_NEIGHBOUR_DISTANCE = 8
 """Maximum vertical distance between the baselines of lines side by side in two columns, in points."""
@@ -91,10 +91,10 @@ def _locate_line(line: Line, page: PdfPage) -> Position:
 
 
 def _find_edge_lines(page: PdfPage) -> list[Line]:
-    """Return the topmost and bottommost lines in the margins of a page; a baseline may have several lines."""
-    low, high = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
-    top = max((line.y for line in page.lines if line.y > high), default=None)
-    bottom = min((line.y for line in page.lines if line.y < low), default=None)
+    """Return all lines on the topmost and on the bottommost baseline in the margins of a page."""
+    bottom_zone, top_zone = MARGIN_ZONE * page.height, (1 - MARGIN_ZONE) * page.height
+    top = max((line.y for line in page.lines if line.y > top_zone), default=None)
+    bottom = min((line.y for line in page.lines if line.y < bottom_zone), default=None)
     return [
         line
         for line in page.lines
@@ -118,7 +118,9 @@ def _find_number_offsets(line: Line) -> set[tuple[bool, int]]:
 
 def _parse_roman(text: str) -> int:
     values = [_ROMAN[char] for char in text]
-    return sum(-value if value < after else value for value, after in zip(values, [*values[1:], 0], strict=True))
+    return sum(
+        -value if value < next_value else value for value, next_value in zip(values, [*values[1:], 0], strict=True)
+    )
 
 
 def _locate_header(line: Line, page: PdfPage) -> tuple[bool, int, int]:
@@ -134,7 +136,7 @@ def _find_header_positions(
     for page, edge_lines in zip(pages, edge_lines_by_page, strict=True):
         for line in edge_lines:
             min_distance = min(
-                (abs(line.y - other.y) for other in page.lines if abs(line.y - other.y) > 3), default=0.0
+                (abs(line.y - other_line.y) for other_line in page.lines if abs(line.y - other_line.y) > 3), default=0.0
             )
             is_large = line.size > MAX_HEAD_SIZE * text_size
             if len(line.text) < MAX_HEAD_LENGTH / 2 and min_distance > 2 * line.size and not is_large:
@@ -215,19 +217,19 @@ def _group_by_column(chunks: list[Chunk], depth: int) -> list[list[Chunk]]:
     if gutter is None:
         return [_sort_downwards(chunks)] if chunks else []
     groups: list[list[Chunk]] = []
-    left: list[Chunk] = []
-    right: list[Chunk] = []
+    left_chunks: list[Chunk] = []
+    right_chunks: list[Chunk] = []
     # A chunk in which only some lines cross the gutter is cut into lines, so that the others find their column.
     pieces = [piece for chunk in chunks for piece in _split_lines_across_gutter(chunk, gutter)]
     for chunk in _sort_downwards(pieces):
         if min(line.x0 for line in chunk) >= gutter - 3:
-            right.append(chunk)
+            right_chunks.append(chunk)
         elif max(line.x1 for line in chunk) <= gutter + 3:
-            left.append(chunk)
+            left_chunks.append(chunk)
         else:
-            groups += [*_group_by_column(left, depth - 1), *_group_by_column(right, depth - 1), [chunk]]
-            left, right = [], []
-    return [*groups, *_group_by_column(left, depth - 1), *_group_by_column(right, depth - 1)]
+            groups += [*_group_by_column(left_chunks, depth - 1), *_group_by_column(right_chunks, depth - 1), [chunk]]
+            left_chunks, right_chunks = [], []
+    return [*groups, *_group_by_column(left_chunks, depth - 1), *_group_by_column(right_chunks, depth - 1)]
 
 
 def _split_lines_across_gutter(chunk: Chunk, gutter: float) -> list[Chunk]:
@@ -264,11 +266,12 @@ def _find_gutter(lines: list[Line]) -> float | None:
 def _count_side_by_side(lines: list[Line], start: float) -> int:
     """Return the number of lines with a neighbour in the other column, if the right column begins at ``start``.
 
-    Too few return 0. Lines that cross the gutter are ignored, since a wide caption may interrupt the columns.
+    The result is 0 if there are too few. Lines that cross the gutter are ignored, since a wide caption may interrupt
+    the columns.
     """
-    left = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x1 <= start + 3}
-    right = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x0 >= start - 3}
-    smaller_count = min(_count_neighbours(left, right), _count_neighbours(right, left))
+    left_rows = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x1 <= start + 3}
+    right_rows = {round(line.y / MAX_NEIGHBOUR_DISTANCE) for line in lines if line.x0 >= start - 3}
+    smaller_count = min(_count_neighbours(left_rows, right_rows), _count_neighbours(right_rows, left_rows))
     return smaller_count if smaller_count >= MIN_COLUMN_LINES else 0
 
 

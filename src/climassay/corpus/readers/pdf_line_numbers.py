@@ -1,8 +1,8 @@
 """Remove line numbers from the pages of drafts and preprints.
 
-Line numbers form a column of integers that rise downwards by equal steps, with no other text above or below in the
-column, beside running text. List numbers, first columns of tables, equation numbers and page numbers fail at least one
-of these conditions.
+Line numbers are integers in a column beside running text. They increase from top to bottom by equal steps, and the
+column contains no other text. List numbers, first columns of tables, equation numbers and page numbers fail at least
+one of these conditions.
 """
 
 from collections import Counter, defaultdict
@@ -13,14 +13,14 @@ from itertools import pairwise
 from climassay.corpus.readers.pdf_lines import MAX_EDGE_DIGITS, EdgeNumber, Line, OmittedCounts, PdfPage, PdfTable
 
 MAX_EDGE_DISTANCE = 3.0
-"""Maximum distance between the edges of numbers in one column, in points."""
+"""Maximum horizontal distance between the edges of two numbers in one column, in points."""
 MAX_STEP = 10
 MAX_CHAINS = 20
 """Maximum number of columns of numbers that are checked per page."""
 MAX_MISSING_NUMBERS = 3
 """Maximum number of consecutive numbers missing from a column, for example beside a figure."""
 MIN_NUMBERS = {1: 5}
-"""Minimum length of a column of numbers, by step; :data:`MIN_SPARSE_NUMBERS` for other steps."""
+"""Minimum count of numbers in a column, by the step between them; :data:`MIN_SPARSE_NUMBERS` for other steps."""
 MIN_SPARSE_NUMBERS = 3
 MIN_TEXT_LENGTH = 25
 """Minimum length of a line of running text, in characters."""
@@ -31,8 +31,7 @@ MIN_COVERAGE = 0.4
 MAX_CROSSED = 0.1
 """Maximum fraction of the lines beside the numbers that extend into the column of numbers."""
 MAX_CROSSED_PAGE = 0.2
-"""Maximum fraction of all lines of the page that extend into the column of numbers, as a title over two columns does.
-"""
+"""Maximum fraction of a page's lines that extend into the column of numbers, as a title over two columns does."""
 MAX_BASELINE_DISTANCE = 0.5
 """Maximum difference between the baselines of a number and the text beside it, as a fraction of the type size."""
 
@@ -144,7 +143,9 @@ def _find_chains(numbers: Sequence[_Number]) -> list[_Chain]:
             ]
             if len(aligned_numbers) < MIN_SPARSE_NUMBERS:
                 continue
-            steps = Counter(below.value - above.value for above, below in pairwise(aligned_numbers))
+            steps = Counter(
+                lower_number.value - upper_number.value for upper_number, lower_number in pairwise(aligned_numbers)
+            )
             step_counts = [(count, step) for step, count in steps.items() if 0 < step <= MAX_STEP]
             if step_counts:
                 step = max(step_counts)[1]
@@ -155,7 +156,7 @@ def _find_chains(numbers: Sequence[_Number]) -> list[_Chain]:
 def _find_longest_chain(numbers: Sequence[_Number], step: int) -> list[_Number]:
     """Return the longest sequence of numbers, from top to bottom, that increase by ``step``.
 
-    Across a gap, where numbers are missing, they may increase by a multiple of it.
+    Where numbers are missing, the increase may be a multiple of ``step``.
     """
     lengths: dict[int, tuple[int, int]] = {}
     previous_indices: list[int | None] = []
@@ -192,15 +193,15 @@ def _is_crossed(chain: _Chain, page: PdfPage, margin: float = 1.0) -> bool:
     left, right = min(number.x0 for number in chain.numbers), max(number.x1 for number in chain.numbers)
     top, bottom = chain.numbers[0].y, chain.numbers[-1].y
     numbers_by_line = {id(number.line): number for number in chain.numbers}
-    n_crossing = n_lines = 0
+    n_crossing_lines = n_lines = 0
     for line in page.lines:
         if not bottom - margin <= line.y <= top + margin or (margin > 1 and len(line.text) < MIN_TEXT_LENGTH):
             continue
         n_lines += 1
         number = numbers_by_line.get(id(line))
         x0, x1 = (line.x0, line.x1) if number is None else _find_text_edges(number)
-        n_crossing += x0 < right and x1 > left
-    return n_crossing > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
+        n_crossing_lines += x0 < right and x1 > left
+    return n_crossing_lines > (MAX_CROSSED if margin <= 1 else MAX_CROSSED_PAGE) * n_lines
 
 
 def _find_text_edges(number: _Number) -> tuple[float, float]:
@@ -213,7 +214,7 @@ def _find_text_edges(number: _Number) -> tuple[float, float]:
 
 def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> bool:
     """Return whether the numbers are beside most lines of their pages, and beside lines that continue sentences."""
-    n_numbered = n_prose = n_beside = n_lines = 0
+    n_numbered_lines = n_prose = n_text_lines = n_lines = 0
     pages: dict[int, tuple[PdfPage, int, set[int]]] = {}
     for page, chain in chains_with_page:
         rows: dict[int, list[Line]] = defaultdict(list)
@@ -227,14 +228,14 @@ def _are_beside_prose(chains_with_page: Iterable[tuple[PdfPage, _Chain]]) -> boo
                 continue
             text = text_line.text.removeprefix(number.edge.digits).lstrip() if number.edge else text_line.text
             lines_with_number.add(id(text_line))
-            n_beside += 1
+            n_text_lines += 1
             n_prose += _continues_sentence(text)
-        _, n_steps, lines_before = pages.get(id(page), (page, 1, set()))
-        pages[id(page)] = (page, max(n_steps, chain.step), lines_before | lines_with_number)
+        _, n_steps, previous_lines = pages.get(id(page), (page, 1, set()))
+        pages[id(page)] = (page, max(n_steps, chain.step), previous_lines | lines_with_number)
     for page, step, lines_with_number in pages.values():
-        n_numbered += step * len(lines_with_number)
+        n_numbered_lines += step * len(lines_with_number)
         n_lines += sum(1 for line in page.lines if len(line.text) >= MIN_TEXT_LENGTH)
-    return n_prose >= MIN_PROSE_SHARE * max(1, n_beside) and n_numbered >= MIN_COVERAGE * n_lines
+    return n_prose >= MIN_PROSE_SHARE * max(1, n_text_lines) and n_numbered_lines >= MIN_COVERAGE * n_lines
 
 
 def _find_nearest_line(number: _Number, rows: dict[int, list[Line]]) -> Line | None:
@@ -255,12 +256,12 @@ def _continues_sentence(text: str) -> bool:
 
 
 def _list_columns(chains: Iterable[_Chain]) -> set[tuple[bool, float, int, int]]:
-    """Return side and position of the shared edge, step and first number of each column of numbers."""
+    """Return, for each column of numbers, the side and position of its edge, its step and its first number."""
     columns: dict[tuple[bool, int], tuple[bool, float, int, int]] = {}
     for chain in chains:
         key = chain.by_right_edge, round(chain.edge / MAX_EDGE_DISTANCE)
-        first = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
-        columns[key] = (chain.by_right_edge, chain.edge, chain.step, first)
+        first_value = min(chain.numbers[0].value, columns[key][3]) if key in columns else chain.numbers[0].value
+        columns[key] = (chain.by_right_edge, chain.edge, chain.step, first_value)
     return set(columns.values())
 
 

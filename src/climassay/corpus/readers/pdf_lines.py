@@ -72,13 +72,13 @@ OmittedCounts = Counter[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class EdgeNumber:
-    """Number at the beginning or end of a line, separated by a gap: possibly a line number."""
+    """Number at the beginning or end of a line that a gap separates from the text: possibly a line number."""
 
     digits: str
     x0: float
     x1: float
     text_edge: float
-    """Edge, next to the number, of the rest of the line."""
+    """Horizontal position of that edge of the remaining text which is next to the number."""
     bold: bool
     """True if the first and last characters of the rest of the line are bold."""
     starts_bold: bool
@@ -105,7 +105,7 @@ class Line:
     """Writing direction relative to the horizontal of the page: 0, 90, 180 or 270 degrees."""
     starts_bold: bool = False
     hyphen: bool = False
-    """True if the line ends in a hyphen that PDFium considers a word division."""
+    """True if the line ends in a hyphen that, according to PDFium, divides a word."""
     n_marks: int = 0
     """Number of note marks removed from the text."""
     mark: str = ""
@@ -115,7 +115,7 @@ class Line:
     lead: EdgeNumber | None = None
     tail: EdgeNumber | None = None
     pieces: tuple[tuple[int, str], ...] = ()
-    """Pieces from which the line was joined: PDFium's index of the first character, and the text."""
+    """Pieces that were joined to form the line, each with PDFium's index of its first character and its text."""
 
 
 @dataclass(slots=True)
@@ -212,7 +212,7 @@ class LineReader:
             pdfium.FPDFText_ClosePage(self._handle)
 
     def _read_turned(self, text: str, has_equal_indices: bool, page: int, turn: int) -> list[Line]:
-        """Read all lines of a page, in coordinates in which one writing direction is horizontal."""
+        """Read all lines of a page, using coordinates in which text of one writing direction is horizontal."""
         self._turn = turn
         width = self._height if turn % 180 else self._width
         spans = [match.span() for match in _SEGMENT.finditer(text)]
@@ -283,7 +283,7 @@ class LineReader:
         return split_spans
 
     def _find_gaps(self, line: Line, index: int) -> list[float]:
-        """Return the left edges of the texts that follow gaps as wide as those between columns."""
+        """Return the left edge of each text that follows a gap as wide as those between columns."""
         left, top, right, bottom = (ctypes.c_double() for _ in range(4))
         starts: list[float] = []
         end = line.x0
@@ -355,7 +355,7 @@ class LineReader:
 
     def _build_line(self, text: str, start: int, page: int) -> Line:
         length = len(text)
-        last = start + length - 1
+        last_index = start + length - 1
         size = self._find_size(start)
         y = self._find_baseline(start)
         x0 = self._x.value
@@ -379,11 +379,11 @@ class LineReader:
             angle = 180
         angle = (angle - self._turn) % 360
         if self._turn:
-            left, right = self._find_edges(last)
+            left, right = self._find_edges(last_index)
         else:
-            _get_loose_box(self._handle, last, self._box_ref)
+            _get_loose_box(self._handle, last_index, self._box_ref)
             left, right = self._box.left, self._box.right
-        bold = starts_bold and self._find_font(last)[1]
+        bold = starts_bold and self._find_font(last_index)[1]
         line = Line(text, page, x0, right, y, size, bold, family, angle, starts_bold, pieces=((start, text),))
         if angle:
             return line
@@ -416,8 +416,8 @@ class LineReader:
                 if self._find_edges(start + space[1])[0] - self._find_edges(start + space[0] - 1)[1] > min_gap
             ]
             ends = [*(begin for begin, _ in gaps), len(text)]
-            begins = [0, *(end for _, end in gaps)]
-            parts += [(start + begin, text[begin:end]) for begin, end in zip(begins, ends, strict=True) if begin < end]
+            starts = [0, *(end for _, end in gaps)]
+            parts += [(start + begin, text[begin:end]) for begin, end in zip(starts, ends, strict=True) if begin < end]
         if len(parts) < 2:
             return [line]
         cells: list[Line] = []
@@ -458,13 +458,16 @@ class LineReader:
         text = line.text
         min_height = line.y + MIN_SUPERSCRIPT_RISE * line.size
         parts: list[str] = []
-        n_done = 0
+        end_of_previous = 0
         for match in _DIGITS.finditer(text):
-            last = start + match.end() - 1
-            if self._find_baseline(last) <= min_height or self._find_size(last) > SUPERSCRIPT_SIZE * line.size:
+            last_index = start + match.end() - 1
+            if (
+                self._find_baseline(last_index) <= min_height
+                or self._find_size(last_index) > SUPERSCRIPT_SIZE * line.size
+            ):
                 continue
             begin = match.end() - 1
-            while begin > n_done and (text[begin - 1].isdigit() or text[begin - 1] in _SIGNS + ","):
+            while begin > end_of_previous and (text[begin - 1].isdigit() or text[begin - 1] in _SIGNS + ","):
                 if self._find_baseline(start + begin - 1) <= min_height:
                     break
                 begin -= 1
@@ -476,10 +479,10 @@ class LineReader:
             # A note's mark is no other figure's beginning: "2" and a half are not 21/2.
             space = " " if next_character in _FRACTION_BARS and text[begin - 1].isdigit() else ""
             line.n_marks += not replacement
-            parts += (text[n_done:begin], space, replacement)
-            n_done = match.end()
+            parts += (text[end_of_previous:begin], space, replacement)
+            end_of_previous = match.end()
         if parts:
-            line.text = "".join((*parts, text[n_done:])).strip()
+            line.text = "".join((*parts, text[end_of_previous:])).strip()
 
 
 def has_leaders(line: Line) -> bool:
@@ -501,24 +504,24 @@ def _find_letter(text: str, index: int) -> int:
     """Return ``index``, or the index of the next letter if the character there is a digit or space."""
     if not (text[index].isdigit() or text[index].isspace()):
         return index
-    return next((following for following in range(index, len(text)) if text[following].isalpha()), index)
+    return next((letter_index for letter_index in range(index, len(text)) if text[letter_index].isalpha()), index)
 
 
-def _replace_superscript(before: str, superscript: str, after: str) -> str:
+def _replace_superscript(text_before: str, superscript: str, text_after: str) -> str:
     """Return the replacement for a number in superscript position.
 
     This is a Unicode superscript, plain digits (numerator or mass number of an isotope), or an empty string for a note
     mark. A 2 or 3 after a single letter is an exponent (``R²``).
     """
-    if after and after in _FRACTION_BARS:
+    if text_after and text_after in _FRACTION_BARS:
         return superscript
-    if superscript in "23" and _VARIABLE.search(before):
+    if superscript in "23" and _VARIABLE.search(text_before):
         return superscript.translate(_SUPERSCRIPTS)
-    if superscript[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", before):
+    if superscript[0] in _SIGNS or re.search(r"(?:^|[^\d.,])10$", text_before):
         return superscript.translate(_SUPERSCRIPTS)
-    if _UNIT.search(before):
+    if _UNIT.search(text_before):
         return superscript[0].translate(_SUPERSCRIPTS)  # what follows the 2 of km² is the mark of a note
-    if before[-1:] in " (" and after.isalpha():
+    if text_before[-1:] in " (" and text_after.isalpha():
         return superscript
     return ""
 
@@ -581,11 +584,11 @@ def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
     line.pieces += piece.pieces
     if piece.text.isdigit() and len(piece.text) <= MAX_EDGE_DIGITS:
         line.tail = EdgeNumber(piece.text, piece.x0, piece.x1, line.x1, line.bold, line.starts_bold)
-    preceding, remaining_text = line.text + space, piece.text.removeprefix(piece.mark)
-    superscript = _replace_superscript(preceding, piece.mark, remaining_text[:1]) if piece.mark else ""
+    text_before, remaining_text = line.text + space, piece.text.removeprefix(piece.mark)
+    superscript = _replace_superscript(text_before, piece.mark, remaining_text[:1]) if piece.mark else ""
     line.n_marks += piece.n_marks + (bool(piece.mark) and not superscript)
     line.text = (
-        f"{preceding}{superscript}{remaining_text.lstrip() if space and not superscript else remaining_text}".rstrip()
+        f"{text_before}{superscript}{remaining_text.lstrip() if space and not superscript else remaining_text}".rstrip()
     )
     line.x1, line.hyphen, line.bold = piece.x1, piece.hyphen, line.bold and piece.bold
     return True
@@ -593,22 +596,22 @@ def _append_if_continued(line: Line, piece: Line, is_after_space: bool) -> bool:
 
 def _is_right_to_left(text: str) -> bool:
     """Return whether the first letter of a text belongs to a right-to-left script."""
-    first = next((char for char in text if char.isalpha()), " ")
-    return unicodedata.bidirectional(first) in {"R", "AL"}
+    first_letter = next((char for char in text if char.isalpha()), " ")
+    return unicodedata.bidirectional(first_letter) in {"R", "AL"}
 
 
 def _swap_brackets(text: str) -> str:
     """Swap opening and closing brackets if that leaves fewer of them unmatched, since PDFium may mirror them."""
-    swapped = text.translate(_SWAPPED_BRACKETS)
-    return swapped if _count_unmatched_brackets(swapped) < _count_unmatched_brackets(text) else text
+    swapped_text = text.translate(_SWAPPED_BRACKETS)
+    return swapped_text if _count_unmatched_brackets(swapped_text) < _count_unmatched_brackets(text) else text
 
 
 def _count_unmatched_brackets(text: str) -> int:
-    depth = unmatched = 0
+    depth = n_unmatched = 0
     for char in text:
         if char in "([{":
             depth += 1
         elif char in ")]}":
-            unmatched += not depth
+            n_unmatched += not depth
             depth -= depth > 0
-    return unmatched + depth
+    return n_unmatched + depth

@@ -30,7 +30,7 @@ _NOTE = re.compile(r"(?:\d{1,3}|[*†‡§¶])\s*(?=[A-Z‘“(])")
 _ENDS = ".!?:…}。！？؟۔।"
 _SENTENCE_END = re.compile(rf"[{_ENDS}]" + r"[\"'”’»)\]}]*(?:\d{1,2})?$|[.!?]\)?\s?\([^()]*\)$")
 _TAIL_LENGTH = 120
-_UNSPACED = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
+_UNSPACED_CHARACTER = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef]")
 """Pattern of Chinese and Japanese characters, which are written without spaces between words."""
 
 
@@ -53,7 +53,7 @@ class Paragraph:
     last_page: int | None = None
     table: PdfTable | None = None
     caption: str = ""
-    """Caption of the table, if the paragraph is one."""
+    """Caption of the table, if the paragraph is a table."""
     _joined: tuple[int, str] = (0, "")
 
     @property
@@ -102,7 +102,7 @@ def join_lines(lines: Sequence[Line]) -> str:
             parts[-1] = line.text[:-1]
             parts.append(LINE_END_HYPHEN)
         elif not (line.text[-1] in "/–-" and line.text[-2:-1].strip()) and not (
-            _UNSPACED.match(line.text[-1]) and _UNSPACED.match(next_line.text)
+            _UNSPACED_CHARACTER.match(line.text[-1]) and _UNSPACED_CHARACTER.match(next_line.text)
         ):
             parts.append(" ")
     return "".join(parts)
@@ -184,36 +184,45 @@ def build_paragraphs(lines: Sequence[Line], style: Style) -> list[Paragraph]:
 
 def _begins_paragraph(paragraph: Paragraph, line: Line, style: Style) -> bool:
     """Return whether a line begins a new paragraph after ``paragraph``."""
-    last = paragraph.last
-    gap = last.y - line.y
-    pitch = style.pitch(max(last.size, line.size))
-    if gap < 0.3 * line.size or gap > MAX_LINE_DISTANCE * pitch or line.x0 > last.right:
+    last_line = paragraph.last
+    gap = last_line.y - line.y
+    pitch = style.pitch(max(last_line.size, line.size))
+    if gap < 0.3 * line.size or gap > MAX_LINE_DISTANCE * pitch or line.x0 > last_line.right:
         return True
-    if abs(line.size - last.size) > MAX_SIZE_DIFFERENCE * last.size or PART.match(last.text):
+    if abs(line.size - last_line.size) > MAX_SIZE_DIFFERENCE * last_line.size or PART.match(last_line.text):
         return True
     if line.mark or _BULLET.match(line.text):
         return True
-    if NUMBERED.match(line.text) and line.x0 < last.x0 - MIN_INDENT * line.size:
+    if NUMBERED.match(line.text) and line.x0 < last_line.x0 - MIN_INDENT * line.size:
         return True
     if gap > ITEM_GAP * pitch and (_ITEM.match(line.text) or NUMBERED.match(line.text) or _NOTE.match(line.text)):
         return True
-    if last.bold and not line.starts_bold and (gap > ITEM_GAP * pitch or last.x1 < SHORT_LINE * last.right):
+    if (
+        last_line.bold
+        and not line.starts_bold
+        and (gap > ITEM_GAP * pitch or last_line.x1 < SHORT_LINE * last_line.right)
+    ):
         return True
-    if not last.bold and line.bold and last.x1 < last.right - 2 * line.size and ends_sentence(last.text):
+    if (
+        not last_line.bold
+        and line.bold
+        and last_line.x1 < last_line.right - 2 * line.size
+        and ends_sentence(last_line.text)
+    ):
         return True
     return _breaks_by_indent(paragraph, line)
 
 
 def _breaks_by_indent(paragraph: Paragraph, line: Line) -> bool:
-    last = paragraph.last
+    last_line = paragraph.last
     step = MIN_INDENT * line.size
-    has_margin = len(paragraph.lines) > 1 and abs(last.x0 - paragraph.lines[-2].x0) < step
-    is_sentence_end = ends_sentence(last.text)
-    if has_margin and abs(line.x0 - last.x0) > step:
+    has_margin = len(paragraph.lines) > 1 and abs(last_line.x0 - paragraph.lines[-2].x0) < step
+    is_sentence_end = ends_sentence(last_line.text)
+    if has_margin and abs(line.x0 - last_line.x0) > step:
         return True  # first line of an indented paragraph, or of a hanging one
-    if len(paragraph.lines) == 1 and line.x0 < last.x0 - step:
+    if len(paragraph.lines) == 1 and line.x0 < last_line.x0 - step:
         return False  # second line of an indented paragraph
-    is_short = last.x1 - last.x0 < SHORT_LINE * (last.right - last.x0)
+    is_short = last_line.x1 - last_line.x0 < SHORT_LINE * (last_line.right - last_line.x0)
     return is_sentence_end and is_short and not (line.text[0].islower() or line.text[0] in "{(")
 
 
@@ -229,7 +238,7 @@ MIN_LOWER_WORD_LENGTH = 3
 UNSPACED_WORD = 2
 """Number of Chinese or Japanese characters that count as one word."""
 MIN_ITEM_SIZE = 0.7
-"""Minimum type size of list and slide items relative to the text; labels in figures are smaller."""
+"""Minimum type size of list and slide items, as a fraction of that of the text; labels in figures are smaller."""
 MIN_NOTE_WORDS = 2
 MANY_WORDS = 40
 MIN_SURE_PROSE = 250
@@ -243,7 +252,7 @@ _CAPTION = re.compile(
     r"(?:[A-Z]{1,5}[.\s]?)?\d*(?:[.\-–]\d+)*[a-z]?\)?(?P<stop>\s*[|:]|\.?\s+(?=[A-Z(\[])|\.?$|\s*[–—]\s)"
 )
 _TABLE_CAPTION = re.compile(r"(?:Table|TABLE|Tab\.|Tabelle|Tableau|Tabla)\s")
-_CONTINUED = re.compile(r"\(?continued(?:\s+\w+){0,4}\)?\W*$|\(cont(?:inued|\.|’d)?\)\W*$", re.IGNORECASE)
+_CONTINUATION_MARK = re.compile(r"\(?continued(?:\s+\w+){0,4}\)?\W*$|\(cont(?:inued|\.|’d)?\)\W*$", re.IGNORECASE)
 _NUMBERING = re.compile(r"((?:[A-Z]|\d{1,2}|[A-Z]{2,4})(?:\.\d{1,2})*)\.?\s+\S")
 REFERENCES = re.compile(
     r"(?:\d+(?:\.\d+)*\.?\s+)?(?:references|bibliography|literature cited|works cited|reference list)", re.IGNORECASE
@@ -251,8 +260,8 @@ REFERENCES = re.compile(
 CONTENTS = re.compile(r"(?:table of )?contents|list of (?:figures|tables)", re.IGNORECASE)
 _NOTE_NUMBER = re.compile(r"(?:\d{1,3}(?=[\s‘“(A-Z])|[*†‡§¶])\s*(?=\S)")
 _LEGEND = re.compile(r"(?:Panels?|Notes?|Sources?)\s*[(:]|Source:|Note\b|[a-z]\s[A-Z]")
-_BOXED = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
-_OPENING = "\"'“‘([{"
+_BOX_TITLE = re.compile(r"(?:Cross-[\w-]+\s+)?(?:Box|FAQ)\b")
+_OPENING_PUNCTUATION = "\"'“‘([{"
 
 
 def classify_paragraphs(paragraphs: Sequence[Paragraph], style: Style) -> None:
@@ -280,15 +289,31 @@ def insert_tables(paragraphs: Sequence[Paragraph], tables: Sequence[PdfTable]) -
         lines = table.lines
         left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
         top, bottom = max(line.y for line in lines), min(line.y for line in lines)
-        overlapping = [
-            p for p in result if p.table is None and any(line.x0 < right and line.x1 > left for line in p.lines)
+        paragraphs_in_column = [
+            candidate
+            for candidate in result
+            if candidate.table is None and any(line.x0 < right and line.x1 > left for line in candidate.lines)
         ]
-        above = min((p for p in overlapping if p.last.y > top), key=lambda p: p.last.y - top, default=None)
-        below = min((p for p in overlapping if p.first.y < bottom), key=lambda p: bottom - p.first.y, default=None)
+        paragraph_above = min(
+            (candidate for candidate in paragraphs_in_column if candidate.last.y > top),
+            key=lambda candidate: candidate.last.y - top,
+            default=None,
+        )
+        paragraph_below = min(
+            (candidate for candidate in paragraphs_in_column if candidate.first.y < bottom),
+            key=lambda candidate: bottom - candidate.first.y,
+            default=None,
+        )
         paragraph = Paragraph(lines, Kind.TABLE, table=table)
-        index = result.index(above) + 1 if above else result.index(below) if below else len(result)
+        index = (
+            result.index(paragraph_above) + 1
+            if paragraph_above
+            else result.index(paragraph_below)
+            if paragraph_below
+            else len(result)
+        )
         result.insert(index, paragraph)
-        for caption in (above, below):
+        for caption in (paragraph_above, paragraph_below):
             gap = 0.0 if caption is None else max(caption.last.y - top, bottom - caption.first.y)
             if caption and _TABLE_CAPTION.match(caption.text) and gap < MAX_CAPTION_GAP * 1.2 * caption.size:
                 paragraph.caption = _shorten_caption(clean(caption.text))
@@ -337,13 +362,13 @@ def _is_footnote(paragraph: Paragraph, text: str, body_lines: Sequence[Line], st
         paragraph.first.mark or _NOTE_NUMBER.match(text)
     ):
         return False
-    first = paragraph.first
+    first_line = paragraph.first
     if not (ends_sentence(text) or "http" in text) or len(_LETTER_WORD.findall(text)) < MIN_NOTE_WORDS:
         return False
-    return all(line.y > first.y for line in body_lines if line.x0 < first.x1 and line.x1 > first.x0)
+    return all(line.y > first_line.y for line in body_lines if line.x0 < first_line.x1 and line.x1 > first_line.x0)
 
 
-def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph], style: Style) -> bool:
+def _is_heading(paragraph: Paragraph, text: str, next_paragraphs: Sequence[Paragraph], style: Style) -> bool:
     is_large = paragraph.size > (1 + MAX_SIZE_DIFFERENCE) * style.size
     if (
         not (is_large or paragraph.bold or NUMBERED.match(text))
@@ -361,24 +386,28 @@ def _is_heading(paragraph: Paragraph, text: str, following: Sequence[Paragraph],
         return False
     if is_numbered and paragraph.first.family in style.families:
         return True
-    return any(_leads_to(paragraph, following_paragraph, style) for following_paragraph in following) or (
-        is_large and not following
+    return any(_leads_to(paragraph, next_paragraph, style) for next_paragraph in next_paragraphs) or (
+        is_large and not next_paragraphs
     )
 
 
-def _leads_to(heading: Paragraph, following: Paragraph, style: Style) -> bool:
-    """Return whether a heading is followed by text or another heading, and not by labels as in a figure."""
-    if following.first.family not in style.families:
+def _leads_to(heading: Paragraph, next_paragraph: Paragraph, style: Style) -> bool:
+    """Return whether the paragraph after a heading is text or another heading, not a label as in a figure."""
+    if next_paragraph.first.family not in style.families:
         return False
-    gap = heading.last.y - following.first.y
-    if gap > 0 and (gap > 5 * heading.size or following.first.x0 > heading.last.x1 + heading.size):
+    gap = heading.last.y - next_paragraph.first.y
+    if gap > 0 and (gap > 5 * heading.size or next_paragraph.first.x0 > heading.last.x1 + heading.size):
         return False
-    return following.bold or following.size > heading.size or is_prose(following, following.text, style)
+    return (
+        next_paragraph.bold
+        or next_paragraph.size > heading.size
+        or is_prose(next_paragraph, next_paragraph.text, style)
+    )
 
 
 def _starts_lower(text: str) -> bool:
     """Return whether the first letter after opening punctuation is lower-case."""
-    return text.lstrip(_OPENING)[:1].islower()
+    return text.lstrip(_OPENING_PUNCTUATION)[:1].islower()
 
 
 def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
@@ -389,14 +418,14 @@ def is_prose(paragraph: Paragraph, text: str, style: Style) -> bool:
     letter_words = _LETTER_WORD.findall(text)
     n_words = len(letter_words)
     if not text.isascii():
-        n_words += len(_UNSPACED.findall(text)) // UNSPACED_WORD
+        n_words += len(_UNSPACED_CHARACTER.findall(text)) // UNSPACED_WORD
     in_text_family = paragraph.first.family in style.families
     if in_text_family and (_BULLET.match(text) or style.is_slides) and paragraph.size > MIN_ITEM_SIZE * style.size:
         return n_words >= 1 or (style.is_slides and any(char.isalnum() for char in text))
     n_tokens = text.count(" ") + 1
     if n_tokens - len(_TOKEN_WITH_LETTER.findall(text)) > MAX_NUMBERS * n_tokens:
         return False
-    if n_words < MANY_WORDS and _CONTINUED.search(text[-40:]):
+    if n_words < MANY_WORDS and _CONTINUATION_MARK.search(text[-40:]):
         return False
     is_complete = ends_sentence(text) or (text[-1] in "),;" and _has_lower_words(letter_words))
     if not in_text_family:
@@ -421,7 +450,7 @@ class _Heading:
     boxed: bool
     """True for the title of a box, whose number does not belong to the numbering of sections."""
     depth: int | None
-    """Depth of its section number, for example 3 for 7.2.1; None without a number."""
+    """Depth of the section number, for example 3 for 7.2.1; None if the heading has no number."""
     paragraph: Paragraph
     has_text: bool = False
 
@@ -464,11 +493,11 @@ class BlockBuilder:
             self._omit("labels and other short lines", paragraph)
             return
         self._is_after_heading = False
-        continued = self._find_continued(paragraph)
-        if continued is not None:
-            continued.lines += paragraph.lines
-            if paragraph.last.page != continued.first.page:
-                continued.last_page = paragraph.last.page
+        continued_paragraph = self._find_continued(paragraph)
+        if continued_paragraph is not None:
+            continued_paragraph.lines += paragraph.lines
+            if paragraph.last.page != continued_paragraph.first.page:
+                continued_paragraph.last_page = paragraph.last.page
             return
         self._finish_paragraph()
         if paragraph.size < (1 - MAX_SIZE_DIFFERENCE) * self._style.size and _starts_lower(paragraph.first.text):
@@ -496,7 +525,7 @@ class BlockBuilder:
     def _end_section(self) -> None:
         """End the current section.
 
-        A heading without text becomes a block on slides, and is counted as omitted otherwise.
+        If the section has no text, its heading becomes a block on slides, and counts as omitted in other documents.
         """
         heading = self._heading_stack.pop()
         if heading.has_text or REFERENCES.fullmatch(heading.text) or CONTENTS.fullmatch(heading.text):
@@ -540,12 +569,17 @@ class BlockBuilder:
             while self._heading_stack:
                 self._end_section()
             return
-        numbering = _NUMBERING.match(text)
-        depth = numbering.group(1).count(".") + 1 if numbering else None
-        heading = _Heading(text, paragraph.size, paragraph.bold, _BOXED.match(text) is not None, depth, paragraph)
-        last = self._heading_stack[-1] if self._heading_stack else None
-        if self._is_after_heading and last and abs(last.size - heading.size) < 0.5 and PART.match(last.text):
-            last.text = f"{last.text.rstrip('.:')}: {text}"
+        numbering_match = _NUMBERING.match(text)
+        depth = numbering_match.group(1).count(".") + 1 if numbering_match else None
+        heading = _Heading(text, paragraph.size, paragraph.bold, _BOX_TITLE.match(text) is not None, depth, paragraph)
+        last_heading = self._heading_stack[-1] if self._heading_stack else None
+        if (
+            self._is_after_heading
+            and last_heading
+            and abs(last_heading.size - heading.size) < 0.5
+            and PART.match(last_heading.text)
+        ):
+            last_heading.text = f"{last_heading.text.rstrip('.:')}: {text}"
             return
         if self._skipped_heading and heading.size < self._skipped_heading.size - 0.3:
             self._omit_section_line(paragraph)
@@ -616,12 +650,12 @@ def _continues(previous: Paragraph, paragraph: Paragraph) -> bool:
     )
 
 
-def _ends_section(heading: _Heading, above: _Heading) -> bool:
+def _ends_section(heading: _Heading, heading_above: _Heading) -> bool:
     """Return whether a new heading ends the section of a heading above it."""
-    if heading.depth is not None and above.depth is not None:
-        return above.depth >= heading.depth
-    if heading.boxed or above.boxed:
-        return above.boxed and (heading.boxed or heading.depth is not None or heading.size > above.size)
-    if abs(above.size - heading.size) > 0.3:
-        return above.size < heading.size
-    return heading.bold >= above.bold
+    if heading.depth is not None and heading_above.depth is not None:
+        return heading_above.depth >= heading.depth
+    if heading.boxed or heading_above.boxed:
+        return heading_above.boxed and (heading.boxed or heading.depth is not None or heading.size > heading_above.size)
+    if abs(heading_above.size - heading.size) > 0.3:
+        return heading_above.size < heading.size
+    return heading.bold >= heading_above.bold

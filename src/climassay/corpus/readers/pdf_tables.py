@@ -1,7 +1,8 @@
 """Find the tables of PDF pages by the positions of their cells.
 
-A table is a sequence of rows with figures whose cells are aligned in columns. Axes of figures are excluded: their
-numbers change by equal steps in every column. So are tables of contents: their only column of figures rises.
+A table is a sequence of rows with numbers whose cells are aligned in columns. Axes of figures are excluded, because
+their numbers change by equal steps in every column. Tables of contents are excluded, because their only column of
+numbers increases.
 """
 
 import re
@@ -15,7 +16,7 @@ MAX_CELL_LENGTH = 60
 """Maximum length of a cell in characters; longer text is running text in another column of the page."""
 MIN_ROWS = 2
 MIN_NUMBERS_BESIDE = 3
-"""Number of lines with a number beside another line from which a page may have a table, if no line has column gaps."""
+"""Minimum number of lines with a number beside another line for a page to have a table although no line has gaps."""
 MIN_SURE_ROWS = 3
 """Minimum number of rows of a table whose columns have no names."""
 MAX_COLUMNS = 60
@@ -26,10 +27,10 @@ MAX_ROW_GAP = 4.5
 MAX_LABEL_ROWS = 4
 """Maximum number of consecutive rows without numbers, such as lines of a long label."""
 MAX_ROWS_TO_NEXT = 2
-"""Maximum distance, in rows, between the first or last row and the nearest other row with numbers."""
+"""Maximum number of rows from a possible running head or foot to the next row with numbers, if both form a table."""
 MAX_HEADER_ROWS = 4
 MAX_HEADER_CELLS = 2
-"""Maximum number of header cells over one column; more are labels of an axis."""
+"""Maximum number of header cells over one column; a larger number indicates labels of an axis."""
 MAX_BRIDGE_SHARE = 0.1
 """Maximum fraction of rows in which the numbers of two columns are too close to be separated."""
 MAX_UNIT_LENGTH = 15
@@ -51,11 +52,11 @@ MIN_FILLED_SHARE = 0.5
 MIN_COVERED_SHARE = 0.5
 """Minimum fraction of a column's width that a spanning cell must cover."""
 MIN_EQUAL_SHARE = 0.5
-"""Fraction of rows with equal numbers from which the columns are panels of a figure, side by side."""
+"""Minimum fraction of rows whose numbers are all equal for the columns to count as panels of a figure."""
 MIN_DENSE_COLUMNS = 4
 """Minimum number of numeric columns of a table without header and row labels."""
 MIN_LABELLED_SHARE = 0.5
-"""Minimum fraction of rows that begin with words, if a table has no header."""
+"""Minimum fraction of rows that begin with words in a table without a header."""
 MAX_BASELINE_DISTANCE = 0.4
 """Maximum difference between baselines within a row, as a fraction of the type size."""
 _NUMBER = re.compile(r"[(\[<>≤≥~≈±+\-−–$€£]*\s?\d")
@@ -81,7 +82,7 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
         split: Function that splits a line at the gaps between columns.
 
     Returns:
-        Tables from top to bottom, and the other lines in input order.
+        Tables from top to bottom, and the lines outside tables in input order.
     """
     candidates = [line for line in lines if _may_be_cells(line)]
     if len(candidates) < MIN_ROWS or sum(map(has_leaders, candidates)) >= MIN_SURE_ROWS:
@@ -94,21 +95,23 @@ def find_tables(lines: Sequence[Line], split: Callable[[Line], list[Line]]) -> t
     grid = [[cell for line in row for cell in cells_by_line.get(id(line), [line])] for row in rows]
     tables: list[PdfTable] = []
     table_line_ids: set[int] = set()
-    for first, last in _find_row_runs(grid)[:MAX_TABLES]:
+    for first_row, last_row in _find_row_runs(grid)[:MAX_TABLES]:
         # Cells of the rows above, whose words may name the columns, are not cut yet.
-        header_indices = range(max(0, first - MAX_HEADER_ROWS), first)
+        header_indices = range(max(0, first_row - MAX_HEADER_ROWS), first_row)
         headers = [
             [cell for line in rows[index] for cell in cells_by_line.get(id(line)) or split(line)]
             for index in header_indices
         ]
-        result = _arrange_table(headers, grid[first : last + 1])
+        result = _arrange_table(headers, grid[first_row : last_row + 1])
         if result is None:
             continue
         table, n_rows_above = result
         cell_ids = {id(cell) for cell in table.lines}
-        for index in range(first - n_rows_above, last + 1):
+        for index in range(first_row - n_rows_above, last_row + 1):
             for line in rows[index]:
-                line_cells = cells_by_line.get(id(line)) or (headers[index - first] if index < first else [line])
+                line_cells = cells_by_line.get(id(line)) or (
+                    headers[index - first_row] if index < first_row else [line]
+                )
                 if id(line) in cell_ids or any(
                     id(cell) in cell_ids for cell in line_cells if line.x0 - 1 <= cell.x0 <= line.x1
                 ):
@@ -130,7 +133,7 @@ def _may_be_cells(line: Line) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    """Return whether a cell is a number, optionally with a sign, a unit or as a range."""
+    """Return whether a cell is a number or a range of numbers, optionally with a sign or unit."""
     return _NUMBER.match(text) is not None and sum(map(len, _WORD.findall(text))) <= MAX_UNIT_LENGTH
 
 
@@ -142,7 +145,7 @@ def _count_numbers_beside(candidates: Sequence[Line], lines: Sequence[Line]) -> 
 
 
 def _is_value(text: str) -> bool:
-    """Return whether a cell is a number, but not the number of an equation."""
+    """Return whether a cell is a number other than the number of an equation."""
     return _is_number(text) and _EQUATION.fullmatch(text) is None
 
 
@@ -174,42 +177,50 @@ def _is_running_head(row: Row) -> bool:
 def _find_row_runs(grid: Sequence[Row]) -> list[tuple[int, int]]:
     """Return the first and last row of each sequence of rows with numbers; only label rows may interrupt it."""
     runs: list[tuple[int, int]] = []
-    first = last = -1
+    first_row = last_row = -1
     left = right = labels_end = bottom = 0.0
-    n_between = 0
+    n_rows_between = 0
 
     def end_run() -> None:
-        if first < 0:
+        if first_row < 0:
             return
-        tabular = [index for index in range(first, last + 1) if _is_tabular(grid[index])]
+        row_indices = [index for index in range(first_row, last_row + 1) if _is_tabular(grid[index])]
         # A running head or foot with its page number is no row.
-        while len(tabular) > 1 and tabular[1] - tabular[0] > MAX_ROWS_TO_NEXT and _is_running_head(grid[tabular[0]]):
-            tabular.pop(0)
-        while len(tabular) > 1 and tabular[-1] - tabular[-2] > MAX_ROWS_TO_NEXT and _is_running_head(grid[tabular[-1]]):
-            tabular.pop()
-        if len(tabular) >= MIN_ROWS:
-            runs.append((tabular[0], tabular[-1]))
+        while (
+            len(row_indices) > 1
+            and row_indices[1] - row_indices[0] > MAX_ROWS_TO_NEXT
+            and _is_running_head(grid[row_indices[0]])
+        ):
+            row_indices.pop(0)
+        while (
+            len(row_indices) > 1
+            and row_indices[-1] - row_indices[-2] > MAX_ROWS_TO_NEXT
+            and _is_running_head(grid[row_indices[-1]])
+        ):
+            row_indices.pop()
+        if len(row_indices) >= MIN_ROWS:
+            runs.append((row_indices[0], row_indices[-1]))
 
     for index, row in enumerate(grid):
         if _is_tabular(row):
             cells = _select_short_cells(row)
-            gap = bottom - row[0].y if first >= 0 else 0.0
-            if first < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
+            gap = bottom - row[0].y if first_row >= 0 else 0.0
+            if first_row < 0 or gap > MAX_ROW_GAP * max(cell.size for cell in cells):
                 end_run()
-                first, left, right, labels_end = index, cells[0].x0, cells[-1].x1, cells[-1].x1
-            last, n_between, bottom = index, 0, row[0].y
+                first_row, left, right, labels_end = index, cells[0].x0, cells[-1].x1, cells[-1].x1
+            last_row, n_rows_between, bottom = index, 0, row[0].y
             left, right = min(left, cells[0].x0), max(right, cells[-1].x1)
             labels_end = min([labels_end, *(cell.x0 for cell in cells if _is_number(cell.text))])
-        elif first >= 0:
+        elif first_row >= 0:
             is_beside = all(line.x0 > right or line.x1 < left for line in row)
             is_label = all(line.x1 < labels_end or len(line.text) <= MAX_CELL_LENGTH for line in row)
             if not is_beside:
-                n_between += 1
+                n_rows_between += 1
                 bottom = row[0].y
-            if n_between > MAX_LABEL_ROWS or not (is_beside or is_label):
+            if n_rows_between > MAX_LABEL_ROWS or not (is_beside or is_label):
                 end_run()
-                first = last = -1
-                n_between = 0
+                first_row = last_row = -1
+                n_rows_between = 0
     end_run()
     return runs
 
@@ -240,13 +251,13 @@ def _arrange_table(headers: Sequence[Row], rows: Sequence[Row]) -> tuple[PdfTabl
     body = [_assign_to_columns(row, columns) for row in cells_by_row]
     body = [row for row in body if any(row)]
     n_conflicts = sum(any(len(cell) > 1 for cell in row) for row in body)
-    n_filled = sum(len(row) for row in numeric_rows)
-    if n_conflicts > MAX_CONFLICT_SHARE * len(numeric_rows) or n_filled < MIN_FILLED_SHARE * len(numeric_rows) * len(
-        columns
-    ):
+    n_filled_cells = sum(len(row) for row in numeric_rows)
+    if n_conflicts > MAX_CONFLICT_SHARE * len(numeric_rows) or n_filled_cells < MIN_FILLED_SHARE * len(
+        numeric_rows
+    ) * len(columns):
         return None
     n_figures = sum(_is_value(cell.text) for row in numeric_rows for cell in row)
-    if n_figures < MIN_NUMERIC_SHARE * n_filled:
+    if n_figures < MIN_NUMERIC_SHARE * n_filled_cells:
         return None
     header = _find_header_rows(headers, columns, numeric_columns)
     if len(numeric_rows) < MIN_SURE_ROWS and not (
@@ -291,19 +302,19 @@ def _is_prose_column(
 def _merge_intervals(intervals: Sequence[Interval], n_bridges: int = 0) -> list[Interval]:
     """Merge overlapping intervals; up to ``n_bridges`` intervals that span a gap between others are ignored."""
     ends = sorted([(left, 1) for left, _ in intervals] + [(right, -1) for _, right in intervals])
-    merged: list[Interval] = []
+    merged_intervals: list[Interval] = []
     depth, start = 0, 0.0
     for x, change in ends:
         if depth == n_bridges and change > 0:
             start = x
         depth += change
         if depth == n_bridges and change < 0 and x > start:
-            merged.append((start, x))
-    return merged
+            merged_intervals.append((start, x))
+    return merged_intervals
 
 
 def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[int]:
-    """Return the indices of the columns that a cell overlaps most or mostly covers."""
+    """Return the indices of the column that a cell overlaps most and of the columns that it mostly covers."""
     overlaps = [min(cell.x1, right) - max(cell.x0, left) for left, right in columns]
     max_overlap = max(overlaps)
     is_covered = [
@@ -314,10 +325,10 @@ def _find_overlapped_columns(cell: Line, columns: Sequence[Interval]) -> list[in
     ]
 
 
-def _assign_to_columns(row: Row, columns: Sequence[Interval], spanning: bool = False) -> list[list[Line]]:
+def _assign_to_columns(row: Row, columns: Sequence[Interval], may_span: bool = False) -> list[list[Line]]:
     """Assign the cells of a row to columns.
 
-    A cell that overlaps several columns is assigned to all of them if ``spanning``, otherwise to the first.
+    A cell that overlaps several columns is assigned to all of them if ``may_span`` is True, otherwise to the first.
     """
     cells_by_column: list[list[Line]] = [[] for _ in columns]
     for cell in row:
@@ -326,7 +337,7 @@ def _assign_to_columns(row: Row, columns: Sequence[Interval], spanning: bool = F
             middle = (cell.x0 + cell.x1) / 2
             nearest_index = min(range(len(columns)), key=lambda index: abs(sum(columns[index]) / 2 - middle))
             column_indices = [nearest_index] if columns[0][0] - cell.size < middle < columns[-1][1] + cell.size else []
-        for index in column_indices if spanning else column_indices[:1]:
+        for index in column_indices if may_span else column_indices[:1]:
             cells_by_column[index].append(cell)
     return cells_by_column
 
@@ -358,7 +369,7 @@ def _find_header_rows(
         )
         if is_single or is_text or has_values or _CAPTION.match(cells_in_width[0].text):
             break
-        cells_by_column = _assign_to_columns(cells_in_width, columns, spanning=True)
+        cells_by_column = _assign_to_columns(cells_in_width, columns, may_span=True)
         if any(len(cell) > MAX_HEADER_CELLS for cell in cells_by_column):
             break
         header.insert(0, cells_by_column)
@@ -384,14 +395,14 @@ def _names_columns(body: Sequence[Sequence[Sequence[Line]]]) -> bool:
     if all(cell.bold for cell in first_row) and not any(cell.bold for row in other_rows for cell in row[1:]):
         return True
     numbers = [cell.text for cell in first_row if _is_number(cell.text)]
-    is_years = len(numbers) > 1 and all(map(_YEAR.fullmatch, numbers)) and numbers == sorted(numbers)
-    return is_years and not all(_YEAR.fullmatch(cell.text) for row in other_rows for cell in row[1:])
+    are_years = len(numbers) > 1 and all(map(_YEAR.fullmatch, numbers)) and numbers == sorted(numbers)
+    return are_years and not all(_YEAR.fullmatch(cell.text) for row in other_rows for cell in row[1:])
 
 
 def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: bool) -> bool:
     """Return whether the columns are axes of a figure, or a table of contents.
 
-    The numbers on axes change by equal steps, or are equal side by side. In a table of contents, the numbers of the
+    The numbers on axes change by equal steps, or are equal within each row. In a table of contents, the numbers of the
     only numeric column increase.
     """
     values = _list_column_values(body)
@@ -400,7 +411,7 @@ def _is_axis_or_contents(body: Sequence[Sequence[Sequence[Line]]], has_header: b
     are_equal = [len(set(texts)) == 1 for texts in map(_select_plain_numbers, body) if len(texts) > 1]
     if sum(are_equal) >= MIN_EQUAL_SHARE * len(are_equal) > 0:
         return True
-    is_increasing = len(values) == 1 and all(a <= b for a, b in pairwise(values[0]))
+    is_increasing = len(values) == 1 and all(first <= second for first, second in pairwise(values[0]))
     return is_increasing and not has_header and all(value.is_integer() for value in values[0])
 
 
@@ -422,6 +433,6 @@ def _parse_number(text: str) -> float:
 
 def _is_regular(values: Sequence[float]) -> bool:
     """Return whether numbers change by equal steps or factors, as on an axis."""
-    steps = {round(b - a, 6) for a, b in pairwise(values)}
-    factors = {round(b / a, 6) for a, b in pairwise(values) if a}
+    steps = {round(second - first, 6) for first, second in pairwise(values)}
+    factors = {round(second / first, 6) for first, second in pairwise(values) if first}
     return len(steps) == 1 or (len(factors) == 1 and 0 not in values)

@@ -1,4 +1,4 @@
-"""Recognise lists of references, which are no evidence, by their heading and by the form of their entries."""
+"""Recognise lists of references, which are not evidence, by their heading and by the form of their entries."""
 
 import re
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ _SURE_NAMES = (
 _OTHER_NAMES = (
     "literature|literatur|literatuur|litteratur|литература|citations|endnotes|further reading|sources|quellen"
 )
-"""Headings of reference lists that other kinds of sections may have as well."""
+"""Headings of reference lists that sections of other kinds may also have."""
 _SURE_HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _HEADING = re.compile(rf"{_NUMBERING}(?:{_SURE_NAMES}|{_OTHER_NAMES})\s*[:.]?(?:\s*\[\w+\])?", re.IGNORECASE)
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _ANY_YEAR = re.compile(rf"(?<![\d.,]){_YEAR}(?![\d.,]*\d)|\bn\.d\.|\bin press\b|\bforthcoming\b", re.IGNORECASE)
 _LABEL = r"(?:\[\d{1,4}\]|\(\d{1,4}\)|\d{1,4}\.?|\[[A-Z][\w+]{1,12}\]|[•*^↑‐–-]+)?\s*"
-_BRACKETED = re.compile(r"\[\d{1,4}\]\s")
+_BRACKETED_NUMBER = re.compile(r"\[\d{1,4}\]\s")
 _PARTICLE = r"(?:(?:van|von|de|der|den|del|della|di|da|du|la|le|el|al|ter|ten|dos|bin)[\s-])*"
 _CAPITAL = r"[^\W\d_a-zà-ÿ]"
 _SURNAME = rf"{_PARTICLE}{_CAPITAL}[^\W\d_]*(?:[\s'’‐-]{_CAPITAL}[^\W\d_]*){{0,3}}"
@@ -61,7 +61,7 @@ _PUBLICATION = (
 _CAPTION = re.compile(r"(?:Figures?|Fig\.|Tables?|Box|FAQ|Section|Chapter|Panel|Appendix|Annex|Plate|Map)\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _PROSE_START = re.compile(rf".{{0,140}}?\(?\b{_YEAR}\)?,?\s+(?!doi|and\b|available|online|accessed)[a-z]{{3}}")
-"""Pattern of an author and a year before a lower-case word ("Smith et al. (2012) found"), which begin a sentence."""
+"""Pattern of a sentence that begins with an author, a year and a lower-case word ("Smith et al. (2012) found")."""
 _CITATION = re.compile(rf"\([^()]*\b{_YEAR}[^()]*\)")
 MIN_MARKS = 2
 MAX_CITATIONS = 2
@@ -100,15 +100,15 @@ def looks_like_entry(text: str) -> bool:
 
 def begins_like_entry(text: str) -> bool:
     """Return whether a line begins like a reference, with a number in brackets or an author."""
-    return any(pattern.match(text) for pattern in (_BRACKETED, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
+    return any(pattern.match(text) for pattern in (_BRACKETED_NUMBER, _AUTHOR, _AUTHORS_WITHOUT_INITIALS))
 
 
 def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[OmittedParts, ...]]:
     """Return the blocks without references, and the number of references with their pages.
 
-    Three kinds of blocks are references: those below a heading such as "References", except running text after the last
-    entry; entries after a paragraph that consists of such a title; and sequences of at least :data:`MIN_ENTRIES`
-    entries.
+    Three kinds of blocks are references: blocks below a heading such as "References", except running text after the
+    last entry; entries after a paragraph that consists of such a title; and sequences of at least :data:`MIN_ENTRIES`
+    entries without a heading.
 
     Args:
         blocks: Blocks of one document in reading order.
@@ -146,9 +146,9 @@ def omit_references(blocks: Sequence[Block]) -> tuple[list[Block], tuple[Omitted
 def _unmark_prose(
     blocks: Sequence[Block], looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int
 ) -> None:
-    """Unmark running text after the last entry of a section, and a whole section without entries.
+    """Clear ``is_reference`` for running text after the last entry of a section, and for a section without entries.
 
-    A section without entries remains marked, apart from running text, if its heading leaves no doubt.
+    In a section without entries, only running text is cleared if the heading is unambiguous.
     """
     is_sure = any(_SURE_HEADING.fullmatch(heading.strip(" *_#")) for heading in blocks[start].headings)
     entry_indices = [index for index in range(start, end) if looks_like_entries[index]]
@@ -163,14 +163,14 @@ def _is_prose(text: str) -> bool:
     is_text = len(words) >= MIN_PROSE_WORDS and n_lower >= LOWER_CASE_SHARE * len(words) and text[-1] in ".!?:)"
     begins_like_list = begins_like_entry(text) or not text[0].isalnum()
     return len(text) > MAX_ENTRY or (
-        is_text and not begins_like_list and not any(p.search(text) for p in _PUBLICATION[:2])
+        is_text and not begins_like_list and not any(pattern.search(text) for pattern in _PUBLICATION[:2])
     )
 
 
 def _mark_after_title(
     blocks: Sequence[Block], looks_like_entries: Sequence[bool], is_reference: list[bool], title_index: int
 ) -> None:
-    """Mark the entries after a paragraph such as "References".
+    """Set ``is_reference`` for the entries after a paragraph such as "References".
 
     At most two other blocks may separate consecutive entries.
     """
@@ -186,7 +186,7 @@ def _mark_after_title(
 
 
 def _mark_runs(looks_like_entries: Sequence[bool], is_reference: list[bool], start: int, end: int) -> None:
-    """Mark sequences of entries without a heading; a single other block does not interrupt a sequence."""
+    """Set ``is_reference`` for sequences of entries without a heading; one other block does not end a sequence."""
     index = start
     while index < end:
         if not looks_like_entries[index]:

@@ -68,7 +68,11 @@ def read_sandboxed(
                     )
                     fields["omitted_parts"] = tuple(omitted_parts)
                 documents = tuple(Document(**fields) for fields in result["documents"])
-                return ReadResult(result["source"], documents, tuple(Skipped(**each) for each in result["skipped"]))
+                return ReadResult(
+                    result["source"],
+                    documents,
+                    tuple(Skipped(**skipped_fields) for skipped_fields in result["skipped"]),
+                )
             if on_page is not None:
                 on_page(message["page"], message["of"])
     reason = f"{source} cannot be read: the reader broke off (damaged, too large or too intricate)."

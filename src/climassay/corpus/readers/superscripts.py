@@ -1,8 +1,8 @@
-"""Join the parts of a line of text, interpreting raised and lowered parts by content and neighbours.
+"""Join the parts of a line of text, interpreting superscripts and subscripts by their content and the adjacent text.
 
-A raised figure is an exponent, a charge, an isotope's mass number, an ordinal ending, or a note mark. Exponents,
+A superscript is an exponent, a charge, an isotope's mass number, an ordinal ending, or a note mark. Exponents,
 charges and mass numbers become Unicode superscripts (``W m⁻²``, ``10²²``, ``SO4²⁻``), since plain digits would change
-the number before them. Note marks are left out and counted.
+the number before them. Note marks are omitted and counted.
 """
 
 import re
@@ -24,7 +24,7 @@ class Script(Enum):
 
 
 class TextPart(NamedTuple):
-    """Part of a line with one vertical position."""
+    """Part of a line whose characters have the same vertical position."""
 
     text: str
     script: Script = Script.NORMAL
@@ -47,7 +47,7 @@ _SUBSCRIPTS = str.maketrans("0123456789+-−–‑‐=()", "₀₁₂₃₄₅�
 _SUPERSCRIPT_ONLY = re.compile(r"[0-9+\-−–‑‐=()ni]+")
 _SIGN = "[+\\-−–‑‐±]"
 _SIGN_ALONE = re.compile(rf"\s*{_SIGN}\s*")
-_SIGNED = re.compile(rf"{_SIGN}\s?\d+(?:[.,]\d+)?")
+_SIGNED_NUMBER = re.compile(rf"{_SIGN}\s?\d+(?:[.,]\d+)?")
 _CHARGE = re.compile(rf"\d{{0,2}}{_SIGN}{{1,3}}")
 _DIGITS = re.compile(r"\d{1,4}")
 _SEVERAL_NUMBERS = re.compile(r"\d{1,3}(?:\s*[,;–‑-]\s*\d{1,3})+")
@@ -106,7 +106,7 @@ def join_parts(parts: Sequence[TextPart]) -> JoinedText:
     line = _LineJoiner()
     parts = _merge_split_exponents(parts)
     for index, part in enumerate(parts):
-        following = "".join(other.text for other in parts[index + 1 : index + 3])
+        text_after = "".join(later_part.text for later_part in parts[index + 1 : index + 3])
         match part.script:
             case Script.NORMAL:
                 line.add(part.text)
@@ -114,38 +114,42 @@ def join_parts(parts: Sequence[TextPart]) -> JoinedText:
                 line.count_note(part.text)
             case Script.SUBSCRIPT:
                 is_before_normal = index + 1 < len(parts) and parts[index + 1].script is Script.NORMAL
-                line.add_subscript(part.text.strip(), following if is_before_normal else "")
+                line.add_subscript(part.text.strip(), text_after if is_before_normal else "")
             case Script.EXPONENT:
                 line.add_exponent(part.text.strip())
             case Script.SUPERSCRIPT:
-                is_fraction = following.lstrip()[:1] in ("/", "⁄") and following.lstrip()[1:2].isdigit()
+                is_fraction = text_after.lstrip()[:1] in ("/", "⁄") and text_after.lstrip()[1:2].isdigit()
                 next_part = parts[index + 1] if index + 1 < len(parts) else None
                 has_lower_bound = (
                     next_part is not None
                     and next_part.script is Script.SUBSCRIPT
-                    and _SIGNED.fullmatch(next_part.text.strip())
+                    and _SIGNED_NUMBER.fullmatch(next_part.text.strip())
                 )
-                line.add_superscript(part, following, is_fraction=is_fraction, is_bound=bool(has_lower_bound))
+                line.add_superscript(part, text_after, is_fraction=is_fraction, is_bound=bool(has_lower_bound))
     return JoinedText("".join(line.pieces), line.n_note_marks)
 
 
 def _merge_split_exponents(parts: Sequence[TextPart]) -> list[TextPart]:
     """Join adjacent superscripts that belong together, and adjacent normal parts."""
-    merged: list[TextPart] = []
+    merged_parts: list[TextPart] = []
     for part in parts:
-        last = merged[-1] if merged else None
-        if last and last.script is part.script is Script.SUPERSCRIPT and _is_continued(last.text, part.text):
-            merged[-1] = last._replace(text=last.text.strip() + part.text.strip())
-        elif last and last.script is part.script is Script.NORMAL:
-            merged[-1] = last._replace(text=last.text + part.text)
+        last_part = merged_parts[-1] if merged_parts else None
+        if (
+            last_part
+            and last_part.script is part.script is Script.SUPERSCRIPT
+            and _is_continued(last_part.text, part.text)
+        ):
+            merged_parts[-1] = last_part._replace(text=last_part.text.strip() + part.text.strip())
+        elif last_part and last_part.script is part.script is Script.NORMAL:
+            merged_parts[-1] = last_part._replace(text=last_part.text + part.text)
         elif part.text:
-            merged.append(part)
-    return merged
+            merged_parts.append(part)
+    return merged_parts
 
 
-def _is_continued(text: str, following: str) -> bool:
-    """Return whether two adjacent superscripts belong together: a sign and its digits, or several note marks."""
-    return _SIGN_ALONE.fullmatch(text) is not None or text.strip()[-1:] in (",", ";") or following.strip() in (",", ";")
+def _is_continued(text: str, next_text: str) -> bool:
+    """Return whether two adjacent superscripts belong together: a sign and its digits, or parts of a list of marks."""
+    return _SIGN_ALONE.fullmatch(text) is not None or text.strip()[-1:] in (",", ";") or next_text.strip() in (",", ";")
 
 
 class _LineJoiner:
@@ -157,12 +161,12 @@ class _LineJoiner:
         self._tail = ""
         """Last characters of the line."""
         self._has_gap = False
-        """True if text was left out after the last character, so that digits must not join."""
+        """True if text was omitted after the last character, so that digits must not be joined."""
         self._is_after_subscript = False
-        """True if the last characters were lowered."""
+        """True if the last characters are a subscript."""
 
     def add(self, text: str) -> None:
-        """Append text, after a space if removing text before it would join two numbers."""
+        """Append text, after a space if two words or numbers would otherwise join where text was removed."""
         if not text:
             return
         if self._has_gap and self._tail[-1:].isalnum() and text[0].isalnum():
@@ -182,7 +186,7 @@ class _LineJoiner:
         if not text:
             return
         last_character = self._tail[-1:]
-        if _SIGNED.fullmatch(text) and (last_character.isdigit() or last_character in "⁰¹²³⁴⁵⁶⁷⁸⁹"):
+        if _SIGNED_NUMBER.fullmatch(text) and (last_character.isdigit() or last_character in "⁰¹²³⁴⁵⁶⁷⁸⁹"):
             self.add(f" {text}")  # lower bound of an interval: 1.2 +0.3 −0.2
         elif text[0].isdigit() and last_character.isdigit() and not text.isdigit():
             self.add(f"_{text}")
@@ -200,27 +204,32 @@ class _LineJoiner:
     def add_superscript(self, part: TextPart, following: str, *, is_fraction: bool, is_bound: bool) -> None:
         """Append a superscript according to its meaning, or count it as a note mark."""
         text = part.text.strip()
-        preceding = self._tail
+        text_before = self._tail
         if not text:
             self.add(part.text)
         elif text in (",", ";"):
             self._has_gap = True  # between the marks of two notes
         elif is_fraction and text.isdigit():
-            self.add(f" {text}" if preceding[-1:].isalnum() else text)
-        elif is_bound and _SIGNED.fullmatch(text) and preceding[-1:].isdigit() and not _POWER_OF_TEN.search(preceding):
+            self.add(f" {text}" if text_before[-1:].isalnum() else text)
+        elif (
+            is_bound
+            and _SIGNED_NUMBER.fullmatch(text)
+            and text_before[-1:].isdigit()
+            and not _POWER_OF_TEN.search(text_before)
+        ):
             self.add(f" {text}")
-        elif self._is_note(text, preceding, following, part.is_note_like):
+        elif self._is_note(text, text_before, following, part.is_note_like):
             self.count_note(text)
         else:
             self.add_exponent(text)
 
     def add_exponent(self, text: str) -> None:
         """Append an exponent, a charge, a mass number or an ordinal suffix."""
-        preceding = self._tail
+        text_before = self._tail
         text_without_spaces = "".join(text.split())
-        if preceding[-1:].isdigit() and _ORDINAL.fullmatch(text):
+        if text_before[-1:].isdigit() and _ORDINAL.fullmatch(text):
             self.add(text)
-        elif text in _ORDINAL_SIGNS and preceding[-1:].isalnum():
+        elif text in _ORDINAL_SIGNS and text_before[-1:].isalnum():
             self.add(_ORDINAL_SIGNS[text])
         elif _SUPERSCRIPT_ONLY.fullmatch(text_without_spaces):
             self.add(text_without_spaces.translate(_SUPERSCRIPTS))
@@ -231,83 +240,87 @@ class _LineJoiner:
         ):
             self.add(f"^({text_without_spaces})")
         else:
-            self.add(f" {text}" if preceding[-1:].isdigit() and text[0].isdigit() else text)
+            self.add(f" {text}" if text_before[-1:].isdigit() and text[0].isdigit() else text)
 
-    def _is_note(self, text: str, preceding: str, following: str, is_note_like: bool) -> bool:
+    def _is_note(self, text: str, text_before: str, text_after: str, is_note_like: bool) -> bool:
         """Return whether a superscript is a note mark, by its content, then the adjacent text, then the markup."""
         if _NOTE_MARK.fullmatch(text):
             return True
         text = text.rstrip(",;")
         if _NOTE_LIST.fullmatch(text):
             return True
-        if _SIGNED.fullmatch(text) or _CHARGE.fullmatch(text) or _FRACTION.fullmatch(text):
+        if _SIGNED_NUMBER.fullmatch(text) or _CHARGE.fullmatch(text) or _FRACTION.fullmatch(text):
             return False
         if _SEVERAL_NUMBERS.fullmatch(text):
-            return not _POWER_OF_TEN.search(preceding)
+            return not _POWER_OF_TEN.search(text_before)
         if _NOTE_LETTER.fullmatch(text):
-            is_note = _is_letter_note(preceding)
+            is_note = _is_letter_note(text_before)
         elif _DIGITS.fullmatch(text):
-            is_note = self._are_digits_note(text, preceding, following)
+            is_note = self._are_digits_note(text, text_before, text_after)
         else:
-            return is_note_like and not (preceding[-1:].isdigit() and _ORDINAL.fullmatch(text))
+            return is_note_like and not (text_before[-1:].isdigit() and _ORDINAL.fullmatch(text))
         return is_note_like if is_note is None else is_note
 
-    def _are_digits_note(self, text: str, preceding: str, following: str) -> bool | None:
-        """Return whether unsigned superscript digits are a note mark; None if the adjacent text does not decide."""
-        if _ISOTOPE.match(text + following):
+    def _are_digits_note(self, text: str, text_before: str, text_after: str) -> bool | None:
+        """Return whether superscript digits without a sign are a note mark; None if the adjacent text does not tell."""
+        if _ISOTOPE.match(text + text_after):
             return False
-        if not preceding or preceding[-1].isspace():
-            return _is_note_after_space(text, preceding.rstrip())
-        if following[:1].isalpha():  # a note's mark ends a word, but pages forget the space after it
-            return None if _PROSE_END.search(preceding) else False
-        if _NUMBER_END.search(preceding) and not self._is_after_subscript and not _has_letters_before_digits(preceding):
-            return _is_note_after_number(text, preceding)
-        if match := _BRACKET_END.search(preceding):
+        if not text_before or text_before[-1].isspace():
+            return _is_note_after_space(text, text_before.rstrip())
+        if text_after[:1].isalpha():  # a note's mark ends a word, but pages forget the space after it
+            return None if _PROSE_END.search(text_before) else False
+        if (
+            _NUMBER_END.search(text_before)
+            and not self._is_after_subscript
+            and not _has_letters_before_digits(text_before)
+        ):
+            return _is_note_after_number(text, text_before)
+        if match := _BRACKET_END.search(text_before):
             content = match[1] or match[2] or ""
             return (_PROSE_WORD.search(content) is not None and content.strip("% ") not in _UNITS) or None
-        if match := _WORD_END.search(preceding):
-            return _is_note_after_word(text, match[1], bool(match[2]), preceding[: match.start()])
-        if preceding[-1] in "/⁄·×^√∂∇Δ∑′|}":
+        if match := _WORD_END.search(text_before):
+            return _is_note_after_word(text, match[1], bool(match[2]), text_before[: match.start()])
+        if text_before[-1] in "/⁄·×^√∂∇Δ∑′|}":
             return None
         return True
 
 
-def _has_letters_before_digits(preceding: str) -> bool:
-    match = _WORD_END.search(preceding)
+def _has_letters_before_digits(text_before: str) -> bool:
+    match = _WORD_END.search(text_before)
     return match is not None and bool(match[2])
 
 
-def _is_note_after_space(text: str, preceding: str) -> bool:
-    word = _WORD_END.search(preceding)
+def _is_note_after_space(text: str, text_before: str) -> bool:
+    word = _WORD_END.search(text_before)
     is_unit = word is not None and not word[2] and len(word[1]) > 1 and word[1] in _UNITS - _WORDS
-    return not (_POWER_OF_TEN.search(preceding) or (text in ("2", "3") and is_unit))
+    return not (_POWER_OF_TEN.search(text_before) or (text in ("2", "3") and is_unit))
 
 
-def _is_note_after_number(text: str, preceding: str) -> bool | None:
-    if _POWER_OF_TEN.search(preceding):
+def _is_note_after_number(text: str, text_before: str) -> bool | None:
+    if _POWER_OF_TEN.search(text_before):
         return False
-    return None if _SMALL_BASE.search(preceding) and text != "1" else True
+    return None if _SMALL_BASE.search(text_before) and text != "1" else True
 
 
-def _is_note_after_word(text: str, word: str, has_digits: bool, preceding: str) -> bool | None:
+def _is_note_after_word(text: str, word: str, has_digits: bool, text_before: str) -> bool | None:
     is_possible_exponent = int(text) <= MAX_UNIT_EXPONENT
     if has_digits:
         return not (len(word) == 1 and text in ("2", "3"))  # CO2 with a note, but x1²
     if word in _FUNCTIONS:
         return False
-    if word in _UNITS and not preceding.endswith("°"):
+    if word in _UNITS and not text_before.endswith("°"):
         # "the area in m²", but "as shown in³".
         return True if text == "1" or not is_possible_exponent else (None if word in _WORDS else False)
     if len(word) == 1:
-        return text != "2" if preceding.endswith("°") else (False if text in ("2", "3") else None)
+        return text != "2" if text_before.endswith("°") else (False if text in ("2", "3") else None)
     return None if len(word) <= _SHORT_WORD and text in ("2", "3") else True
 
 
-def _is_letter_note(preceding: str) -> bool | None:
-    """Return whether a superscript letter is a note mark; None if it follows a possible variable."""
-    if not preceding or preceding[-1].isspace():
+def _is_letter_note(text_before: str) -> bool | None:
+    """Return whether a superscript letter is a note mark; None if the text before it may be a variable."""
+    if not text_before or text_before[-1].isspace():
         return True
-    if _POWER_OF_TEN.search(preceding) or preceding[-1] in "/⁄·×^√∂∇Δ∑′|}":
+    if _POWER_OF_TEN.search(text_before) or text_before[-1] in "/⁄·×^√∂∇Δ∑′|}":
         return False
-    match = _WORD_END.search(preceding)
+    match = _WORD_END.search(text_before)
     return None if match and not match[2] and len(match[1]) <= _SHORT_WORD else True

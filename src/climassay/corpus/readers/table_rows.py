@@ -8,13 +8,13 @@ from typing import NamedTuple
 _NUMBER = re.compile(r"\W*\d")
 _YEAR = re.compile(r"(?:1[5-9]|20|21)\d\d")
 MAX_REPEATS = 50
-"""Maximum ratio of grid cells to table cells; above it, spans are ignored, since a small file could expand to a huge
+"""Maximum ratio of grid cells to table cells; above it, spans are ignored, since a small file could become a huge
 table.
 """
 
 
 class TableCell(NamedTuple):
-    """Text of a cell with the numbers of rows and columns that it spans; 0 rows means all rows below."""
+    """Text of a cell and the numbers of rows and columns that the cell spans; 0 rows means all remaining rows."""
 
     text: str
     n_rows: int = 1
@@ -67,8 +67,8 @@ def format_rows(rows: Sequence[Sequence[str | None]], n_header_rows: int | None 
             than years, and at least one column contains only numbers below it.
 
     Returns:
-        Texts of the rows that are not empty, without the header rows. For a table that consists only of header rows,
-            their cells separated by bars.
+        Texts of the rows that are not empty, without the header rows. If the table has only header rows, their texts,
+            with cells separated by bars.
     """
     width = max((len(row) for row in rows), default=0)
     grid = [[*row, *[""] * (width - len(row))] for row in rows]

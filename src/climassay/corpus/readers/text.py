@@ -23,7 +23,7 @@ MARKUP_START = 4096
 _META_CHARSET = re.compile(rb"""<meta[^>]+charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
 _XML_ENCODING = re.compile(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""")
 MIN_BROKEN_LENGTH = 25
-"""Length above which a line without a full stop counts as a sentence split by a page break, not as a heading."""
+"""Length, in characters, above which a line without a full stop counts as part of a split sentence, not a heading."""
 MIN_PAGES = 3
 """Minimum number of pages for form feeds to count as page breaks."""
 MAX_WRAPPED_LINE = 130
@@ -31,7 +31,7 @@ MAX_WRAPPED_LINE = 130
 # A number or a list mark alone is what is left of a table or a page; leaders are those of a table of contents.
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FIGURES = re.compile(r"\d\D+\d|\d{5}|[%°€$£±+−]")
-"""Pattern of two numbers, a long number or a number with a sign; a text with one is not a page number."""
+"""Pattern of two numbers, a long number or a sign such as ``%``; text that matches is not a page number."""
 _PAGE_AT_END = re.compile(r"(?:\.{3}|(?:\. ){3})[\s.]*(?:\d{1,4}|[ivxlc]{1,7})?$", re.IGNORECASE)
 _LEADERS = re.compile(r"\.{6,}|(?:\. ){6,}")
 _BLANK_LINES = re.compile(r"\n[ \t\u00a0]*(?:\n[ \t\u00a0]*)+")
@@ -59,8 +59,8 @@ def decode_markup(data: bytes, source: str) -> str:
         DocumentError: The bytes are not text.
     """
     start = data[:MARKUP_START]
-    declared = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
-    return decode(data, source, declared[1].decode("ascii") if declared else None)
+    encoding_match = _XML_ENCODING.match(start) or _META_CHARSET.search(start)
+    return decode(data, source, encoding_match[1].decode("ascii") if encoding_match else None)
 
 
 @reader("text", ".txt", ".text")
@@ -104,7 +104,7 @@ def read_text(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _find_omitted_kind(part: str) -> str | None:
-    """Return the kind of a paragraph to omit: a line of a table of contents, or stray marks; otherwise None."""
+    """Return the kind of a paragraph to be omitted: a line of a table of contents, or stray signs; otherwise None."""
     if not (_WORD.search(part) or _FIGURES.search(part)):
         return "stray marks"
     return "contents lines" if _LEADERS.search(part) and _PAGE_AT_END.search(part) else None
@@ -148,7 +148,7 @@ def _group_wrapped_lines(lines: list[str], *, in_references: bool) -> list[list[
 
 
 def _begins_entry(line: str, previous_line: str) -> bool:
-    """Return whether a line begins a reference, or is or follows the heading of a reference list."""
+    """Return whether a line begins a reference, is the heading of a reference list, or follows such a heading."""
     if is_references_heading(line) or is_references_heading(previous_line):
         return True
     return begins_like_entry(line.strip()) and previous_line[-1:] not in ",;&-–" and not previous_line.endswith(" and")

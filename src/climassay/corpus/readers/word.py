@@ -1,7 +1,7 @@
 """Read Word files: simplify their XML, convert it to HTML with mammoth, and read that as a page.
 
-As in Word, results of fields, insertions and the new place of moved text are visible; deletions, hidden text, comments
-and field codes are left out and counted.
+As in Word, results of fields, insertions and moved text in its new position are read. Deletions, hidden text, comments
+and field codes are omitted and counted.
 """
 
 import io
@@ -39,14 +39,14 @@ _HEADING = re.compile(
 _CONTENTS = re.compile(r"(?:toc|inhaltsverzeichnis|verzeichnis|tm|tdc|目录) ?\d|table of figures", re.IGNORECASE)
 _EQUATION_FIELD = re.compile(r"\s*EQ\s", re.IGNORECASE)
 _PRIVATE = range(0xE000, 0xF900)
-_UNWRAPPED = frozenset(
+_UNWRAPPED_TAGS = frozenset(
     _WORD + name
     for name in (
         *("hyperlink", "fldSimple", "smartTag", "customXml", "ins", "moveTo", "dir", "bdo", "sdt", "sdtContent"),
         *("ruby", "rubyBase"),
     )
 )
-_UNCHANGED = frozenset(_WORD + name for name in ("t", "noBreakHyphen", "fldChar", "instrText"))
+_UNCHANGED_TAGS = frozenset(_WORD + name for name in ("t", "noBreakHyphen", "fldChar", "instrText"))
 _SPACES = {_WORD + name: tag for tag, names in {"br": ("br", "cr"), "tab": ("tab", "ptab")}.items() for name in names}
 _COUNTED_KINDS = {
     f"{_WORD}del": "tracked deletions",
@@ -68,7 +68,7 @@ _CODE_POINT = re.compile(r"[0-9A-Fa-f]{1,4}")
 _IS_JOINED = "is-joined"
 _CELL_STYLE = "ClimassayCell"
 _STYLE_MAP = f"p.{_CELL_STYLE} =>"
-"""Style map for mammoth: the only paragraph of a cell gets no tag, since ``<p>`` in cells indicates a layout table."""
+"""Style map for mammoth: the single paragraph of a cell gets no tag, because ``<p>`` in cells means a layout table."""
 MAX_NESTING = 150
 """Maximum nesting depth of elements; real files stay below 80."""
 MAX_COLUMNS = 1000
@@ -84,13 +84,13 @@ _MAX_BASED_ON = 20
 def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
     """Read a Word file into paragraphs and table rows with headings.
 
-    Footnotes follow the paragraph that refers to them. Omitted and counted are hidden text, tracked deletions,
-    comments, headers and footers, the entries of a table of contents, pictures, charts, embedded files, and equations
-    stored as pictures.
+    Footnotes follow the paragraph that refers to them. The following parts are omitted and counted: hidden text,
+    tracked deletions, comments, headers and footers, the entries of a table of contents, pictures, charts, embedded
+    files, and equations stored as pictures.
 
     Raises:
-        DocumentError: The file is not a Word file, damaged, encrypted, without text, nested too deeply, or too large
-            when decompressed.
+        DocumentError: The file is not a Word file, is damaged or encrypted, has no text, is nested too deeply, or is
+            too large when decompressed.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as file:
@@ -119,7 +119,7 @@ def read_docx(data: bytes, source: str, options: ReadOptions) -> Document:
 
 
 def _read_body(body: ET.Element, source: str, *, references: bool) -> tuple[list[Block], tuple[OmittedParts, ...]]:
-    """Return the blocks of a simplified body, footnotes marked as such, and the number of omitted parts by kind."""
+    """Return the blocks of a simplified body, with footnotes flagged, and the number of omitted parts by kind."""
     parts = list(body)
     try:
         markup = "".join(_convert(parts[start : start + BATCH_PARTS]) for start in range(0, len(parts), BATCH_PARTS))
@@ -211,7 +211,7 @@ class _Package:
         return root
 
     def _targets(self, name: str, folder: str) -> dict[str, list[str]]:
-        """Return the names of related parts by the last component of their relationship type."""
+        """Return the names of related parts, by the last component of the relationship's type."""
         targets: dict[str, list[str]] = {}
         if name in self._names:
             for element in read_xml(self._file, name, self.source, "a Word"):
@@ -257,9 +257,9 @@ def _value(element: ET.Element, path: str) -> str | None:
 
 
 def _vertical_alignment(properties: ET.Element | None) -> str | None:
-    """Return the vertical alignment of a run.
+    """Return the vertical alignment of a text run.
 
-    A shift above or below the baseline counts as superscript or subscript.
+    A position above or below the baseline counts as superscript or subscript.
     """
     if properties is None:
         return None
@@ -274,9 +274,9 @@ def _vertical_alignment(properties: ET.Element | None) -> str | None:
 
 
 def _is_hidden(properties: ET.Element | None) -> bool | None:
-    """Return whether run properties hide the text; None if they do not specify it."""
-    hidden = None if properties is None else properties.find(f"{_WORD}vanish")
-    return None if hidden is None else hidden.get(f"{_WORD}val") not in ("0", "false", "off")
+    """Return whether the properties of a text run hide it; None if they do not say."""
+    vanish_element = None if properties is None else properties.find(f"{_WORD}vanish")
+    return None if vanish_element is None else vanish_element.get(f"{_WORD}val") not in ("0", "false", "off")
 
 
 def _has_text(element: ET.Element) -> bool:
@@ -301,7 +301,7 @@ def _set_style(paragraph: ET.Element, style: str) -> None:
 
 
 class _Simplifier:
-    """Reduces the body of a document to elements with text, and counts what it omits."""
+    """Reduces the body of a document to elements with text, and counts the omitted parts by kind."""
 
     def __init__(self, package: _Package) -> None:
         self.omitted_counts: Counter[str] = Counter()
@@ -321,7 +321,7 @@ class _Simplifier:
         self._pending_notes: list[ET.Element] = []
 
     def simplify(self) -> ET.Element:
-        """Return the simplified body, in which paragraphs only have a style and runs only a vertical alignment."""
+        """Return the simplified body, in which paragraphs keep only a style and text runs only a vertical alignment."""
         body = _new_element("body", self._rewrite_all(self._package.body))
         self._drop_field_codes(body)
         for container in (body, *body.iter(f"{_WORD}tc")):
@@ -339,11 +339,11 @@ class _Simplifier:
         tag = element.tag
         if tag == f"{_WORD}r":
             return self._rewrite_run(element)
-        if tag in _UNCHANGED:
+        if tag in _UNCHANGED_TAGS:
             return [element]
         if tag == f"{_WORD}p":
             return self._rewrite_paragraph(element)
-        if tag in _UNWRAPPED:
+        if tag in _UNWRAPPED_TAGS:
             return self._rewrite_all(element)
         if tag in _SPACES:
             return [_new_element(_SPACES[tag])]
@@ -428,18 +428,18 @@ class _Simplifier:
 
     def _decode_symbols(self, text: str, font: str | None) -> ET.Element:
         """Convert text in a symbol font to Unicode."""
-        decoded = ""
+        decoded_text = ""
         for character in text:
             code = ord(character)
             code_point = dingbats.get((font, code)) or (dingbats.get((font, code & 0xFF)) if code in _PRIVATE else None)
             if code_point:
-                decoded += chr(code_point)
+                decoded_text += chr(code_point)
             elif code in _PRIVATE:
                 self.omitted_counts["symbols without a Unicode character"] += 1
             else:
-                decoded += character
+                decoded_text += character
         result = _new_element("t")
-        result.text = decoded
+        result.text = decoded_text
         return result
 
     def _add_note(self, reference: ET.Element) -> None:
@@ -492,12 +492,12 @@ class _Simplifier:
         row = _new_element("tr")
         if (header := element.find(f"{_WORD}trPr/{_WORD}tblHeader")) is not None:
             row.append(_new_element("trPr", [header]))
-        if n_before := _parse_count(_value(element, "trPr/gridBefore")):
-            row.append(_new_cell(n_before))
+        if n_cells_before := _parse_count(_value(element, "trPr/gridBefore")):
+            row.append(_new_cell(n_cells_before))
         for source_cell in _iterate_children(element, f"{_WORD}tc"):
             n_columns = _parse_count(_value(source_cell, "tcPr/gridSpan")) or 1
-            merge = source_cell.find(f"{_WORD}tcPr/{_WORD}vMerge")
-            cell = _new_cell(n_columns, [] if merge is None else [merge])
+            merge_element = source_cell.find(f"{_WORD}tcPr/{_WORD}vMerge")
+            cell = _new_cell(n_columns, [] if merge_element is None else [merge_element])
             parts = self._rewrite_all(source_cell)
             non_empty_parts = [part for part in parts if part.tag != f"{_WORD}p" or len(part)]
             if len(non_empty_parts) == 1 and non_empty_parts[0].tag == f"{_WORD}p":
@@ -519,9 +519,9 @@ class _Simplifier:
             elif kind == "separate" and fields:
                 fields[-1] = (fields[-1][0], index)
             elif kind == "end" and fields:
-                begin, separate = fields.pop()
+                begin, separator_index = fields.pop()
                 depth_changes[begin] += 1
-                depth_changes[(index if separate is None else separate) + 1] -= 1
+                depth_changes[(index if separator_index is None else separator_index) + 1] -= 1
         depth = 0
         for (run, child), change in zip(parts, depth_changes, strict=False):
             depth += change
@@ -536,10 +536,10 @@ _SYMBOL_FONTS = frozenset(font for font, _ in dingbats)
 
 
 def _choose_branch(alternatives: ET.Element) -> ET.Element:
-    """Return the branch of alternative content to read: the first with text, where the fallback takes precedence."""
+    """Return the branch of alternative content to read: the fallback if it has text, or the first branch with text."""
     branches = [*alternatives.findall(f"{_COMPATIBILITY}Fallback"), *alternatives.findall(f"{_COMPATIBILITY}Choice")]
-    empty = ET.Element(f"{_COMPATIBILITY}Fallback")
-    return next(filter(_has_text, branches), branches[-1] if branches else empty)
+    empty_branch = ET.Element(f"{_COMPATIBILITY}Fallback")
+    return next(filter(_has_text, branches), branches[-1] if branches else empty_branch)
 
 
 def _iterate_children(element: ET.Element, tag: str) -> Iterator[ET.Element]:
@@ -547,7 +547,7 @@ def _iterate_children(element: ET.Element, tag: str) -> Iterator[ET.Element]:
     for child in element:
         if child.tag == tag:
             yield child
-        elif child.tag in _UNWRAPPED:
+        elif child.tag in _UNWRAPPED_TAGS:
             yield from _iterate_children(child, tag)
 
 
@@ -577,11 +577,11 @@ def _plain_text(paragraph: ET.Element) -> str:
 
 
 def _join_paragraphs(container: ET.Element) -> None:
-    """Merge a paragraph into the next one if its paragraph mark is a tracked deletion."""
+    """Merge each paragraph whose paragraph mark is a tracked deletion into the next paragraph."""
     parts = list(container)
-    for part, following in pairwise(parts):
-        if part.tag == following.tag == f"{_WORD}p" and part.get(_IS_JOINED):
+    for part, next_paragraph in pairwise(parts):
+        if part.tag == next_paragraph.tag == f"{_WORD}p" and part.get(_IS_JOINED):
             content = [child for child in part if child.tag != f"{_WORD}pPr"]
-            start = len(following.findall(f"{_WORD}pPr"))
-            following[start:start] = content
+            start = len(next_paragraph.findall(f"{_WORD}pPr"))
+            next_paragraph[start:start] = content
             container.remove(part)

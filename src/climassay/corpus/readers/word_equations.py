@@ -70,8 +70,8 @@ def _format_root(element: ET.Element) -> str:
 
 def _format_brackets(element: ET.Element) -> str:
     separator = _read_property(element, "sepChr", "|")
-    inner = separator.join(format_equation(part).strip() for part in element.findall(f"{MATH}e"))
-    return f"{_read_property(element, 'begChr', '(')}{inner}{_read_property(element, 'endChr', ')')}"
+    content = separator.join(format_equation(part).strip() for part in element.findall(f"{MATH}e"))
+    return f"{_read_property(element, 'begChr', '(')}{content}{_read_property(element, 'endChr', ')')}"
 
 
 def _format_operator(element: ET.Element) -> str:
