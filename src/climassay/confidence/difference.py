@@ -50,7 +50,7 @@ class SentenceChange:
 
 
 def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> list[SentenceChange]:
-    """Match the sentences of two extractions.
+    """Match the sentences of two extractions by their words.
 
     Args:
         old: Statements of the earlier extraction (:func:`climassay.confidence.extraction.extract`).

@@ -72,7 +72,7 @@ _ASSESSMENT = re.compile(
 
 
 def is_held_by_people(text: str, start: int, end: int) -> bool:
-    """Return whether ``text[start:end]``, for example "high confidence", refers to the trust that people have."""
+    """Return whether ``text[start:end]``, for example "high confidence", refers to people's trust in something."""
     before = text[max(0, start - 140) : start]
     if _HELD_IN_SOCIETY.match(text, end):
         return True
@@ -153,7 +153,7 @@ _HIGH = f"(?:h{_BREAK})?{_with_breaks('igh')}"  # one report of AR6 has lost an 
 
 
 def _level_pattern(prefix: str) -> str:
-    """Return the pattern of an English level; the names of its groups begin with ``prefix``."""
+    """Return the pattern of an English level; the names of the pattern's groups begin with ``prefix``."""
     very, low, medium = _with_breaks("very"), _with_breaks("low"), _with_breaks("medium")
     return (
         rf"(?:(?P<{prefix}very>{very}){_GAP})?"
@@ -247,7 +247,7 @@ _MAX_LABEL_WORDS = 9
 _SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 _NEGATION_WINDOW = 60
-"""Number of characters before a level that are searched for a negation."""
+"""Maximum number of characters before a level that are searched for a negation."""
 _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 
 
@@ -346,7 +346,7 @@ _PREDICATE_OF_CLAUSE = re.compile(
     r"(?=\s*(?:[.,;(]|$))",
     re.IGNORECASE,
 )
-"""Level that rates a clause as a predicate, as in "confidence that seas rise is high"; it ends its own clause."""
+"""Predicate that rates a clause, as in "confidence that seas rise is high"; the level ends the predicate's clause."""
 _CONFIDENT = re.compile(
     r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|AR\d|(?:the|this)\s+(?:assessment|report|chapter|panel))\s+(?:are|is|were|was|remains?)\s+"
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
@@ -366,7 +366,7 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words before a predicate because of which it states no level: a condition, a negation, an explanation of levels."""
+"""Words that keep the following predicate from stating a level: a condition, a negation, an explanation of levels."""
 _NEGATED = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"

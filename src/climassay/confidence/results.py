@@ -36,7 +36,7 @@ class ExtractedStatements(Result):
     """Divider of sentences with several levels; None if no model was used."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return statements, other terms, skipped documents and counts of divided sentences as JSON values."""
+        """Return statements, other terms, documents without levels and counts of divided sentences, for JSON."""
         divider_counts = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divider_counts}
 
@@ -207,7 +207,7 @@ class FoundTopics(Result):
         return [topic_table(self.named.model), report_table(self.named.model, self.statements)]
 
     def notes(self) -> list[str]:
-        """Return notes on unnamed topics, rejected names, and names whose topics were not found again."""
+        """Return notes on unnamed topics, rejected names, and earlier names whose topics were not found again."""
         proposals = [proposal for proposal in self.named.proposals if proposal is not None]
         n_unnamed = sum(not proposal.name for proposal in proposals)
         n_rejected = sum(bool(proposal.name and proposal.fault) for proposal in proposals)

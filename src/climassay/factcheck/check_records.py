@@ -15,7 +15,7 @@ CheckState = Literal["waiting", "done", "failed", "stopped"]
 Opinion = Literal["agree", "disagree", "undecided"]
 """Opinion of a reviewer on a verdict."""
 Visibility = Literal["unpublished", "published", "hidden"]
-"""Readers of a check: everybody with an account (``unpublished``), everybody (``published``), or adjudicators
+"""People who may read a check: those with an account (``unpublished``), everybody (``published``), or adjudicators
 (``hidden``)."""
 VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 MAX_CLAIM_LENGTH = 2000
@@ -87,7 +87,7 @@ class CheckReview:
     """Review of a finished check."""
 
     by: str
-    """Name of the account."""
+    """Name of the reviewer's account."""
     opinion: Opinion
     comment: str
     made_at: float
@@ -117,9 +117,10 @@ class AgreementShare:
     """Proportion of checks whose reviewers agree with the verdict."""
 
     agreed: Estimate | None
-    """Proportion of checks whose majority of reviewers agrees, among checks without a tie; None if there are none."""
+    """Proportion of checks with which most reviewers agree, among checks without a tie; None if there are no such
+    checks."""
     divided: int
-    """Number of checks with a tie between reviewers for and against the verdict; they do not count in ``agreed``."""
+    """Number of checks with as many reviewers for the verdict as against it; they do not count in ``agreed``."""
 
 
 def summary_data(about: CheckSummary) -> dict[str, Any]:
@@ -161,10 +162,10 @@ def review_data(review: CheckReview) -> dict[str, Any]:
 
 
 def check_lengths(claim: Claim) -> None:
-    """Validate the lengths of a claim, its source and its appearance.
+    """Validate the lengths of a claim, its source and the place where it appeared.
 
     Raises:
-        InputError: One of them is too long.
+        InputError: One of these texts is too long.
     """
     lengths = (
         ("claim", claim.text, MAX_CLAIM_LENGTH),

@@ -224,8 +224,8 @@ class CheckStore:
 
         Args:
             check: Id of the check.
-            job: Id of the stopped job. The check stays unchanged if another job runs its debate by now; None stops it
-                in any case.
+            job: Id of the stopped job. If another job now runs the debate, the check stays unchanged. None stops the
+                check regardless of its job.
         """
         job_conditions = () if job is None else (checks.c.job == job,)
         self._update(
@@ -362,7 +362,7 @@ class CheckStore:
     def verdicts(self) -> "Sequence[str]":
         """Return the distinct verdict labels of all checks in alphabetical order.
 
-        A check without a label has its outcome.
+        For a check without a label, the outcome is returned instead.
         """
         query = sa.select(checks.c.label, checks.c.outcome).where(checks.c.outcome.is_not(None)).distinct()
         return sorted({row.label or row.outcome for row in self._database.rows(query)})
@@ -384,7 +384,7 @@ class CheckStore:
         return [row[0] for row in self._database.rows(query)]
 
     def durations(self, model: str, advocates: int) -> "Sequence[float]":
-        """Return the seconds that the latest debates (at most 50) with a model and number of advocates took."""
+        """Return the seconds taken by the latest debates (at most 50) with this model and number of advocates."""
         conditions = (
             checks.c.model == model,
             checks.c.advocates == advocates,
@@ -490,7 +490,7 @@ class CheckStore:
 _NEWEST_FIRST = (checks.c.asked_at.desc(), checks.c.id)
 _CHECKS_PER_QUERY = 500
 _CHECKS_PER_QUERY_WITH_DEBATES = 10
-"""Number of checks per query if debates are included, each of which may take up a megabyte."""
+"""Number of checks per query if debates are included; a debate may take up a megabyte."""
 _MAX_DURATIONS = 50
 
 

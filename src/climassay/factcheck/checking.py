@@ -151,7 +151,7 @@ _MAX_TITLE_LENGTH = 80
 
 
 def _describe_source(advocate: AdvocateSettings, resources: DebateResources) -> str:
-    """Describe an advocate's source in the words of its settings; by default, name its longest documents."""
+    """Return an advocate's description of its source; by default, the titles of its longest documents."""
     if advocate.about or advocate.kind == "plain":
         return " ".join(advocate.about.split()) or "the model's own knowledge, without documents"
     n_passages: Counter[str] = Counter()

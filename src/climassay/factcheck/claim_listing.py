@@ -71,8 +71,8 @@ class ClaimLister:
         prompt: Template with ``document``, ``section``, ``sentences``, ``max_length`` and ``max_claims``.
         failed: Number of passages without a usable answer.
         error: Error message of the latest unusable answer.
-        unknown: Number of rejected claims: they name no sentence of the passage or more than three, or only repeat a
-            heading.
+        unknown: Number of rejected claims, which name no sentence of the passage, name more than three, or only repeat
+            a heading.
         repeated: Number of claims dropped because an earlier claim has the same words.
     """
 

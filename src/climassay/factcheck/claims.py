@@ -68,7 +68,7 @@ class ClaimColumns:
     claim: str | None = None
     """Column of the claims; by default ``claim``, ``statement`` or ``text``."""
     verdict: str | None = None
-    """Column of the published verdicts; none by default."""
+    """Column of the published verdicts; None reads no verdicts."""
     source: str | None = None
     date: str | None = None
 
@@ -92,7 +92,7 @@ class ClaimTable:
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     """Read claims from CSV, TSV, JSON lines, a JSON array or Parquet, also gzipped.
 
-    The columns ``appearance`` and ``strike`` are read, too, if the file has them. A row with text in ``strike`` is
+    The columns ``appearance`` and ``strike`` are also read if the file has them. A row with text in ``strike`` is
     skipped.
 
     Args:
@@ -164,7 +164,7 @@ def iso_date(text: str) -> str:
 
 
 EARLIEST_YEAR = 1800
-"""Smallest number in a claim that is taken for a year."""
+"""Smallest number in a claim that is interpreted as a year."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
 _YEAR = re.compile(
@@ -291,9 +291,9 @@ def _without_edition(text: str) -> str:
 Kind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
-"""Minimum probability that a text is not a statement of fact for it to be refused."""
+"""Minimum probability of not being a statement of fact for a text to be refused."""
 TOPIC_THRESHOLD = 0.80
-"""Minimum probability that a text is about a topic other than climate for it to be refused."""
+"""Minimum probability of being about a topic other than climate for a text to be refused."""
 PENALTY = 9.0
 """Regularisation parameter C of both linear models."""
 _MODEL_NAMES = ("opinion_{}", "elsewhere_{}")
@@ -332,7 +332,7 @@ class Checkability:
 
     kind: Kind
     score: float
-    """Probability of the kind; 1 if a rule decided. For ``checkable``, the smaller of the probabilities of being a
+    """Probability of ``kind``; 1 if a rule decided. For ``checkable``, the smaller of the probabilities of being a
     statement of fact and of being about climate, which may be below one half."""
     reason: str
     """Reason in one sentence; empty for ``checkable``."""
@@ -371,7 +371,7 @@ def assess_probabilities(p_opinion: float, p_off_topic: float) -> Checkability:
 
 
 def find_refusal(text: str) -> Checkability | None:
-    """Return the refusal of a text by a rule, for example because it is a question; None if no rule applies."""
+    """Return the assessment "not checkable" if a rule refuses the text, for example a question; otherwise None."""
     words = re.findall(r"[^\W\d_]+", text)
     stripped_text = text.strip().lstrip("\"'“”‘’«»([-*• ")
     if len(words) < 2:

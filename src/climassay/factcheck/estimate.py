@@ -34,7 +34,7 @@ _CITATION = re.compile(r"\[\d+\]")
 class DebateEstimate(Result):
     """Estimated cost of the first round of debate on all claims.
 
-    It does not include further rounds, entailment, and the likelihoods that are requested if confidence is high.
+    It does not include further rounds, entailment, or the likelihoods that are requested if confidence is high.
     """
 
     claims: int

@@ -56,7 +56,7 @@ SPECS = (
     ClassifierSpec("words and vectors", (_JOINT,)),
     ClassifierSpec("words and vectors, balanced", (_JOINT,), min_texts=3, balanced=True),
 )
-"""Candidate configurations, compared in training."""
+"""Configurations of the classifier that training compares."""
 
 
 class FallacyClassifier(TextClassifier):
@@ -178,8 +178,8 @@ def load_fallacy_classifier(source: str | Path = "fallacies") -> FallacyClassifi
 def add_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
     """Return a transcript with the claim's fallacy added if the claim was refuted and the fallacy is likely.
 
-    ``encoder`` is used if it is the one that the classifier needs. If that encoder is not installed, the transcript is
-    returned unchanged, so that the check does not fail.
+    ``encoder`` is only used if the classifier was trained with it. If the encoder that the classifier needs is not
+    installed, the transcript is returned unchanged, so that the check does not fail.
     """
     if (match := _find_likely_class(transcript, scale, encoder, "fallacies")) is None:
         return transcript

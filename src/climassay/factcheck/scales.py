@@ -327,7 +327,7 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     """Return a scale from the table of a TOML file.
 
     Args:
-        data: ``labels`` (a list of at least two, from wrong to right) and ``correct`` (those on the right side);
+        data: ``labels`` (a list of at least two, from wrong to right) and ``correct`` (the labels on the correct side);
             optionally ``name``, ``not_enough_information`` (the label), ``lack_of_information`` (labels), the table
             ``definitions`` (label to clause) and tables ``classes.N`` (class to list of labels).
         name: Default name.

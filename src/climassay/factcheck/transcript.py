@@ -150,7 +150,7 @@ def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quot
 def supporting_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation]) -> tuple[int, ...]:
     """Return the distinct numbers of the passages that support a verdict: cited by a sentence or quoted by the model.
 
-    A sentence that was selected by similarity supports nothing: the model has not said which side it is on.
+    A sentence that was selected by similarity supports nothing, because the model has assigned it to no side.
     """
     return cited_numbers(sentences, [quotation for quotation in quotations if quotation.side is not None])
 
@@ -167,7 +167,7 @@ class AdvocateOpinion:
     verdict: str | None
     """Label of the scale, including "not enough information"; None if a model call failed."""
     informed: bool
-    """Whether the opinion counts, because its verdict does not express a lack of information."""
+    """Whether the opinion counts, that is, whether its verdict does not express a lack of information."""
     levels: Levels | None = None
     """Certainty of the verdict; None if the advocate has no information."""
     placement: Placement | None = None
@@ -295,7 +295,7 @@ class Stability:
     samples: int
     """Number of debates."""
     labels: tuple[str | None, ...]
-    """Verdict of each repeated debate; the first is that of the debate that the transcript records."""
+    """Verdicts of all debates about the claim; the first is from the debate that the transcript records."""
     share: float
     """Proportion of the debates that ended with the most frequent verdict."""
 

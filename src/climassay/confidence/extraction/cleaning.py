@@ -75,7 +75,7 @@ _NUMBER_OF_PARAGRAPH = re.compile(
 
 
 def clutter_spans(text: str) -> tuple[Span, ...]:
-    """Return the spans of references, section marks, footnote numbers and the paragraph's number, sorted and disjoint.
+    """Return the sorted, disjoint spans of references, section numbers, footnote numbers and the paragraph's number.
 
     If brackets contain more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves
     ``(NAO)``.
@@ -92,7 +92,7 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return the spans of brackets that contain only references and section marks; no sentence ends inside them."""
+    """Return the spans of brackets that contain only references and section numbers; no sentence ends inside them."""
     links = [match.span() for match in _LINKS.finditer(text)]
     return merge_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 
@@ -213,8 +213,8 @@ _MAX_ROUNDS = 12
 def clean_sentence(text: str) -> str:
     """Return a sentence or clause in plain words, with a capital first letter and a final full stop.
 
-    Marks of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
-    are references, section marks and footnote numbers. Cleaning is idempotent.
+    Levels of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
+    are references, section numbers and footnote numbers. Cleaning is idempotent.
 
     Returns:
         One line; empty if no word is left.
@@ -234,7 +234,7 @@ def clean_sentence(text: str) -> str:
 
 
 def remove_marks(text: str) -> str:
-    """Remove the terms of confidence, evidence and agreement from a text and correct the sentence around each."""
+    """Remove the terms of confidence, evidence and agreement from a text, and correct the sentence around each term."""
     marks = find_tags(text)
     if not marks:
         return text

@@ -198,8 +198,8 @@ _EXPLAINS = re.compile(
 )
 _BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of tags after the last full stops of paragraphs to those after other full stops, for the former to
-apply to whole paragraphs."""
+"""Minimum ratio of the number of tags after the last full stops of paragraphs to the number after other full stops;
+from this ratio on, the former apply to whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
 _NORMAL = re.compile(r"[^a-z0-9]+")
 
@@ -226,8 +226,8 @@ def extract(
         divider: Divider of sentences with several levels; None leaves them undivided.
 
     Returns:
-        Statements with a level of confidence; all sentences if ``options.untagged``. Ids depend only on the document
-        and the options. ``duplicate_of`` is set as by :func:`mark_duplicates`.
+        Statements with a level of confidence and, if ``options.untagged`` is set, all other sentences. Ids depend only
+        on the document and the options. ``duplicate_of`` is set as by :func:`mark_duplicates`.
 
     Raises:
         InputError: The calibrated words of a document's language are unknown.
@@ -267,12 +267,12 @@ def normalise_words(text: str) -> str:
 
 
 def explains_terms(sentence: str) -> bool:
-    """Return whether a sentence explains the calibrated vocabulary or a legend, so that its terms rate no statement."""
+    """Return whether a sentence explains calibrated terms or a figure's legend, so that its terms rate no statement."""
     return _EXPLAINS.search(sentence) is not None
 
 
 def split_report_sentences(text: str) -> list[str]:
-    """Split a paragraph into sentences; marks and references after a full stop belong to the sentence before it."""
+    """Split a paragraph into sentences; levels and references after a full stop belong to the sentence before it."""
     masked = list(text)
     brackets = [mark.outer_span for mark in find_tags(text) if mark.in_brackets]
     for start, end in [*brackets, *bracketed_spans(text)]:
@@ -381,7 +381,7 @@ class _DocumentStatements:
         """Return a statement without id and context.
 
         Its likelihood terms are those of the sentence. Its evidence and agreement are also those of the sentence,
-        unless that has several levels; they are then taken from the brackets of the statement's own level.
+        unless the sentence has several levels; they are then taken from the brackets of the statement's own level.
         """
         has_several_levels = sum(bool(rating.levels) for rating in marks) > 1
         ratings = [rating for rating in (mark, *(() if has_several_levels else marks)) if rating is not None]

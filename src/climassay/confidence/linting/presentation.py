@@ -46,7 +46,7 @@ def findings_data(checked: CheckedDraft) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a draft, with the indices of the findings that concern it and of those that start with it."""
+    """A part of a draft, with the indices of the findings that contain it and of those that start with it."""
 
     text: str
     findings: tuple[int, ...] = ()
@@ -77,7 +77,7 @@ def lint_page(results: Sequence[CheckedDraft], read_by: str = "") -> str:
 
     Args:
         results: One checked draft per file.
-        read_by: Sentence on what a language model read; empty if none did.
+        read_by: Sentence that states which passages a language model read; empty if no model was used.
     """
     rules = {rule.name: rule for checked in results for rule in checked.rules}
     counts = {name: sum(checked.by_rule.get(name, 0) for checked in results) for name in rules}

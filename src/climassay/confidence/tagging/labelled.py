@@ -51,7 +51,7 @@ _CONTEXT = 5
 
 
 def clean_statement(text: str) -> str:
-    """Return a statement without confidence tags, evidence and agreement terms, references and section marks.
+    """Return a statement without confidence tags, evidence and agreement terms, references and section numbers.
 
     The rules are those of extraction, so that a tagger gets texts of the same form in training and use. Words that a
     line break has split at a hyphen ("climate- induced") are joined first.
@@ -62,7 +62,7 @@ def clean_statement(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaggingItem:
-    """A statement with the sentences around it, without tags, references and section marks."""
+    """A statement with the sentences around it, without tags, references and section numbers."""
 
     text: str
     before: tuple[str, ...] = ()
@@ -74,8 +74,8 @@ class TaggingItem:
         """Convert a statement, a text, or a text and its context.
 
         Args:
-            item: Statement, text, or pair of text and context. The context is split at the text; if it does not contain
-                the text, it counts as preceding context.
+            item: Statement, text, or pair of text and context. The context is split at the text; a context that does
+                not contain the text counts as preceding the text.
         """
         if isinstance(item, TaggingItem):
             return item

@@ -80,9 +80,9 @@ STATES = (
 class Tagger(TextClassifier):
     """Classifier of statements into levels of confidence.
 
-    The scores in :attr:`provenance` were measured on held-out sections. ``equal_accuracy`` is for equally frequent
-    levels, ``climatex_accuracy`` and ``climatex_ordinal_error`` are for the class frequencies of ClimateX's test set,
-    and the others for the natural ones. Each has a 95% interval, ``_low`` and ``_high``.
+    The scores in :attr:`provenance` were measured on held-out sections. ``equal_accuracy`` applies to equally frequent
+    levels, ``climatex_accuracy`` and ``climatex_ordinal_error`` to the class frequencies of ClimateX's test set, and
+    the other scores to the natural frequencies. Each has a 95% interval, ``_low`` and ``_high``.
     """
 
     FORMAT = ModelFormat("climassay-confidence-tagger", 1, "confidence tagger", "climassay confidence tag train")

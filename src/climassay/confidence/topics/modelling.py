@@ -53,7 +53,7 @@ _MAX_CLUSTER_SHARE = 0.5
 _N_CANDIDATE_WORDS = 30
 """Number of candidate words from which maximal marginal relevance selects."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Minimum number of statements for which words that occur fewer than three times are ignored."""
+"""Number of statements from which on words that occur fewer than three times are ignored."""
 _BLOCK = 1024
 
 
@@ -183,7 +183,8 @@ def _find_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
 def _count_terms(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
     """Return the counts of words and word pairs, shape [texts, terms], and the list of these terms.
 
-    Stop words are excluded, and so are rare words if there are many statements.
+    Stop words are excluded; with at least :data:`_MIN_STATEMENTS_FOR_RARE_WORDS` texts, so are words that occur in
+    fewer than three of them.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -256,7 +257,7 @@ def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
 
 
 def find_nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-    """Return each vector's nearest neighbours by cosine, itself first, and their distances, both [n, count].
+    """Return each vector's nearest neighbours by cosine (the vector itself first) and their distances, both [n, count].
 
     The search is exact: compiling an approximate search takes longer than comparing a hundred thousand vectors.
     """

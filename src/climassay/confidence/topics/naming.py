@@ -73,9 +73,9 @@ _GENERAL = (
     "example examples use uses end large larger small smaller high higher low lower new long short term terms total "
     "mean average median percentile percentiles chance assessed benefit benefits urgency uncertainty uncertainties"
 )
-"""Words that fit every topic; a name must contain others, too."""
+"""Words that fit every topic; a name must contain at least one other word."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
-"""Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are excepted."""
+"""Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are exceptions."""
 _MIN_NEIGHBOUR_SHARE = 0.5
 """Minimum proportion of a phrase's occurrences that must be next to one word for that word to extend the phrase."""
 _MIN_END_SHARE = 0.2
@@ -126,7 +126,7 @@ def find_noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, 
     """Extend terms to noun phrases, spelled as in the texts.
 
     Args:
-        words: Terms of a topic in lower case, most typical first.
+        words: Lower-case terms of a topic, most typical first.
         texts: Statements of the topic.
 
     Returns:
@@ -239,7 +239,7 @@ def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tup
 
 
 def _is_verb_form(word: str) -> bool:
-    """Return whether a general word in -s is probably a verb, as in ``increases crop yield``."""
+    """Return whether a word is probably a verb: a general word that ends in -s, as in ``increases crop yield``."""
     return word.endswith("s") and word in _word_set(_GENERAL)
 
 
@@ -256,7 +256,7 @@ def _has_number(text: Sequence[_Word], end: int) -> bool:
 
 
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
-    """Return whether a word in -ed is a form of another word of the texts or of a general word (``increased``).
+    """Return whether a word ending in -ed is a form of another word of the texts or of a general word (``increased``).
 
     Also return True for a word that is mostly followed by ``with`` or ``by``: ``risks associated``.
     """

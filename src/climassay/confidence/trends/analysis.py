@@ -95,7 +95,8 @@ class UntaggedScore:
     """Mean score of tagged and untagged statements together."""
     low: float
     high: float
-    """Upper end of the 95% interval of ``together``, for which the errors of both parts are added in quadrature."""
+    """Upper end of the 95% interval of ``together``, for which the standard errors of the tagged and the untagged
+    statements are added in quadrature."""
 
 
 def read_predictions(path: Path) -> Predictions:
@@ -165,7 +166,7 @@ def measure_topic_accuracies(
 def estimate_untagged_scores(
     cases: TrendStatements, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
 ) -> list[UntaggedScore]:
-    """Estimate the scores of untagged statements in each column: of all topics, then of each topic with enough of them.
+    """Estimate the scores of untagged statements in each column, for all topics and for each topic with enough of them.
 
     Raises:
         InputError: The tagger's error is unknown, and there are no held-out statements to measure it.
@@ -219,7 +220,7 @@ def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float
 
 
 TagUse = Literal["tags", "hardly", "unknown"]
-"""Use of levels of confidence in a document.
+"""Extent to which a document uses levels of confidence.
 
 ``tags``: sentences have levels. ``hardly``: almost no sentence has one. ``unknown``: the data has tagged statements
 only, or few sentences.
@@ -340,7 +341,7 @@ class TrendAnalysis:
     seed: int = 0
 
     def name(self, topic: int | None, all_topics: str = "all topics") -> str:
-        """Return a topic's name; ``all_topics`` for None."""
+        """Return a topic's name; if ``topic`` is None, return ``all_topics``."""
         return all_topics if topic is None else self.model.name(topic)
 
 

@@ -457,7 +457,7 @@ def format_score(score: TopicScore) -> str:
 
 
 def format_interval(interval: Interval, *, signs: bool = False) -> str:
-    """Format an interval as ``low to high``, with plus signs if it is of a difference."""
+    """Format an interval as ``low to high``; with ``signs``, positive ends have a plus sign."""
     formatter = format_signed if signs else format_number
     return f"{formatter(interval.low)} to {formatter(interval.high)}"
 
@@ -490,7 +490,7 @@ def significant_deviations(
 _TABLE_COLUMNS = 3
 """Maximum number of columns for which a table of scores with intervals fits on a page."""
 _MAX_MAPS = 4
-"""Maximum number of columns for which each gets a map of its own."""
+"""Maximum number of columns for each of which a separate map is drawn."""
 
 
 def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:

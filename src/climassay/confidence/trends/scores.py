@@ -28,7 +28,7 @@ from climassay.errors import InputError
 from climassay.statistics import Estimate, Interval, holm
 
 ColumnKind = Literal["cycle", "working group", "report"]
-"""Property by whose values statements are divided into columns, which are compared."""
+"""Property that divides statements into the columns to compare, one column for each of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class TopicDeviation:
 
 @dataclass(frozen=True)
 class TrendScores:
-    """Scores by topic, by column, and by topic and column (``cells``)."""
+    """Scores by topic, by column, and by pair of topic and column (``cells``)."""
 
     by_topic: tuple[TopicScore, ...]
     by_column: tuple[TopicScore, ...]

@@ -234,9 +234,9 @@ def _make_opinion(
 
 
 def _is_informed(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
-    """Return whether a verdict counts, because it does not express a lack of information.
+    """Return whether a verdict counts, that is, does not express a lack of information.
 
-    Labels such as "unsupported" express one if the evidence is limited.
+    Labels such as "unsupported" express a lack of information if the evidence is limited.
     """
     lacks_evidence = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
     return verdict is not None and verdict != context.scale.nei and not lacks_evidence
@@ -252,7 +252,7 @@ def _judge_by_scores(
     state: DebateState,
     number: int,
 ) -> Steps[RoundOpinions]:
-    """Judge each statement separately and, if there are several, derive the verdict on the whole claim from theirs."""
+    """Judge each statement separately and, if there are several, judge the whole claim from their verdicts."""
     parts = yield from gather(
         [
             _judge_statement(advocate, context, subclaim, results, state, number)

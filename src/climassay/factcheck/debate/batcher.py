@@ -28,7 +28,8 @@ RERANK_FACTOR = 4
 LATEST_FACTOR = 3
 """Number of candidates per returned passage if older editions are filtered out afterwards."""
 _BEST_SENTENCES = 2
-"""Number of sentences per passage, those nearest to the query, whose mean similarity reranks the passage."""
+"""Number of sentences per passage, those most similar to the query, by whose mean similarity the passage is
+reranked."""
 
 
 def search_all(
@@ -41,8 +42,8 @@ def search_all(
     Args:
         requests: Searches to run. The results of a search in several collections are interleaved.
         collections: Collections by name.
-        find_latest: Function that returns the ids of a collection's documents that have no later edition, by the
-            collection's name.
+        find_latest: Function that takes a collection's name and returns the ids of its documents that have no later
+            edition.
     """
     results: dict[tuple[int, str], list[FoundPassage]] = {}
     for name in dict.fromkeys(name for request in requests for name in request.collections):

@@ -49,7 +49,8 @@ TEMPLATES = (
     "reply", "side",
 )  # fmt: skip
 MIN_MOVED_WORDS = 5
-"""Minimum number of words of a quotation that is attributed to another passage; a shorter one may occur by chance."""
+"""Minimum number of words for a quotation to be attributed to another passage than the model named; a shorter one may
+occur there by chance."""
 _MAX_WORDS = 90
 """Maximum number of words of another participant's explanation in a small model's prompt."""
 
@@ -135,9 +136,9 @@ class DebateContext:
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
     read_window: Callable[[str], int | None] = lambda _: None
-    """Function that returns a model's context length in tokens, by its name; None if it is not known yet."""
+    """Function that takes a model's name and returns its context length in tokens; None if it is not known yet."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Number of passages that did not fit the model's context window, by advocate; the largest number of any round."""
+    """Number of passages that did not fit the model's context window, by advocate; the maximum over all rounds."""
 
     def report_activity(self, participant: str, doing: Doing, round_number: int) -> None:
         """Emit an event if the activity of a participant has changed."""
@@ -378,8 +379,8 @@ def supporting_sentences(
         quotations: Quotations of the verdict.
 
     Returns:
-        Quotations for the verdict's side and the sentences that contain them. For each passage without a quotation, its
-        sentence nearest to the statement.
+        Quotations for the verdict's side, the sentences that contain them and, for each cited passage without a
+        quotation, its sentence nearest to the statement.
     """
     results = []
     for source in cited:

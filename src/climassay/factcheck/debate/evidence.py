@@ -57,7 +57,8 @@ class RetrievedEvidence:
     """Passages retrieved for a claim."""
 
     passages: tuple[tuple[tuple[FoundPassage, ...], ...], ...]
-    """Passages by advocate and subclaim, best first, limited to the advocate's number of passages."""
+    """Passages by advocate and subclaim, best first; at most as many for each subclaim as the advocate's settings
+    allow."""
     candidates: tuple[FoundPassage, ...] = ()
     """Passages that were graded, with their grades."""
     warning: str = ""

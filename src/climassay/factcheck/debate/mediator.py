@@ -104,8 +104,8 @@ def are_close(spread: int | None, scale: Scale) -> bool:
 # ---------------------------------------------------------------------------------------------------- consolidation
 
 QuestionMode = Literal["must", "may", "no"]
-"""Rule for the mediator's questions: ``must`` ask, if verdicts contrast in round 1; ``may`` ask; or ``no`` questions,
-if no round can follow."""
+"""Whether the mediator asks questions: it ``must`` (verdicts contrast in round 1), it ``may``, or it asks ``no``
+questions (no round can follow)."""
 
 
 def consolidate(
@@ -253,7 +253,7 @@ def _truncate_draft(opinion: AdvocateOpinion) -> str:
 
 
 def describe_authority(weight: float) -> str:
-    """Return ``high``, ``medium`` or ``low`` for a weight, as used in the mediator's prompt."""
+    """Return ``high``, ``medium`` or ``low`` for a weight; the mediator's prompt contains this word."""
     return "high" if weight >= 1 else "medium" if weight >= 0.5 else "low"
 
 

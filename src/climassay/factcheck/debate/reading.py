@@ -42,7 +42,7 @@ class ClaimReading:
     """Method that split the claim."""
     kind: "Kind" = "checkable"
     reason: str = ""
-    """Reason why the claim is not checkable or not about climate, in one sentence."""
+    """Reason why the claim is not checkable or not about climate, in one sentence; empty if it is checkable."""
 
 
 def read_claim(
@@ -51,7 +51,7 @@ def read_claim(
     """Split a claim into statements and, with full prompts, decide whether it can be checked.
 
     Args:
-        text: The claim.
+        text: Claim to split.
         splitter: ``model`` requests quotations of the claim, each with a statement that can be understood alone, and
             falls back on rules if the quotations are not in the claim, overlap, or omit half of it; ``rules`` splits at
             sentences and semicolons; ``whole`` takes the claim as one statement.

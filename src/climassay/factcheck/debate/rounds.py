@@ -58,7 +58,7 @@ class DebateSetup:
     profile: Profile = STRONG
     """Settings of the prompts for reading the claim and grading passages."""
     read_window: Callable[[str], int | None] = lambda _: None
-    """Function that returns a model's context length in tokens, by its name; None if it is not known yet."""
+    """Function that takes a model's name and returns its context length in tokens; None if it is not known yet."""
 
     @property
     def reads_claims(self) -> bool:
@@ -313,7 +313,7 @@ def _ask_other_advocate(
 def _leave_one_out(
     context: DebateContext, setup: DebateSetup, last: Round, consolidation: Consolidation
 ) -> Steps[tuple[tuple[str, str | None], ...]]:
-    """Return each informed advocate's name with the mediator's verdict if that advocate is left out."""
+    """Return pairs of an informed advocate's name and the mediator's verdict without that advocate."""
     names = [opinion.advocate for opinion in consolidation.informed]
     results = yield from gather(
         [

@@ -45,9 +45,11 @@ class SearchRequest:
     passages: int
     """Maximum number of passages."""
     excerpt_words: int = 0
-    """Maximum number of words of each passage, from its sentences nearest to the query; 0 keeps whole passages."""
+    """Maximum number of words per passage; the sentences nearest to the query are selected, and 0 keeps whole
+    passages."""
     rerank: bool = False
-    """Whether to rerank four times as many passages by their sentences nearest to the query."""
+    """Whether to retrieve four times as many passages as needed and rerank them by the similarity of their best
+    sentences to the query."""
     latest_only: bool = False
     """Whether to leave out documents that have a later edition in the collection."""
     min_cosine: float | None = None

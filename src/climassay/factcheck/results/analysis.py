@@ -46,7 +46,7 @@ def find_opinion(transcript: Transcript, advocate: str, number: int | None = Non
 def verdict_of(transcript: Transcript, party: str, number: int | None = None) -> str | None:
     """Return an advocate's or the mediator's verdict after round ``number`` (by default the last).
 
-    None if there is none.
+    If there is no such verdict, return None.
     """
     if party == MEDIATOR:
         if number is None or number >= len(transcript.rounds):
@@ -61,7 +61,7 @@ FOLLOW_UP: Final = "follow-up"
 
 
 def round_outcome(transcript: Transcript, number: int) -> str | None:
-    """Return the mediator's verdict after a round, or ``follow-up`` if the debate went on; None if there is none."""
+    """Return the mediator's verdict after a round (``follow-up`` if the debate went on); None if it has none."""
     return FOLLOW_UP if number < len(transcript.rounds) else verdict_of(transcript, MEDIATOR)
 
 
@@ -189,7 +189,7 @@ class PartyAgreement:
     ordinal: ResampledEstimate | None
     """Alpha on the ordinal scale, with a bootstrap interval over claims; None if there are no such claims."""
     sides: ResampledEstimate | None
-    """Alpha on the two sides of the scale."""
+    """Alpha of the verdicts collapsed to the two sides of the scale; None if there are no such claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +374,7 @@ def measure_advocate_effects(
     counts: Sequence[int],
     seed: int,
 ) -> tuple[AdvocateEffect, ...]:
-    """Return the effect of leaving each advocate out, measured on the debates that recorded it."""
+    """Return the effect of leaving each advocate out, measured on the debates whose transcripts record it."""
     results = []
     for advocate in advocates:
         labels_without = [

@@ -95,7 +95,7 @@ def score_table(analysis: RunAnalysis) -> Table:
 
 
 def informed_score_table(analysis: RunAnalysis) -> Table:
-    """Return accuracy and macro-F1 on rows without "not enough information"; empty if it never occurs."""
+    """Return accuracy and macro-F1 on rows without "not enough information"; an empty table if it never occurs."""
     levels = list(scores_by_level(analysis))
     has_nei = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [

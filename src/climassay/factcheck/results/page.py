@@ -137,7 +137,7 @@ ENTAILMENT_PRECISION = (
     "interval 69 to 79), which is no more than if every passage were marked (74%). Other models are measured by "
     "climassay metrics entailment evaluate prompted:MODEL."
 )
-"""Sentence on the precision of marks by entailment; see docs/results/entailment.md."""
+"""Sentence on the precision of the entailment model in marking supporting passages; see docs/results/entailment.md."""
 
 
 def fallacy_note(fallacy: Fallacy) -> str:
@@ -228,8 +228,8 @@ def factcheck_page(transcript: Transcript, scale: Scale | None = None, publicati
 def page_values(transcript: Transcript, scale: Scale, publication: Publication | None = None) -> dict[str, Any]:
     """Return the template values of a fact-check, with its citation if it is published.
 
-    ``check`` is the transcript returned by :func:`~climassay.factcheck.transcript.reader_view`; templates must escape
-    its texts.
+    The value ``check`` is the transcript as returned by :func:`~climassay.factcheck.transcript.reader_view`. Its texts
+    are not escaped, so templates must escape them.
 
     Raises:
         InputError: The verdict is not one of the scale's labels.
@@ -265,7 +265,7 @@ def page_values(transcript: Transcript, scale: Scale, publication: Publication |
 
 
 def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
-    """Return the template values common to all parts of a debate; ``numbers`` are those of the passages to link to."""
+    """Return the template values common to all parts of a debate; ``numbers`` are those of passages to link to."""
     return {
         "scale": scale,
         "numbers": numbers,

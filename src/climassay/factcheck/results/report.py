@@ -52,7 +52,8 @@ from climassay.reporting.html import Block
 MAX_DISAGREEMENTS = 200
 """Maximum number of disagreements listed in a report."""
 MIN_OTHERS = 20
-"""Minimum number of claims outside the most frequent class for a sentence that compares scores with its baseline."""
+"""Minimum number of claims outside the most frequent class for the report to compare scores with the majority-class
+baseline."""
 
 
 def factcheck_report(

@@ -31,9 +31,10 @@ class Confusion:
     """Confusion matrix of true and predicted verdicts."""
 
     truth: tuple[str, ...]
-    """True classes, one per row of the matrix, from wrong to right, then "not enough information" if it occurs."""
+    """Row labels of the matrix: the classes from wrong to right, then "not enough information" if it is the truth of a
+    row."""
     predicted: tuple[str, ...]
-    """Predicted classes, one per column of the matrix, then "not enough information", then ``no verdict``."""
+    """Column labels of the matrix: the classes from wrong to right, "not enough information" and ``no verdict``."""
     counts: tuple[tuple[int, ...], ...]
     """Number of verdicts for each true class (outer) and predicted class (inner)."""
 
@@ -108,7 +109,7 @@ class VerdictScores:
 class _EncodedVerdicts:
     """Verdicts as class indices.
 
-    The index after the classes means NEI and, for predictions, the next one no verdict.
+    The index after those of the classes means NEI. For predictions, the index after that means no verdict.
     """
 
     truth: NDArray[np.int64]
@@ -368,10 +369,11 @@ def verdict_data(scores: VerdictScores) -> dict[str, Any]:
     """Return all scores as JSON-serialisable values; those on all rows are at the top level.
 
     Returns:
-        ``n``, ``accuracy``, ``precision``, ``recall``, ``f1``, ``constant`` and its four figures, ``averaged``,
+        ``n``, ``accuracy``, ``precision``, ``recall``, ``f1``, ``constant`` and its four scores, ``averaged``,
         ``one_sided``; the same under ``without_nei``; ``claims``, ``nei``, ``true_nei``, ``missing``, ``unknown``,
         ``confusion``; all of these once more under ``without_duplicates``; ``duplicates``, ``unlabelled``, ``scale``,
-        ``classes``. An estimate is an object with ``value`` and ``interval`` (shares), ``n`` (claims) and ``level``.
+        ``classes``. An estimate is an object with ``value`` and ``interval`` (proportions), ``n`` (number of claims)
+        and ``level``.
     """
     unique = scores.without_duplicates
     return {
