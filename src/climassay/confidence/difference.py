@@ -45,8 +45,8 @@ class SentenceChange:
         row: dict[str, Any] = {"status": self.status, "similarity": self.similarity}
         for name, side in (("old", self.old), ("new", self.new)):
             row |= {f"{name}_levels": _levels(side), f"{name}_text": side[0].text if side else None}
-        first = (*self.new, *self.old)[0]
-        return {**row, "report": first.report, "page": first.page, "label": first.label}
+        first_statement = (*self.new, *self.old)[0]
+        return {**row, "report": first_statement.report, "page": first_statement.page, "label": first_statement.label}
 
 
 def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> list[SentenceChange]:

@@ -73,23 +73,23 @@ _ASSESSMENT = re.compile(
 
 def is_held_by_people(text: str, start: int, end: int) -> bool:
     """Return whether ``text[start:end]``, for example "high confidence", refers to people's trust in something."""
-    before = text[max(0, start - 140) : start]
+    preceding_text = text[max(0, start - 140) : start]
     if _HELD_IN_SOCIETY.match(text, end):
         return True
-    if _ASSESSMENT.search(before):
+    if _ASSESSMENT.search(preceding_text):
         return False
-    return _HOLDS.search(before) is not None or (
+    return _HOLDS.search(preceding_text) is not None or (
         _COMPOUND.search(text, max(0, start - 300), end + 100) is not None and text[end : end + 5] != " that"
     )
 
 
 def is_opinion(text: str, start: int) -> bool:
     """Return whether a term of likelihood at ``start`` reports what people answered or thought."""
-    before = text[:start]
-    if _ASKED_WHETHER.search(before[-200:]):
+    preceding_text = text[:start]
+    if _ASKED_WHETHER.search(preceding_text[-200:]):
         return True
-    return _ASKED.search(before[-200:]) is not None and (
-        _SURVEY.search(before) is not None or not _ASSESSMENT.search(before[-140:])
+    return _ASKED.search(preceding_text[-200:]) is not None and (
+        _SURVEY.search(preceding_text) is not None or not _ASSESSMENT.search(preceding_text[-140:])
     )
 
 
@@ -421,8 +421,8 @@ def _find_brackets(text: str) -> list[tuple[int, int]]:
 
 
 def _find_enclosing_bracket(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
-    enclosing = [bracket for bracket in brackets if bracket[0] < start and end < bracket[1]]
-    return min(enclosing, key=lambda bracket: bracket[1] - bracket[0], default=None)
+    enclosing_brackets = [bracket for bracket in brackets if bracket[0] < start and end < bracket[1]]
+    return min(enclosing_brackets, key=lambda bracket: bracket[1] - bracket[0], default=None)
 
 
 def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
@@ -460,25 +460,25 @@ def _make_mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
 def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
     """Yield the marks in a pair of brackets; the words between two levels are divided between their marks."""
     boundaries = [bracket[0] + 1]
-    for left, right in pairwise(phrases):
-        text_between = text[left.end() : right.start()]
+    for left_match, right_match in pairwise(phrases):
+        text_between = text[left_match.end() : right_match.start()]
         offset = text_between.rfind(";")
         if offset < 0:
             match = re.search(r",|\b(?:but|and|while|whereas)\b", text_between)
             offset = match.start() if match else 0
-        boundaries.append(left.end() + offset)
+        boundaries.append(left_match.end() + offset)
     boundaries.append(bracket[1] - 1)
     for phrase, start, end in zip(phrases, boundaries, boundaries[1:], strict=False):
-        part = text[start:end]
+        mark_text = text[start:end]
         yield TagMark(
             phrase.start(),
             phrase.end(),
             _parse_levels(phrase),
-            tuple(term.term for term in find_likelihoods(part)),
-            _parse_evidence(part),
-            _parse_agreement(part),
+            tuple(term.term for term in find_likelihoods(mark_text)),
+            _parse_evidence(mark_text),
+            _parse_agreement(mark_text),
             bracket,
-            scope=_extract_scope(part),
+            scope=_extract_scope(mark_text),
         )
 
 
@@ -509,12 +509,12 @@ def _parse_agreement(text: str) -> Agreement | None:
 
 
 def _find_marks_without_level(
-    text: str, brackets: list[tuple[int, int]], occupied: list[tuple[int, int]]
+    text: str, brackets: list[tuple[int, int]], occupied_spans: list[tuple[int, int]]
 ) -> Iterator[TagMark]:
     """Yield the marks without a level: evidence and agreement, and likelihood terms that fill their brackets."""
 
     def is_free(start: int, end: int) -> bool:
-        return not any(first < end and start < last for first, last in occupied)
+        return not any(span_start < end and start < span_end for span_start, span_end in occupied_spans)
 
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
     running_spans: list[tuple[int, int]] = []
@@ -527,29 +527,29 @@ def _find_marks_without_level(
         else:
             groups.setdefault(bracket, []).append((start, end))
     for bracket, spans in groups.items():
-        part = text[bracket[0] + 1 : bracket[1] - 1]
-        terms = tuple(term.term for term in find_likelihoods(part))
+        content = text[bracket[0] + 1 : bracket[1] - 1]
+        terms = tuple(term.term for term in find_likelihoods(content))
         yield TagMark(
             spans[0][0],
             spans[-1][1],
             (),
             terms,
-            _parse_evidence(part),
-            _parse_agreement(part),
+            _parse_evidence(content),
+            _parse_agreement(content),
             bracket,
-            scope=_extract_scope(part),
+            scope=_extract_scope(content),
         )
     # Evidence and agreement next to each other in running words.
     is_pair = False
-    for (start, end), (next_start, last) in pairwise(running_spans):
-        words = text[start:last]
+    for (start, end), (next_start, next_end) in pairwise(running_spans):
+        words = text[start:next_end]
         evidence, agreement = _parse_evidence(words), _parse_agreement(words)
         is_pair = not is_pair and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:next_start]))
         if is_pair:
-            yield TagMark(start, last, (), (), evidence, agreement)
+            yield TagMark(start, next_end, (), (), evidence, agreement)
     for start, end in brackets:
-        inside = text[start + 1 : end - 1]
-        terms = tuple(term.term for term in find_likelihoods(inside))
-        fills = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", inside))
+        content_text = text[start + 1 : end - 1]
+        terms = tuple(term.term for term in find_likelihoods(content_text))
+        fills = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", content_text))
         if fills and is_free(start, end):
             yield TagMark(start + 1, end - 1, (), terms, bracket=(start, end))

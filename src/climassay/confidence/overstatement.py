@@ -60,8 +60,9 @@ def describe_overstatement(sentence: str, source: str) -> str | None:
 
     A text without words of certainty does not overstate its source, even if the source hedges.
 
-    Example: >>> describe_overstatement("The ice will certainly vanish.", "The ice may vanish.") 'Says "certainly",
-    where the source says "may".'
+    Example:
+        >>> describe_overstatement("The ice will certainly vanish.", "The ice may vanish.")
+        'Says "certainly", where the source says "may".'
     """
     text_certainty = find_stated_certainty(sentence)
     if text_certainty is None:

@@ -36,7 +36,7 @@ class ExtractedStatements(Result):
     """Divider of sentences with several levels; None if no model was used."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return statements, other terms, documents without levels and counts of divided sentences, for JSON."""
+        """Return statements, other terms, skipped files and counts of divided sentences as values for JSON."""
         divider_counts = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divider_counts}
 
@@ -96,8 +96,8 @@ class LintedDrafts(Result):
         """Return all findings with their positions, by file, as JSON-serialisable values."""
         from climassay.confidence.linting.presentation import findings_data
 
-        read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
-        return {"files": [findings_data(draft) for draft in self.drafts], **read_by}
+        reader_data = {} if self.reader is None else {"read_by": self.reader.to_dict()}
+        return {"files": [findings_data(draft) for draft in self.drafts], **reader_data}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per finding."""

@@ -30,9 +30,9 @@ class ExtractOptions:
     """Apply a level after a paragraph's last full stop to the whole paragraph: always, never, or (found) only if the
     document has hardly any levels after other full stops."""
     report: str | None = None
-    """Name of the report, for example "AR5 WG2"; by default the name that the documents state."""
+    """Name of the report, for example "AR5 WG2"; by default as identified from each document."""
     cycle: str | None = None
-    """Assessment cycle, AR3 to AR6; by default the cycle that the documents state."""
+    """Assessment cycle, AR3 to AR6; by default as identified from each document."""
 
 
 @settings(subject="The topics")

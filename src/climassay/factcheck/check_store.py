@@ -276,10 +276,10 @@ class CheckStore:
     ) -> CheckList:
         """Return a page of the checks that match a filter, newest first; a page after the last one is empty."""
         query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter(), visibilities))
-        ordered = query.order_by(*_NEWEST_FIRST).limit(PAGE_SIZE).offset((max(page, 1) - 1) * PAGE_SIZE)
+        page_query = query.order_by(*_NEWEST_FIRST).limit(PAGE_SIZE).offset((max(page, 1) - 1) * PAGE_SIZE)
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
-            result = _summary_query(connection.execute(ordered).scalars().all())
+            result = _summary_query(connection.execute(page_query).scalars().all())
             rows = connection.execute(result.order_by(*_NEWEST_FIRST)).all()
         return CheckList(tuple(_read_summary(row) for row in rows), total, max(page, 1))
 
@@ -333,8 +333,8 @@ class CheckStore:
             debates: Whether to include debates and reviews, as :func:`check_data` does. Otherwise, the values are those
                 of :func:`summary_data` and the names of the collections.
         """
-        limit, after = (_CHECKS_PER_QUERY_WITH_DEBATES if debates else _CHECKS_PER_QUERY), None
-        while summaries := self.newest(check_filter, limit=limit, after=after, visibilities=visibilities):
+        limit, last_id = (_CHECKS_PER_QUERY_WITH_DEBATES if debates else _CHECKS_PER_QUERY), None
+        while summaries := self.newest(check_filter, limit=limit, after=last_id, visibilities=visibilities):
             ids = [summary.id for summary in summaries]
             if debates:
                 columns = (checks.c.id, checks.c.settings, checks.c.transcript)
@@ -357,7 +357,7 @@ class CheckStore:
                 for row in self._database.rows(query.order_by(*collection_columns)):
                     names.setdefault(row.check, []).append(row.collection)
                 yield from (summary_data(summary) | {"collections": names.get(summary.id, [])} for summary in summaries)
-            after = ids[-1]
+            last_id = ids[-1]
 
     def verdicts(self) -> "Sequence[str]":
         """Return the distinct verdict labels of all checks in alphabetical order.

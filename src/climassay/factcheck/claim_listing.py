@@ -108,7 +108,7 @@ class ClaimLister:
         return list(claims.values())
 
     def _request(self, passage: Passage, sentences: Sequence[str]) -> GenerationRequest:
-        rendered = self.prompt.render(
+        rendered_prompt = self.prompt.render(
             document=passage.document,
             section=_section(passage),
             sentences=sentences,
@@ -116,7 +116,10 @@ class ClaimLister:
             max_claims=_MAX_CLAIMS,
         )
         return GenerationRequest(
-            rendered.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=rendered.assistant_prefix
+            rendered_prompt.messages,
+            Sampling(max_tokens=None),
+            _SCHEMA,
+            assistant_prefix=rendered_prompt.assistant_prefix,
         )
 
     def _read(self, passage: Passage, sentences: Sequence[str], answer: Completion) -> Iterator[ListedClaim]:

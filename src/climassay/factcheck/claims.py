@@ -116,28 +116,28 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     date_column = _find_column(columns.date, ("date",), names, "--date", file)
     appearance_column = _find_column(None, ("appearance",), names, "", file)
     strike_column = _find_column(None, ("strike",), names, "", file)
-    claims, verdicts, skipped = [], [], []
+    claims, verdicts, skip_reasons = [], [], []
     for number, row in enumerate(rows, start=1):
         if _cell_text(row, strike_column):
-            skipped.append(f"row {number} is struck")
+            skip_reasons.append(f"row {number} is struck")
             continue
         words = _cell_text(row, claim_column)
         if not words:
-            skipped.append(f"row {number} has no claim")
+            skip_reasons.append(f"row {number} has no claim")
             continue
         origin = {"source": _cell_text(row, source_column), "appearance": _cell_text(row, appearance_column)}
         claims.append(make_claim(words, date=iso_date(_cell_text(row, date_column)), **origin))
         verdicts.append(_cell_text(row, verdict_column) or None)
     if not claims:
         raise InputError(f"No row of {file} has a claim in the column {claim_column}.")
-    return ClaimTable(tuple(claims), tuple(verdicts), tuple(skipped))
+    return ClaimTable(tuple(claims), tuple(verdicts), tuple(skip_reasons))
 
 
 def _find_column(
-    requested: str | None, default_names: Sequence[str], names: Sequence[str], option: str, file: Path
+    column: str | None, default_names: Sequence[str], names: Sequence[str], option: str, file: Path
 ) -> str | None:
-    if requested is not None:
-        return require_column(file, names, requested, option)
+    if column is not None:
+        return require_column(file, names, column, option)
     return find_column(names, *default_names)
 
 
@@ -227,9 +227,9 @@ def parse_year(date: str | None) -> int | None:
     """
     text = date or ""
     if short_date := _SHORT_DATE.search(text):
-        latest = datetime.date.today().year + 20
-        year = latest - latest % 100 + int(short_date["year"])
-        return year if year <= latest else year - 100
+        max_year = datetime.date.today().year + 20
+        year = max_year - max_year % 100 + int(short_date["year"])
+        return year if year <= max_year else year - 100
     years = _ANY_YEAR.findall(text)
     return int(years[-1]) if years else None
 
@@ -271,8 +271,8 @@ def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
         work = _without_edition(document.title), _without_edition(document.report or "")
         editions_by_work.setdefault(work, []).append((recency, document.id))
     for entries in editions_by_work.values():
-        latest = max(recency for recency, _ in entries)
-        latest_ids.update(document_id for recency, document_id in entries if recency == latest)
+        max_recency = max(recency for recency, _ in entries)
+        latest_ids.update(document_id for recency, document_id in entries if recency == max_recency)
     return frozenset(latest_ids)
 
 

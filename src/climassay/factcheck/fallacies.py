@@ -267,15 +267,17 @@ def train_fallacies(
     if missing_classes := [name for name in subject.meanings if name not in classes]:
         raise InputError(f"There is no text for {', '.join(missing_classes)}: a classifier needs some of each class.")
     models = FeatureModels(encoder)
-    training = TrainingTexts(known_texts, classes, tuple(subject.meanings), models=models, on_progress=on_progress)
-    trained = train_text_classifier(
-        training, specs=SPECS, folds=folds, seed=seed, provenance=provenance, kind=FallacyClassifier
+    training_texts = TrainingTexts(
+        known_texts, classes, tuple(subject.meanings), models=models, on_progress=on_progress
     )
-    probabilities = trained.chosen.probabilities
+    trained_classifier = train_text_classifier(
+        training_texts, specs=SPECS, folds=folds, seed=seed, provenance=provenance, kind=FallacyClassifier
+    )
+    probabilities = trained_classifier.chosen.probabilities
     settings: dict[str, Any] = {"subject": subject.name}
     with suppress(InputError):  # no threshold reaches the precision
-        is_right = probabilities.argmax(axis=1) == training.truth
+        is_right = probabilities.argmax(axis=1) == training_texts.truth
         settings["threshold"] = asdict(find_threshold(precision, is_right, probabilities.max(axis=1), surely=True))
-    classifier = trained.classifier
+    classifier = trained_classifier.classifier
     new_provenance = replace(classifier.provenance, settings={**classifier.provenance.settings, **settings})
-    return replace(trained, classifier=replace(classifier, provenance=new_provenance))
+    return replace(trained_classifier, classifier=replace(classifier, provenance=new_provenance))

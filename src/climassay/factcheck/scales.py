@@ -175,8 +175,8 @@ def _normalise(text: str) -> str:
 
 def _only_match(text: str, words: Sequence[str]) -> str | None:
     """Return the only word that matches a text: exactly, ignoring case, or ignoring spaces and hyphens; else None."""
-    for spelled in (str.strip, lambda word: word.strip().casefold(), _normalise):
-        results = [word for word in words if spelled(word) == spelled(text)]
+    for normalise in (str.strip, lambda word: word.strip().casefold(), _normalise):
+        results = [word for word in words if normalise(word) == normalise(text)]
         if len(results) == 1:
             return results[0]
     return None
@@ -337,9 +337,9 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
         InputError: The table does not define a scale.
     """
     entries = ["name", "labels", "correct", "not_enough_information", "lack_of_information", "definitions", "classes"]
-    unknown = set(data) - set(entries)
-    if unknown:
-        raise InputError(f"{where}: a scale has no entry {sorted(unknown)[0]!r}.")
+    unknown_entries = set(data) - set(entries)
+    if unknown_entries:
+        raise InputError(f"{where}: a scale has no entry {sorted(unknown_entries)[0]!r}.")
     labels = _parse_words(data.get("labels"), "labels", where)
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise InputError(f"{where}: labels must name at least two different verdicts, from wrong to right.")
@@ -399,7 +399,7 @@ def _parse_levels(data: object, labels: Sequence[str], nei: str, where: str) -> 
         if str(count) not in sizes:
             raise InputError(f"{where}: {entry} must be a number of classes from 2 to one less than the labels.")
         if len(members) != sizes[str(count)] or not all(members.values()):
-            filled = sum(map(bool, members.values()))
-            raise InputError(f"{where}: {entry} has {filled} classes with labels.")
+            n_filled = sum(map(bool, members.values()))
+            raise InputError(f"{where}: {entry} has {n_filled} classes with labels.")
         levels[sizes[str(count)]] = _class_by_label(members)
     return levels

@@ -221,10 +221,10 @@ def clean_sentence(text: str) -> str:
     """
     text = " ".join(text.split())
     for _ in range(_MAX_ROUNDS):
-        cleaned = tidy_sentence(_ITALICS.sub("", remove_marks(_replace_spans(text, clutter_spans(text)))))
-        if cleaned == text:
+        cleaned_text = tidy_sentence(_ITALICS.sub("", remove_marks(_replace_spans(text, clutter_spans(text)))))
+        if cleaned_text == text:
             return text
-        text = cleaned
+        text = cleaned_text
     if not find_tags(text):
         return text
     # Last resort for text in which every correction makes a new mark: remove marks without correcting the sentence.
@@ -356,9 +356,11 @@ def _find_definition_words(acronym: str, preceding_text: str) -> str | None:
 
 def _uncapitalise(words: str) -> str:
     """Return the words with a lower-case first word if it is capitalised only as the start of a sentence."""
-    first, *rest = words.split(" ", 1)
-    is_sentence_start = first[:1].isupper() and first[1:].islower() and rest and rest[0].islower()
-    return first.lower() + " " + rest[0] if is_sentence_start else words
+    first_word, *other_words = words.split(" ", 1)
+    is_sentence_start = (
+        first_word[:1].isupper() and first_word[1:].islower() and other_words and other_words[0].islower()
+    )
+    return first_word.lower() + " " + other_words[0] if is_sentence_start else words
 
 
 def _to_singular(words: str) -> str:

@@ -126,17 +126,17 @@ def identify_report(document: Document, report: str | None = None, cycle: str | 
 
 
 def _find_working_group(name: str) -> str | None:
-    plain = name.replace("_", " ")
-    return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, plain, re.IGNORECASE)), None)
+    spaced_name = name.replace("_", " ")
+    return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, spaced_name, re.IGNORECASE)), None)
 
 
 def _find_cycle(name: str) -> str | None:
-    plain = name.replace("_", " ")
-    if match := _CYCLE.search(plain):
+    spaced_name = name.replace("_", " ")
+    if match := _CYCLE.search(spaced_name):
         return f"AR{match[1]}" if match[1] else "AR3"
-    if match := re.search(r"\b(third|fourth|fifth|sixth)\s+assessment", plain, re.IGNORECASE):
+    if match := re.search(r"\b(third|fourth|fifth|sixth)\s+assessment", spaced_name, re.IGNORECASE):
         return _CYCLE_BY_WORD[match[1].lower()]
-    if match := _YEAR.search(plain):
+    if match := _YEAR.search(spaced_name):
         return _CYCLE_BY_YEAR.get(int(match[1] or match[2]))
     return None
 
@@ -147,18 +147,18 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
     Text shared by neighbouring passages occurs once. Pages and sections are less precise than in the original file,
     because a passage stores only its first page and the headings that all its paragraphs share.
     """
-    for stored in collection.documents():
-        passages = collection.document_passages(stored.id)
+    for stored_document in collection.documents():
+        passages = collection.document_passages(stored_document.id)
         yield Document(
-            id=stored.id,
-            title=stored.title,
-            source=stored.source,
+            id=stored_document.id,
+            title=stored_document.title,
+            source=stored_document.source,
             blocks=tuple(_rebuild_blocks(passages)),
-            url=stored.url,
-            report=stored.report,
-            date=stored.date,
-            edition=stored.edition,
-            licence=stored.licence,
+            url=stored_document.url,
+            report=stored_document.report,
+            date=stored_document.date,
+            edition=stored_document.edition,
+            licence=stored_document.licence,
             media="collection",
         )
 
@@ -273,11 +273,11 @@ def explains_terms(sentence: str) -> bool:
 
 def split_report_sentences(text: str) -> list[str]:
     """Split a paragraph into sentences; levels and references after a full stop belong to the sentence before it."""
-    masked = list(text)
+    masked_characters = list(text)
     brackets = [mark.outer_span for mark in find_tags(text) if mark.in_brackets]
     for start, end in [*brackets, *bracketed_spans(text)]:
-        masked[start:end] = " " * (end - start)
-    spans = sentence_spans("".join(masked))
+        masked_characters[start:end] = " " * (end - start)
+    spans = sentence_spans("".join(masked_characters))
     if not spans:
         return [text] if text.strip() else []
     # Text before the first words belongs to the first sentence.
@@ -309,9 +309,9 @@ class _DocumentStatements:
             for block in document.blocks:
                 if block.footnote:
                     continue
-                *inner, last = split_report_sentences(block.text) or [""]
-                n_inner += sum(_tag_after_full_stop(words) is not None for words in inner)
-                n_ends += bool(inner) and _tag_after_full_stop(last) is not None
+                *inner_sentences, last_sentence = split_report_sentences(block.text) or [""]
+                n_inner += sum(_tag_after_full_stop(words) is not None for words in inner_sentences)
+                n_ends += bool(inner_sentences) and _tag_after_full_stop(last_sentence) is not None
             self.paragraph_tags = n_ends > 0 and n_inner * _MIN_END_RATIO <= n_ends
 
     def __iter__(self) -> Iterator[Statement]:
@@ -333,20 +333,31 @@ class _DocumentStatements:
             if not statements:
                 continue
             n_context = self.options.context
-            before = tuple(islice(filter(None, map(cleaned_words, range(index - 1, -1, -1))), n_context))[::-1]
-            after = tuple(islice(filter(None, map(cleaned_words, range(index + 1, len(sentences)))), n_context))
+            preceding_sentences = tuple(islice(filter(None, map(cleaned_words, range(index - 1, -1, -1))), n_context))[
+                ::-1
+            ]
+            following_sentences = tuple(
+                islice(filter(None, map(cleaned_words, range(index + 1, len(sentences)))), n_context)
+            )
             for part, statement in enumerate(statements):
                 id_ = f"{self.document.id}-{sentence.block}.{sentence.number}.{part}"
-                yield replace(statement, id=id_, part=part, parts=len(statements), before=before, after=after)
+                yield replace(
+                    statement,
+                    id=id_,
+                    part=part,
+                    parts=len(statements),
+                    before=preceding_sentences,
+                    after=following_sentences,
+                )
 
     def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
         """Yield the statements; the text of a divided one is the part of the sentence that its level qualifies."""
         statements = list(self)
         groups = [list(group) for _, group in groupby(statements, key=lambda statement: statement.sentence_id)]
-        undivided = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
-        sentences = [(group[0].sentence, [s.sentence[s.start : s.end] for s in group]) for group in undivided]
+        undivided_groups = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
+        sentences = [(group[0].sentence, [s.sentence[s.start : s.end] for s in group]) for group in undivided_groups]
         texts: dict[str, str] = {}
-        for group, parts in zip(undivided, divider.divide(sentences), strict=True):
+        for group, parts in zip(undivided_groups, divider.divide(sentences), strict=True):
             if parts is not None:
                 texts |= {s.id: self._clean(part) for s, part in zip(group, parts, strict=True)}
         for statement in statements:
@@ -369,8 +380,8 @@ class _DocumentStatements:
         same_brackets = len({mark.outer_span for mark in levels}) == 1
         for mark in levels or (None,):
             if text and (mark is not None or _is_long_enough(text)):
-                scoped = self._clean(_append_scope(text, mark)) if same_brackets else text
-                yield self._statement(scoped, mark, marks, sentence)
+                scoped_text = self._clean(_append_scope(text, mark)) if same_brackets else text
+                yield self._statement(scoped_text, mark, marks, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
@@ -434,11 +445,13 @@ def _map_paragraph_tags(sentences: Sequence[_ExtractedSentence]) -> dict[int, Ta
         mark = _tag_after_full_stop(sentence.words) if is_last and sentence.number else None
         if mark is None:
             continue
-        first = index
-        while sentences[first].number and not any(tag.levels for tag in find_tags(sentences[first - 1].words)):
-            first -= 1
-        if first < index:
-            tags |= dict.fromkeys(range(first, index + 1), mark)
+        first_index = index
+        while sentences[first_index].number and not any(
+            tag.levels for tag in find_tags(sentences[first_index - 1].words)
+        ):
+            first_index -= 1
+        if first_index < index:
+            tags |= dict.fromkeys(range(first_index, index + 1), mark)
     return tags
 
 

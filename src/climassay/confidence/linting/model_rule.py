@@ -94,10 +94,13 @@ class ModelReader:
         passages = select_passages(draft)
         requests = []
         for _, text in passages:
-            rendered = self._prompt.render(passage=text)
+            rendered_prompt = self._prompt.render(passage=text)
             requests.append(
                 GenerationRequest(
-                    rendered.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=rendered.assistant_prefix
+                    rendered_prompt.messages,
+                    Sampling(max_tokens=None),
+                    _SCHEMA,
+                    assistant_prefix=rendered_prompt.assistant_prefix,
                 )
             )
         report = self._on_progress

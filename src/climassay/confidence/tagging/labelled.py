@@ -85,10 +85,12 @@ class TaggingItem:
         from climassay.corpus.sentences import split_sentences
 
         text, context = (item, "") if isinstance(item, str) else item
-        before, match, after = context.partition(text) if text else (context, "", "")
+        preceding_text, match, following_text = context.partition(text) if text else (context, "", "")
         if not match:
-            before, after = context, ""
-        context_sides = (filter(None, map(clean_statement, split_sentences(side))) for side in (before, after))
+            preceding_text, following_text = context, ""
+        context_sides = (
+            filter(None, map(clean_statement, split_sentences(side))) for side in (preceding_text, following_text)
+        )
         return cls(clean_statement(text), *map(tuple, context_sides))
 
     def window(self, sentences: int) -> str:
@@ -262,8 +264,8 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
             continue
         section, index = location
         latest_chapters[report] = section.document
-        before = section.sentences[max(0, index - _CONTEXT) : index]
-        item = TaggingItem(text, before, section.sentences[index + 1 : index + 1 + _CONTEXT])
+        preceding_sentences = section.sentences[max(0, index - _CONTEXT) : index]
+        item = TaggingItem(text, preceding_sentences, section.sentences[index + 1 : index + 1 + _CONTEXT])
         items.append(
             LabelledItem(item, tag, report, section.document, section.name, recovered=True, cycle=CLIMATEX_CYCLE)
         )

@@ -53,7 +53,7 @@ _MAX_CLUSTER_SHARE = 0.5
 _N_CANDIDATE_WORDS = 30
 """Number of candidate words from which maximal marginal relevance selects."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Number of statements from which on words that occur fewer than three times are ignored."""
+"""Number of statements from which on words in fewer than three statements are ignored."""
 _BLOCK = 1024
 
 
@@ -176,8 +176,10 @@ def _find_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
     clusters = hdbscan.HDBSCAN(
         min_cluster_size=min_size, max_cluster_size=max_size, metric="euclidean", core_dist_n_jobs=1
     )
-    reduced = _make_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors).fit_transform(vectors)
-    return np.asarray(clusters.fit_predict(reduced), dtype=np.int64)
+    reduced_vectors = _make_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors).fit_transform(
+        vectors
+    )
+    return np.asarray(clusters.fit_predict(reduced_vectors), dtype=np.int64)
 
 
 def _count_terms(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
@@ -223,7 +225,10 @@ def _select_typical_words(
 ) -> tuple[tuple[str, ...], ...]:
     """Select words of each group by maximal marginal relevance; ``weights`` has the shape [groups, terms]."""
     order = np.argsort(-weights, axis=1, kind="stable")[:, :_N_CANDIDATE_WORDS]
-    candidates = [[words[term] for term in ranked if row[term] > 0] for row, ranked in zip(weights, order, strict=True)]
+    candidates = [
+        [words[term] for term in ranked_terms if row[term] > 0]
+        for row, ranked_terms in zip(weights, order, strict=True)
+    ]
     distinct = list(dict.fromkeys(word for group in candidates for word in group))
     vector_by_word = dict(zip(distinct, encoder.encode(distinct), strict=True))
     group_vectors = encoder.encode([" ".join(group) for group in candidates])
@@ -235,12 +240,12 @@ def _select_typical_words(
         vectors = np.stack([vector_by_word[word] for word in group])
         relevance = (1 - settings.diversity) * (vectors @ group_vector)
         similarities = settings.diversity * vectors @ vectors.T
-        selected = [int(relevance.argmax())]
-        while len(selected) < min(settings.words, len(group)):
-            gain = relevance - similarities[:, selected].max(axis=1)
-            gain[selected] = -np.inf
-            selected.append(int(gain.argmax()))
-        results.append(tuple(group[index] for index in sorted(selected)))
+        selected_indices = [int(relevance.argmax())]
+        while len(selected_indices) < min(settings.words, len(group)):
+            gain = relevance - similarities[:, selected_indices].max(axis=1)
+            gain[selected_indices] = -np.inf
+            selected_indices.append(int(gain.argmax()))
+        results.append(tuple(group[index] for index in sorted(selected_indices)))
     return tuple(results)
 
 
@@ -251,9 +256,9 @@ def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
     """
     numbers, first_indices, counts = np.unique(groups[groups >= 0], return_index=True, return_counts=True)
     order = [int(numbers[index]) for index in sorted(range(len(numbers)), key=lambda p: (-counts[p], first_indices[p]))]
-    renumbered = np.full(int(numbers.max()) + 2, OUTSIDE)
-    renumbered[order] = np.arange(len(order))
-    return np.asarray(renumbered[groups], dtype=np.int64), order
+    new_numbers = np.full(int(numbers.max()) + 2, OUTSIDE)
+    new_numbers[order] = np.arange(len(order))
+    return np.asarray(new_numbers[groups], dtype=np.int64), order
 
 
 def find_nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
@@ -358,26 +363,27 @@ def fit_topics(
     duplicate = next((a.id for a, b in pairwise(sorted_statements) if a.id == b.id), None)
     if duplicate is not None:
         raise InputError(f"Two statements have the id {duplicate!r}: extract the reports together, or rename one.")
-    tagged = [statement for statement in sorted_statements if statement.tag is not None]
-    untagged = [statement for statement in sorted_statements if statement.tag is None]
-    vectors = encode_with_context([*tagged, *untagged], encoder, on_progress=on_progress)
-    tagged_vectors = vectors[: len(tagged)]
-    grouping = group_statements([statement.text for statement in tagged], tagged_vectors, encoder, settings)
+    tagged_statements = [statement for statement in sorted_statements if statement.tag is not None]
+    untagged_statements = [statement for statement in sorted_statements if statement.tag is None]
+    vectors = encode_with_context([*tagged_statements, *untagged_statements], encoder, on_progress=on_progress)
+    tagged_vectors = vectors[: len(tagged_statements)]
+    grouping = group_statements([statement.text for statement in tagged_statements], tagged_vectors, encoder, settings)
     coordinates = project_vectors(tagged_vectors, settings.seed, settings.neighbours).round(3).tolist()
     assigned_statements = [
         AssignedStatement(statement.id, int(group), bool(outlier), float(x), float(y))
         for statement, group, outlier, (x, y) in zip(
-            tagged, grouping.groups, grouping.outliers, coordinates, strict=True
+            tagged_statements, grouping.groups, grouping.outliers, coordinates, strict=True
         )
     ]
-    if untagged:
-        numbers = find_nearest(vectors[len(tagged) :], grouping.centres)
+    if untagged_statements:
+        numbers = find_nearest(vectors[len(tagged_statements) :], grouping.centres)
         assigned_statements += [
-            AssignedStatement(s.id, int(number)) for s, number in zip(untagged, numbers, strict=True)
+            AssignedStatement(s.id, int(number)) for s, number in zip(untagged_statements, numbers, strict=True)
         ]
-    has_reports = len({statement.report for statement in tagged}) > 1
+    has_reports = len({statement.report for statement in tagged_statements}) > 1
     topics = tuple(
-        _make_topic(number, tagged, tagged_vectors, grouping, has_reports) for number in range(len(grouping.words))
+        _make_topic(number, tagged_statements, tagged_vectors, grouping, has_reports)
+        for number in range(len(grouping.words))
     )
     outliers = int(grouping.outliers.sum())
     model = TopicModel(
@@ -471,16 +477,20 @@ def name_topics(
             name, source = proposal.name, "model"
         renamed_topics.append(replace(topic, name=name, named_by=source))
         topic_texts = texts[topic.number]
-        proposed = name if match is None else match.proposed
-        named_topics.append(NamedTopic(name, proposed, len(set(topic_texts)), make_sketch(topic_texts)))
+        proposed_name = name if match is None else match.proposed
+        named_topics.append(NamedTopic(name, proposed_name, len(set(topic_texts)), make_sketch(topic_texts)))
     matched_indices = set(matches.values())
-    unused = tuple(topic for index, topic in enumerate(earlier) if topic.by_hand and index not in matched_indices)
+    unused_names = tuple(topic for index, topic in enumerate(earlier) if topic.by_hand and index not in matched_indices)
     all_proposals = tuple(proposals.get(topic.number) for topic in topics)
-    return NamedTopics(replace(model, topics=tuple(renamed_topics)), tuple(named_topics), unused, all_proposals)
+    return NamedTopics(replace(model, topics=tuple(renamed_topics)), tuple(named_topics), unused_names, all_proposals)
 
 
 def _make_topic(
-    number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], grouping: Grouping, has_reports: bool
+    number: int,
+    tagged_statements: Sequence[Statement],
+    vectors: NDArray[np.float32],
+    grouping: Grouping,
+    has_reports: bool,
 ) -> Topic:
     """Return a topic named by its statements' phrases; vectors have the shape [tagged, width]."""
     members = np.flatnonzero(grouping.groups == number)
@@ -488,14 +498,14 @@ def _make_topic(
     order = np.argsort(-(vectors[core_members] @ grouping.centres[number]), kind="stable")
     examples, texts = [], set()
     for index in core_members[order]:
-        if tagged[index].text not in texts:
-            texts.add(tagged[index].text)
-            examples.append(tagged[index].id)
+        if tagged_statements[index].text not in texts:
+            texts.add(tagged_statements[index].text)
+            examples.append(tagged_statements[index].id)
         if len(examples) == N_EXAMPLES:
             break
-    member_texts = [tagged[index].text for index in members.tolist()]
+    member_texts = [tagged_statements[index].text for index in members.tolist()]
     words = spell_terms(grouping.words[number], member_texts)
-    ((report, n_in_report),) = Counter(tagged[index].report for index in members.tolist()).most_common(1)
+    ((report, n_in_report),) = Counter(tagged_statements[index].report for index in members.tolist()).most_common(1)
     return Topic(
         number,
         join_phrases(find_noun_phrases(grouping.words[number], member_texts) or words),

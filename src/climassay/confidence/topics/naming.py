@@ -224,17 +224,17 @@ def _find_noun_phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -
 
 def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
     """Extend spans by the neighbouring word that most of them share; try the right side before the left."""
-    right: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
-    left: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
+    right_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
+    left_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     for text, start, end in spans:
         if end < len(text) and text[end].joined and _is_term(text[end]):
-            right.setdefault(_remove_plural(text[end].lower), []).append((text, start, end + 1))
+            right_extensions.setdefault(_remove_plural(text[end].lower), []).append((text, start, end + 1))
         if start and text[start].joined and _is_term(text[start - 1]) and not _is_verb_form(text[start - 1].lower):
-            left.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
-    for neighbours in (right, left):
-        largest = max(neighbours.values(), key=len, default=[])
-        if len(largest) >= max(2, _MIN_NEIGHBOUR_SHARE * len(spans)):
-            return largest
+            left_extensions.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
+    for neighbours in (right_extensions, left_extensions):
+        largest_group = max(neighbours.values(), key=len, default=[])
+        if len(largest_group) >= max(2, _MIN_NEIGHBOUR_SHARE * len(spans)):
+            return largest_group
     return []
 
 
@@ -262,8 +262,13 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
     """
     if not word.endswith("ed") or len(word) < 6:
         return False
-    following = [right.lower for text in texts for left, right in pairwise(text) if left.lower == word and right.joined]
-    if sum(following_word in ("with", "by") for following_word in following) > len(following) / 2:
+    following_words = [
+        right_word.lower
+        for text in texts
+        for left_word, right_word in pairwise(text)
+        if left_word.lower == word and right_word.joined
+    ]
+    if sum(following_word in ("with", "by") for following_word in following_words) > len(following_words) / 2:
         return True
     forms = {word[:-1], word[:-2], f"{word[:-1]}s", f"{word[:-2]}s", f"{word[:-2]}ing"}
     return bool(forms & _word_set(_GENERAL)) or any(token.lower in forms for text in texts for token in text)
@@ -271,13 +276,13 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
 
 def _find_occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
     """Yield the start index of each occurrence of a term in a text; its last word may be singular or plural."""
-    *head, last = term
-    last = _remove_plural(last)
+    *first_words, last_word = term
+    last_word = _remove_plural(last_word)
     for start in range(len(text) - len(term) + 1):
         span = text[start : start + len(term)]
         if (
-            _remove_plural(span[-1].lower) == last
-            and all(word.lower == part for word, part in zip(span, head, strict=False))
+            _remove_plural(span[-1].lower) == last_word
+            and all(word.lower == part for word, part in zip(span, first_words, strict=False))
             and all(word.joined for word in span[1:])
             and not any(word.unit for word in span)
         ):
@@ -310,14 +315,16 @@ def _is_term(word: _Word) -> bool:
 @lru_cache(maxsize=4096)
 def _split_words(text: str) -> tuple[_Word, ...]:
     text = normalise_formulas(text)
-    units = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
-    words, last, first = [], 0, True
+    unit_positions = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
+    words, last_end, is_first = [], 0, True
     for match in _TOKEN.finditer(text):
-        gap = text[last : match.start()]
-        first = first or any(sign in gap for sign in ".?!:")
+        gap = text[last_end : match.start()]
+        is_first = is_first or any(sign in gap for sign in ".?!:")
         surface = match[0]
-        words.append(_Word(surface.casefold(), surface, first, not _BOUND.search(gap), match.start() in units))
-        last, first = match.end(), False
+        words.append(
+            _Word(surface.casefold(), surface, is_first, not _BOUND.search(gap), match.start() in unit_positions)
+        )
+        last_end, is_first = match.end(), False
     return tuple(words)
 
 
@@ -579,12 +586,12 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
     write_file(path, "".join(parts).encode())
 
 
-def _format_toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
+def _format_toml_tables(prefix: str, named_topics: Sequence[NamedTopic]) -> str:
     columns = {
-        "names": [_quote_toml(topic.name) for topic in named],
-        "proposed": [_quote_toml(topic.proposed) for topic in named],
-        "sizes": [str(topic.size) for topic in named],
-        "statements": [_quote_toml(" ".join(topic.sketch)) for topic in named],
+        "names": [_quote_toml(topic.name) for topic in named_topics],
+        "proposed": [_quote_toml(topic.proposed) for topic in named_topics],
+        "sizes": [str(topic.size) for topic in named_topics],
+        "statements": [_quote_toml(" ".join(topic.sketch)) for topic in named_topics],
     }
     return "".join(
         f"[{prefix}{heading}]\n" + "".join(f"{number} = {value}\n" for number, value in enumerate(values)) + "\n"
@@ -593,20 +600,22 @@ def _format_toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
 
 
 def _quote_toml(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char >= " " and char != "\x7f" else f"\\u{ord(char):04x}" for char in escaped) + '"'
+    escaped_text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        '"' + "".join(char if char >= " " and char != "\x7f" else f"\\u{ord(char):04x}" for char in escaped_text) + '"'
+    )
 
 
 def _parse_named_topics(path: Path, data: Mapping[str, Any], prefix: str) -> list[NamedTopic]:
     try:
-        names, proposed = data.get("names", {}), data.get("proposed", {})
+        names, proposed_names = data.get("names", {}), data.get("proposed", {})
         sizes, statements = data.get("sizes", {}), data.get("statements", {})
         results = []
         for number, name in names.items():
             if not isinstance(name, str) or not name.strip():
                 raise InputError(f"{path}: the name [{prefix}names] {number} must be a non-empty text.")
             sketch = tuple(statements[number].split())
-            results.append(NamedTopic(" ".join(name.split()), proposed[number], int(sizes[number]), sketch))
+            results.append(NamedTopic(" ".join(name.split()), proposed_names[number], int(sizes[number]), sketch))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} is damaged at {error}: delete it, or undo the last change to it.") from None
     return results

@@ -61,10 +61,10 @@ def search_all(
                 queries, k=n_candidates, min_cosine="measured" if min_cosine is None else min_cosine
             )
             if latest_only:
-                latest = find_latest(name)
-                hits = [[hit for hit in query_hits if hit.passage.document_id in latest] for query_hits in hits]
-            selected = select_excerpts([requests[index] for index in indices], hits, group.encoder)
-            for index, selection in zip(indices, selected, strict=True):
+                latest_ids = find_latest(name)
+                hits = [[hit for hit in query_hits if hit.passage.document_id in latest_ids] for query_hits in hits]
+            selections = select_excerpts([requests[index] for index in indices], hits, group.encoder)
+            for index, selection in zip(indices, selections, strict=True):
                 results[index, name] = [FoundPassage(hit.passage, name, hit.cosine, text) for hit, text in selection]
     return [
         _interleave([results[index, name] for name in request.collections], request)
@@ -77,10 +77,12 @@ def _interleave(lists: Sequence[Sequence[FoundPassage]], request: SearchRequest)
 
     Similarities of different collections may not be comparable.
     """
-    ranked = [(rank, number, result) for number, results in enumerate(lists) for rank, result in enumerate(results)]
-    ranked.sort(key=lambda entry: entry[:2])
+    ranked_results = [
+        (rank, number, result) for number, results in enumerate(lists) for rank, result in enumerate(results)
+    ]
+    ranked_results.sort(key=lambda entry: entry[:2])
     unique: dict[str, FoundPassage] = {}  # several collections may contain a passage
-    for _, _, result in ranked:
+    for _, _, result in ranked_results:
         unique.setdefault(result.passage.id, result)
     return tuple(unique.values())[: request.passages]
 
@@ -178,16 +180,16 @@ class RequestBatcher:
 
     def _score_options(self, requests: Sequence[ScoringRequest]) -> list[OptionScores]:
         scores = dict(self._blank_scores)
-        missing = [request for request in dict.fromkeys(requests) if request not in scores]
-        for name in dict.fromkeys(request.model for request in missing):
-            model_requests = [request for request in missing if request.model == name]
+        new_requests = [request for request in dict.fromkeys(requests) if request not in scores]
+        for name in dict.fromkeys(request.model for request in new_requests):
+            model_requests = [request for request in new_requests if request.model == name]
             try:
                 answers = self._models[name].option_logprobs([request.model_request for request in model_requests])
             except ModelError as error:
                 answers = [OptionScores.failed(str(error)) for _ in model_requests]
             scores.update(zip(model_requests, answers, strict=True))
         self._blank_scores.update(
-            (request, scores[request]) for request in missing if request.blank and scores[request].error is None
+            (request, scores[request]) for request in new_requests if request.blank and scores[request].error is None
         )
         return [scores[request] for request in requests]
 

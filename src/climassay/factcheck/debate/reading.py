@@ -63,7 +63,7 @@ def read_claim(
         return ClaimReading((single_subclaim(text),), "whole")
     if splitter == "model":
         template = templates["split_brief" if profile.brief else "split"]
-        rendered = template.render(
+        rendered_prompt = template.render(
             claim=join_lines(text),
             max_statements=MAX_SUBCLAIMS,
             max_length=_MAX_LENGTH,
@@ -72,10 +72,13 @@ def read_claim(
         )
         schema = answer_schema(len(text), profile)
         request = GenerationRequest(
-            rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
+            rendered_prompt.messages,
+            Sampling(max_tokens=None),
+            schema=schema,
+            assistant_prefix=rendered_prompt.assistant_prefix,
         )
         completion = yield from request_text(model, request)
-        instructions = " ".join(message.content for message in rendered.messages if message.role == "system")
+        instructions = " ".join(message.content for message in rendered_prompt.messages if message.role == "system")
         reading = None if completion.error is not None else _parse_answer(text, completion.text, profile, instructions)
         if reading is not None:
             return reading

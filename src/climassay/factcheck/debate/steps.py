@@ -113,16 +113,18 @@ def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
     results: dict[int, T] = {}
     answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(steps)))
     while True:
-        pending: dict[int, tuple[Request, ...]] = {}
+        pending_requests: dict[int, tuple[Request, ...]] = {}
         for index, step_answers in answers.items():
             try:
-                pending[index] = next(steps[index]) if step_answers is None else steps[index].send(step_answers)
+                pending_requests[index] = (
+                    next(steps[index]) if step_answers is None else steps[index].send(step_answers)
+                )
             except StopIteration as end:
                 results[index] = end.value
-        if not pending:
+        if not pending_requests:
             return [results[index] for index in range(len(steps))]
-        flat_answers = iter((yield tuple(request for requests in pending.values() for request in requests)))
-        answers = {index: list(islice(flat_answers, len(requests))) for index, requests in pending.items()}
+        flat_answers = iter((yield tuple(request for requests in pending_requests.values() for request in requests)))
+        answers = {index: list(islice(flat_answers, len(requests))) for index, requests in pending_requests.items()}
 
 
 @dataclass(slots=True)

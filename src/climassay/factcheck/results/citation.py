@@ -50,9 +50,9 @@ class Publication:
         )
         if not agree and not disagree:
             return "Assessed by a language model; not reviewed by a person."
-        agreeing = f"{_people(agree)} agree{'s' if agree == 1 else ''}" if agree else ""
-        opposing = f"{_people(disagree)} disagree{'s' if disagree == 1 else ''}" if disagree else ""
-        opinions = " and ".join(filter(None, (agreeing, opposing)))
+        agreement = f"{_people(agree)} agree{'s' if agree == 1 else ''}" if agree else ""
+        opposition = f"{_people(disagree)} disagree{'s' if disagree == 1 else ''}" if disagree else ""
+        opinions = " and ".join(filter(None, (agreement, opposition)))
         return f"Assessed by a language model; {opinions} with the result."
 
 
@@ -127,9 +127,9 @@ def source_dates(transcript: Transcript) -> str:
     if not documents:
         return ""
     years = sorted(match.group() for text in documents.values() if (match := re.search(r"\d{4}", text or "")))
-    undated = len(documents) - len(years)
+    n_undated = len(documents) - len(years)
     if not years:
         return f"Sources: {counted(len(documents), 'document')} without a date."
     span = years[0] if years[0] == years[-1] else f"{years[0]} to {years[-1]}"
-    note = f" ({counted(undated, 'document')} without a date)" if undated else ""
+    note = f" ({counted(n_undated, 'document')} without a date)" if n_undated else ""
     return f"Sources of {span}{note}."
