@@ -47,7 +47,7 @@ def find_stated_certainty(text: str) -> StatedCertainty | None:
         StatedCertainty(text[term.start : term.end], _likelihood_certainty(term.term))
         for term in find_likelihoods(text)
     ]
-    return max(results, key=lambda stated: stated.certainty, default=None)
+    return max(results, key=lambda result: result.certainty, default=None)
 
 
 def _likelihood_certainty(term: Likelihood) -> float:

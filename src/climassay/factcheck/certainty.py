@@ -66,7 +66,7 @@ def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> t
 def nearest_confidence(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
     """Return the level of confidence nearest to ``confidence`` that is consistent with evidence and agreement."""
     index = CONFIDENCES.index(confidence)
-    return min(allowed_confidences(evidence, agreement), key=lambda allowed: abs(CONFIDENCES.index(allowed) - index))
+    return min(allowed_confidences(evidence, agreement), key=lambda level: abs(CONFIDENCES.index(level) - index))
 
 
 def fits_verdict(likelihood: Likelihood, is_correct: bool) -> bool:

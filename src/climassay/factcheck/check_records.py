@@ -45,7 +45,7 @@ class CheckSummary:
     job: str | None
     """Id of the background job that runs the debate; None if it has none."""
     run: str | None
-    """Id of the run in the records; None before the debate has ended."""
+    """Id under which the debate is recorded as a run; None before the debate has ended."""
     outcome: str | None
     """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`; None before the debate has ended."""
     label: str | None
@@ -57,7 +57,7 @@ class CheckSummary:
     disagree: int = 0
     undecided: int = 0
     topic: str | None = None
-    """CARDS code of the contrarian claim, as in :mod:`climassay.factcheck.fallacies`; None if unknown."""
+    """CARDS code of the claim if it is a contrarian one (see :mod:`climassay.factcheck.fallacies`); None if unknown."""
     seconds: float | None = None
     """Duration of the debate; None before it has ended."""
     demonstration: bool = False

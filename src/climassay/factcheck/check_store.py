@@ -110,8 +110,8 @@ def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, in
         sa.func.sum(sa.case((check_reviews.c.opinion == opinion, 1), else_=0)).label(opinion)
         for opinion in get_args(Opinion)
     ]
-    current = check_reviews.c.number.in_(numbers)
-    return sa.select(check_reviews.c.check, *counts).where(current).group_by(check_reviews.c.check)
+    is_latest = check_reviews.c.number.in_(numbers)
+    return sa.select(check_reviews.c.check, *counts).where(is_latest).group_by(check_reviews.c.check)
 
 
 class CheckStore:
@@ -455,8 +455,11 @@ class CheckStore:
                 raise InputError(f"There is no check {check!r}.")
             if state != "done":
                 raise InputError("A check can be reviewed only once its debate has ended.")
-            previous = connection.execute(latest_review).mappings().first()
-            if previous is None or (previous["opinion"], previous["comment"]) != (opinion, comment):
+            previous_review = connection.execute(latest_review).mappings().first()
+            if previous_review is None or (previous_review["opinion"], previous_review["comment"]) != (
+                opinion,
+                comment,
+            ):
                 connection.execute(check_reviews.insert().values(row))
 
         self._database.write(write_rows)

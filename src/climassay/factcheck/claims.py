@@ -175,7 +175,7 @@ _YEAR = re.compile(
     r"|million|billion|trillion|percent|per\s?cent|degrees?|pp[mbt]v?|k?m|[cm]m|km2|GtCO2|Gt|Mt|[GMTk]W(?:h)?|W|K|C|m2"
     r"|met(?:re|er)s?|kilomet(?:re|er)s?|miles?|feet|ft|hectares?|acres|dollars|euros|USD|jobs|homes|days|hours)\b)"
 )
-_UP_TO_NOW = re.compile(
+_PRESENT_REFERENCE = re.compile(
     r"\b(?:since|today|nowadays|currently|at present|presently|now|so far|to date|recent(?:ly)?|still"
     r"|(?:this|last|past) (?:year|month|week|summer|winter|decade))\b",
     re.IGNORECASE,
@@ -204,7 +204,7 @@ def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | N
     current_year = claim_year or (today or datetime.date.today()).year
     years = find_years(claim.text)
     past_years = [year for year in years if year <= current_year]
-    if claim_year is not None and (len(past_years) < len(years) or _UP_TO_NOW.search(claim.text)):
+    if claim_year is not None and (len(past_years) < len(years) or _PRESENT_REFERENCE.search(claim.text)):
         return claim_year
     return max(past_years, default=claim_year)
 

@@ -63,13 +63,13 @@ class DebateEstimate(Result):
             duration = f"about {self.seconds:.0f} seconds" if self.seconds < 90 else duration
         cost = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
         cost = "no cost (local model)" if self.cost == 0 else cost
-        further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
+        rounds_note = f", and at most {self.further_rounds} more" if self.further_rounds else ""
         if self.further_rounds and self.further_sequential_calls is not None:
-            further += (
+            rounds_note += (
                 f" with at most {counted(self.further_sequential_calls, 'more call')} one after the other in each"
             )
         yield (
-            f"{counted(self.claims, 'claim')}, one round{further}. "
+            f"{counted(self.claims, 'claim')}, one round{rounds_note}. "
             f"The first round: {counted(self.requests, 'call')}, for each claim at most "
             f"{self.sequential_calls} one after the other; {self.prompt_tokens:,} prompt and up to "
             f"{self.completion_tokens:,} completion tokens; {cost}; {duration}. "

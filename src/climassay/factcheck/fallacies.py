@@ -47,14 +47,14 @@ CLAIMS: Mapping[str, str] = _CLASSES["claims"]
 GROUPS: Mapping[str, str] = _CLASSES["groups"]
 """Groups of contrarian claims by the first digit of their codes."""
 
-_JOINT = PartSpec(("words", "vectors"), regularisation=10.0)
+_JOINT_FEATURES = PartSpec(("words", "vectors"), regularisation=10.0)
 SPECS = (
     CONSTANT,
     ClassifierSpec("words", (PartSpec(("words",), regularisation=10.0),)),
     ClassifierSpec("vectors", (PartSpec(("vectors",), regularisation=3.0),)),
     ClassifierSpec("pooled", tuple(PartSpec((source,), regularisation=10.0) for source in ("words", "vectors"))),
-    ClassifierSpec("words and vectors", (_JOINT,)),
-    ClassifierSpec("words and vectors, balanced", (_JOINT,), min_texts=3, balanced=True),
+    ClassifierSpec("words and vectors", (_JOINT_FEATURES,)),
+    ClassifierSpec("words and vectors, balanced", (_JOINT_FEATURES,), min_texts=3, balanced=True),
 )
 """Configurations of the classifier that training compares."""
 

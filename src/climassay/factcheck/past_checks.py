@@ -160,14 +160,14 @@ def _read_debates(store: Records) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: row[1])
 
 
-def _differ_in_negation(first: str, second: str) -> bool:
-    if bool(_NEGATION.search(first)) != bool(_NEGATION.search(second)):
+def _differ_in_negation(first_text: str, second_text: str) -> bool:
+    if bool(_NEGATION.search(first_text)) != bool(_NEGATION.search(second_text)):
         return True
-    first_words, second_words = (re.findall(r"\w+", text.lower()) for text in (first, second))
+    first_words, second_words = (re.findall(r"\w+", text.lower()) for text in (first_text, second_text))
     only_first = " ".join(word for word in first_words if word not in second_words)
     only_second = " ".join(word for word in second_words if word not in first_words)
     return any(
-        (positive.search(only_first) and negative.search(only_second))
-        or (negative.search(only_first) and positive.search(only_second))
-        for positive, negative in _OPPOSITES
+        (positive_pattern.search(only_first) and negative_pattern.search(only_second))
+        or (negative_pattern.search(only_first) and positive_pattern.search(only_second))
+        for positive_pattern, negative_pattern in _OPPOSITES
     )

@@ -207,8 +207,16 @@ ACCURACY = Scale(
 )
 """Default scale, with five steps in everyday words."""
 
-_WRONG = ("incorrect", "inaccurate", "imprecise", "lacks context", "flawed reasoning", "misleading", "unsupported")
-_RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
+_INCORRECT_LABELS = (
+    "incorrect",
+    "inaccurate",
+    "imprecise",
+    "lacks context",
+    "flawed reasoning",
+    "misleading",
+    "unsupported",
+)
+_CORRECT_LABELS = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
 
 CLIMATE_FEEDBACK = Scale(
     "climate-feedback",
@@ -227,7 +235,7 @@ CLIMATE_FEEDBACK = Scale(
         "accurate": "agrees with the evidence",
         "correct": "is fully confirmed by the evidence",
     },
-    frozenset(_RIGHT),
+    frozenset(_CORRECT_LABELS),
     lack=frozenset({"unsupported"}),
     # Leippold et al. (2024), figure 3 and table 1: these groups reproduce the published figures exactly.
     levels={
@@ -248,10 +256,10 @@ CLIMATE_FEEDBACK = Scale(
                 "lacks context": ("lacks context", "flawed reasoning"),
                 "misleading": ("misleading",),
                 "unsupported": ("unsupported",),
-                "correct": _RIGHT,
+                "correct": _CORRECT_LABELS,
             }
         ),
-        2: _class_by_label({"incorrect": _WRONG, "correct": _RIGHT}),
+        2: _class_by_label({"incorrect": _INCORRECT_LABELS, "correct": _CORRECT_LABELS}),
     },
 )
 """Twelve verdicts of Climate Feedback, with their published consolidation to 7, 5 and 2 classes."""
@@ -282,7 +290,7 @@ SCIENCE_FEEDBACK = Scale(
         {
             "inaccurate": ("incorrect", "flawed reasoning", "unsupported"),
             "misleading": ("lacks context", "imprecise"),
-            "accurate": tuple(label for label in VERDICTS if label in _RIGHT and label != "accurate"),
+            "accurate": tuple(label for label in VERDICTS if label in _CORRECT_LABELS and label != "accurate"),
         }
     ),
     levels={2: _class_by_label({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})},
@@ -343,12 +351,12 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     labels = _parse_words(data.get("labels"), "labels", where)
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise InputError(f"{where}: labels must name at least two different verdicts, from wrong to right.")
-    correct = _parse_words(data.get("correct"), "correct", where)
-    lack = _parse_words(data.get("lack_of_information", []), "lack_of_information", where)
-    for label in (*correct, *lack):
+    correct_labels = _parse_words(data.get("correct"), "correct", where)
+    lack_labels = _parse_words(data.get("lack_of_information", []), "lack_of_information", where)
+    for label in (*correct_labels, *lack_labels):
         if label not in labels:
             raise InputError(f"{where}: {label!r} is not among the labels {', '.join(labels)}.")
-    if not correct or set(correct) == set(labels):
+    if not correct_labels or set(correct_labels) == set(labels):
         raise InputError(f"{where}: correct must name some of the labels, and not all.")
     nei = _parse_word(data.get("not_enough_information", NOT_ENOUGH), "not_enough_information", where)
     if nei in labels:
@@ -361,9 +369,9 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
         _parse_word(data.get("name", name), "name", where),
         labels,
         {label: clauses.get(label, f"is {label}") for label in labels},
-        frozenset(correct),
+        frozenset(correct_labels),
         nei,
-        frozenset(lack),
+        frozenset(lack_labels),
         _parse_levels(data.get("classes", {}), labels, nei, where),
     )
 

@@ -86,14 +86,14 @@ class ReportIdentity(NamedTuple):
 
 # The IPCC's special reports of 2018 and 2019 belong to the sixth assessment.
 _CYCLE_BY_SPECIAL = {"SR15": "AR6", "SRCCL": "AR6", "SROCC": "AR6", "SREX": "AR5", "SRREN": "AR5"}
-_SPECIAL = (
+_SPECIAL_REPORTS = (
     ("SR15", r"sr\s?1\.?5\b|global\s+warming\s+of\s+1\.5\s*[°º]?\s*c|special report on global warming"),
     ("SRCCL", r"srccl|special report on climate change and land|^climate change and land\b"),
     ("SROCC", r"srocc|ocean and cryosphere in a changing climate"),
     ("SREX", r"srex|managing the risks of extreme events"),
     ("SRREN", r"srren|renewable energy sources and climate change mitigation"),
 )
-_GROUPS = (
+_WORKING_GROUPS = (
     ("SYR", r"\bsyr\b|synthesis\s+report"),
     ("WG1", r"\bwg\s?(?:1|i)\b|working\s+group\s+(?:1|i)\b|physical\s+science\s+basis|\bthe\s+scientific\s+basis"),
     ("WG2", r"\bwg\s?(?:2|ii)\b|working\s+group\s+(?:2|ii)\b|impacts,\s+adaptation,?\s+and\s+vulnerability"),
@@ -112,7 +112,7 @@ def identify_report(document: Document, report: str | None = None, cycle: str | 
 
     The first of these names that identifies a report is used: ``report``, the document's report, title, and file name.
 
-    If none does, the document's citation of itself in its first paragraphs is used ("In: Climate Change 2021: The
+    If none does, the recommended citation in the document's first paragraphs is used ("In: Climate Change 2021: The
     Physical Science Basis ...").
     """
     sources = [report, document.report, document.title, document.source]
@@ -127,7 +127,14 @@ def identify_report(document: Document, report: str | None = None, cycle: str | 
 
 def _find_working_group(name: str) -> str | None:
     spaced_name = name.replace("_", " ")
-    return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, spaced_name, re.IGNORECASE)), None)
+    return next(
+        (
+            group
+            for group, words in (*_SPECIAL_REPORTS, *_WORKING_GROUPS)
+            if re.search(words, spaced_name, re.IGNORECASE)
+        ),
+        None,
+    )
 
 
 def _find_cycle(name: str) -> str | None:
@@ -187,7 +194,7 @@ def _rebuild_blocks(passages: list[Passage]) -> Iterator[Block]:
 MIN_UNTAGGED_WORDS = 4
 """Minimum number of words of a sentence without a level; shorter ones are mostly labels, and are skipped."""
 MAX_SCOPE_WORDS = 14
-_EXPLAINS = re.compile(
+_EXPLANATION = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
     r"|\bundetectable\s+risk\s+level\b|\b(?:dark|light)\s+shad(?:e|ing)\b"
     r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b"
@@ -196,12 +203,12 @@ _EXPLAINS = re.compile(
     r"|(?:regions?|areas?|places|locations?|models?)\s+(?:where|with|for|that))\b|\bconfidence\s+is\s+based\s+on\b|\b(?:three|four|five)\s+levels\b[^.]{0,20}:",
     re.IGNORECASE,
 )
-_BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
+_BRACKET_AFTER_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
 """Minimum ratio of the number of tags after the last full stops of paragraphs to the number after other full stops;
 from this ratio on, the former apply to whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
-_NORMAL = re.compile(r"[^a-z0-9]+")
+_NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
 
 class _ExtractedSentence(NamedTuple):
@@ -263,12 +270,12 @@ def normalise_words(text: str) -> str:
 
     A single space replaces anything between them.
     """
-    return _NORMAL.sub(" ", text.lower()).strip()
+    return _NON_ALPHANUMERIC.sub(" ", text.lower()).strip()
 
 
 def explains_terms(sentence: str) -> bool:
     """Return whether a sentence explains calibrated terms or a figure's legend, so that its terms rate no statement."""
-    return _EXPLAINS.search(sentence) is not None
+    return _EXPLANATION.search(sentence) is not None
 
 
 def split_report_sentences(text: str) -> list[str]:
@@ -424,7 +431,7 @@ class _DocumentStatements:
 
 def _tag_after_full_stop(words: str) -> TagMark | None:
     """Return the tag of a sentence if it is the only one and stands alone after the full stop; otherwise None."""
-    if _BEHIND_STOP.search(words) is None:
+    if _BRACKET_AFTER_STOP.search(words) is None:
         return None
     marks = [mark for mark in find_tags(words) if mark.levels]
     if len(marks) != 1 or not marks[0].in_brackets or marks[0].scope:

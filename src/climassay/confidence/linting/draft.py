@@ -91,8 +91,8 @@ class Manuscript:
 
 
 Severity = Literal["error", "warning", "note"]
-"""Severity of a finding: an error contradicts the definition of the vocabulary, a warning departs from the guidance,
-and a note deserves a look."""
+"""Severity of a finding: an error contradicts the definition of the vocabulary, a warning departs from the IPCC's
+guidance, and a note deserves a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A check of drafts against the guidance."""
+    """A check of drafts against the IPCC's guidance on uncertainty."""
 
     name: str
     severity: Severity

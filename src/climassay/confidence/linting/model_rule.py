@@ -37,7 +37,8 @@ _SCHEMA = object_schema(
 
 
 class ModelReader:
-    """A language model that reads every passage with words of certainty and names departures from the guidance.
+    """A language model that reads every passage with words of certainty and names departures from the IPCC's guidance
+    on uncertainty.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.

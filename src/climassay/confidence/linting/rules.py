@@ -195,9 +195,9 @@ _PROBABILITY = (
     rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<decimal>0?\.\d+)|(?P<of>\d+)\s+(?:in|out\s+of)\s+(?P<all>\d+))"
     rf"(?P<after>\s*{_NOUN})?"
 )
-_LEAD = r"(?:i\.\s?e\.,?|that\s+is,?|meaning|or|=|≈|with|corresponding\s+to)\s*"
+_INTRODUCTION = r"(?:i\.\s?e\.,?|that\s+is,?|meaning|or|=|≈|with|corresponding\s+to)\s*"
 _PROBABILITY_AFTER = re.compile(
-    rf"[\s*_]*(?P<range>ranges?\b)?\s*(?P<open>[(\[,:;]\s*)?(?P<lead>{_LEAD})?{_PROBABILITY}(?P<close>\s*[)\];,.]|\s*$)",
+    rf"[\s*_]*(?P<range>ranges?\b)?\s*(?P<open>[(\[,:;]\s*)?(?P<lead>{_INTRODUCTION})?{_PROBABILITY}(?P<close>\s*[)\];,.]|\s*$)",
     re.IGNORECASE,
 )
 _PROBABILITY_BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)

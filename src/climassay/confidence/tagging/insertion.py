@@ -130,11 +130,11 @@ def train_insertion(
         _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
         for index, item in enumerate(anchor_statements)
     )
-    harvester = Harvester(model, QualityRequests(quality("confidence")), layers, store)
+    extractor = Harvester(model, QualityRequests(quality("confidence")), layers, store)
     trained_probe = train_probe(
-        training_items, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
+        training_items, extractor, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )
-    return InsertionTagger(trained_probe, anchor_items, levels, harvester, context, seed, mode)
+    return InsertionTagger(trained_probe, anchor_items, levels, extractor, context, seed, mode)
 
 
 def sample_balanced(

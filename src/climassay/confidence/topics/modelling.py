@@ -229,8 +229,8 @@ def _select_typical_words(
         [words[term] for term in ranked_terms if row[term] > 0]
         for row, ranked_terms in zip(weights, order, strict=True)
     ]
-    distinct = list(dict.fromkeys(word for group in candidates for word in group))
-    vector_by_word = dict(zip(distinct, encoder.encode(distinct), strict=True))
+    distinct_words = list(dict.fromkeys(word for group in candidates for word in group))
+    vector_by_word = dict(zip(distinct_words, encoder.encode(distinct_words), strict=True))
     group_vectors = encoder.encode([" ".join(group) for group in candidates])
     results = []
     for group, group_vector in zip(candidates, group_vectors, strict=True):

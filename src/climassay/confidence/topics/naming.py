@@ -35,13 +35,13 @@ from climassay.models.contract import Encoder, GenerationRequest, Generator, Sam
 from climassay.prompts import load_prompt
 from climassay.settings import load_toml
 
-_CALIBRATED = (
+_CALIBRATED_WORDS = (
     "confidence likely unlikely virtually certain likelihood evidence agreement robust limited medium high low very "
     "extremely exceptionally"
 )
 """Words of certainty, which do not describe a subject."""
-_PAPER = "et al figure fig table section chapter box cross faq doi annex spm ts"
-_TIME = "year years decade decades century centuries per percent cent percentage"
+_PAPER_WORDS = "et al figure fig table section chapter box cross faq doi annex spm ts"
+_TIME_WORDS = "year years decade decades century centuries per percent cent percentage"
 _SPLIT_FORMULA = re.compile(
     r"\b((?:[kMGTPE]?t)?(?:CO|CH|N|SO|NO|NH|O|PM|CF|SF|NF|H)) (2\.5|10|[2346x])(?: (O|S)(?![\w.]))?(?![\d.]\d)\b"
 )
@@ -52,7 +52,7 @@ _UNIT = re.compile(
 )
 _TOKEN = re.compile(r"[^\W_]+(?:[-‐–'’.][^\W_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]")
-_BOUND = re.compile(r"\S")
+_NON_SPACE = re.compile(r"\S")
 _BEFORE_PREDICATE = (
     "is are was were be been being has have had will would can could may might must should shall to not also it they "
     "we which that there who do does did cannot"
@@ -64,7 +64,7 @@ _AFTER_PHRASE = (
     "including because if into per such via both not"
 )
 """Words that follow a complete phrase."""
-_GENERAL = (
+_GENERAL_WORDS = (
     "climate change changes changing global warming research report reports assessment impact impacts effect effects "
     "future projected projection projections observed various key analysis study studies science issue issues risk "
     "risks increase increases increased decrease decreases decreased rate rates level levels trend trends value "
@@ -172,7 +172,7 @@ def join_phrases(pieces: Sequence[str]) -> str:
         parts = re.findall(r"[^\W_]+", piece)
         stems = {stem(part) for part in parts}
         words = {part.casefold() for part in parts}
-        if used_stems & stems or len(stems) < len(words) or (words <= _word_set(_GENERAL) and len(pieces) > 1):
+        if used_stems & stems or len(stems) < len(words) or (words <= _word_set(_GENERAL_WORDS) and len(pieces) > 1):
             continue
         if selected_pieces and len(", ".join([*selected_pieces, piece])) > MAX_PHRASE_NAME_CHARACTERS:
             continue
@@ -240,7 +240,7 @@ def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tup
 
 def _is_verb_form(word: str) -> bool:
     """Return whether a word is probably a verb: a general word that ends in -s, as in ``increases crop yield``."""
-    return word.endswith("s") and word in _word_set(_GENERAL)
+    return word.endswith("s") and word in _word_set(_GENERAL_WORDS)
 
 
 def _is_phrase_end(text: Sequence[_Word], start: int, end: int) -> bool:
@@ -271,7 +271,7 @@ def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
     if sum(following_word in ("with", "by") for following_word in following_words) > len(following_words) / 2:
         return True
     forms = {word[:-1], word[:-2], f"{word[:-1]}s", f"{word[:-2]}s", f"{word[:-2]}ing"}
-    return bool(forms & _word_set(_GENERAL)) or any(token.lower in forms for text in texts for token in text)
+    return bool(forms & _word_set(_GENERAL_WORDS)) or any(token.lower in forms for text in texts for token in text)
 
 
 def _find_occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
@@ -318,11 +318,17 @@ def _split_words(text: str) -> tuple[_Word, ...]:
     unit_positions = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
     words, last_end, is_first = [], 0, True
     for match in _TOKEN.finditer(text):
-        gap = text[last_end : match.start()]
-        is_first = is_first or any(sign in gap for sign in ".?!:")
-        surface = match[0]
+        separator = text[last_end : match.start()]
+        is_first = is_first or any(sign in separator for sign in ".?!:")
+        spelling = match[0]
         words.append(
-            _Word(surface.casefold(), surface, is_first, not _BOUND.search(gap), match.start() in unit_positions)
+            _Word(
+                spelling.casefold(),
+                spelling,
+                is_first,
+                not _NON_SPACE.search(separator),
+                match.start() in unit_positions,
+            )
         )
         last_end, is_first = match.end(), False
     return tuple(words)
@@ -337,7 +343,7 @@ def _word_set(words: str) -> frozenset[str]:
 def _stop_words() -> frozenset[str]:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return _word_set(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED, _PAPER, _TIME)))
+    return _word_set(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED_WORDS, _PAPER_WORDS, _TIME_WORDS)))
 
 
 NEAREST = 2
@@ -353,7 +359,7 @@ _MAX_NAME_WORDS = 6
 _N_STATEMENTS = 5
 _STATEMENT_CHARACTERS = 220
 _N_OTHER_NAMES = 12
-_EVERYWHERE = (
+_UBIQUITOUS_WORDS = (
     "climate change changes global warming research topic statement statements report assessment impact impacts effect "
     "effects of on in and the a an for to by with under future projected projection projections other various key "
     "analysis study studies science environment environmental issue issues risk risks"
@@ -404,13 +410,13 @@ def propose_names(
     for number, (topic_words, topic_examples) in enumerate(zip(words, examples, strict=True)):
         other_names = [name for index, name in enumerate(word_names) if index != number][:_N_OTHER_NAMES]
         texts = [text[:_STATEMENT_CHARACTERS] for text in topic_examples[:_N_STATEMENTS]]
-        rendered = prompt.render(statements=texts, words=list(topic_words), others=other_names)
+        rendered_prompt = prompt.render(statements=texts, words=list(topic_words), others=other_names)
         requests.append(
             GenerationRequest(
-                rendered.messages,
+                rendered_prompt.messages,
                 Sampling(max_tokens=None, seed=seed),
                 schema=_SCHEMA,
-                assistant_prefix=rendered.assistant_prefix,
+                assistant_prefix=rendered_prompt.assistant_prefix,
             )
         )
     return [_parse_name(answer.text) if answer.error is None else "" for answer in model.generate(requests)]
@@ -470,7 +476,7 @@ def _find_name_fault(name: str) -> str:
         return "it is incomplete"
     if set(words) & (_word_set(_BEFORE_PREDICATE) - {"to"}):
         return "it is a sentence"
-    if set(words) <= _word_set(_EVERYWHERE):
+    if set(words) <= _word_set(_UBIQUITOUS_WORDS):
         return "every topic could be called so"
     if len(set(words)) < len(words) or any(len(word) > 24 for word in words):
         return "it repeats itself"
@@ -489,7 +495,7 @@ def _parse_name(text: str) -> str:
 SKETCH_SIZE = 200
 MIN_OVERLAP = 0.5
 """Minimum Dice coefficient of the statements of two topics for them to count as the same."""
-_HEAD = """\
+_FILE_HEADER = """\
 # Names of topics. Change a name between the quotes: the next run keeps it for the topic that has most of the same
 # statements. The program recognises topics by the tables from [proposed] on; do not change them.
 
@@ -580,7 +586,7 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
     Raises:
         InputError: The file cannot be written.
     """
-    parts = [_HEAD, _format_toml_tables("", named)]
+    parts = [_FILE_HEADER, _format_toml_tables("", named)]
     if unused:
         parts += ["# Named by hand, and found in an earlier run only.\n", _format_toml_tables("unused.", unused)]
     write_file(path, "".join(parts).encode())

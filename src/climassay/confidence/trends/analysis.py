@@ -362,7 +362,7 @@ def analyse_trends(
     Args:
         statements: Statements of reports, including untagged ones if there are any.
         model: Topics of the same statements.
-        by: Columns to compare; see :func:`~climassay.confidence.trends.scores.select_cases`.
+        by: Kind of columns to compare; see :func:`~climassay.confidence.trends.scores.select_cases`.
         predictions: Predictions of a tagger; those for tagged statements must be held-out predictions.
         seed: Seed of every bootstrap.
 

@@ -33,7 +33,7 @@ from climassay.statistics import Interval
 MAX_POINTS = 20_000
 """Maximum number of points on a map, of about 14 bytes each. If there are more, every k-th by id is drawn, and a note
 says so."""
-_SIGNIFICANT = 0.05
+_SIGNIFICANCE_LEVEL = 0.05
 _SIGNIFICANCE = ("clear after Holm's correction", "not clear")
 _MAX_COLUMNS = 5
 """Maximum number of columns in a figure, which is the number of colours."""
@@ -121,7 +121,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
 
     Args:
         analysis: Analysis of the statements.
-        column: Column whose statements are shown; None for all.
+        column: Cycle, working group or report whose statements are shown; None for all.
     """
     tag_by_id = {case.id: case.tag for case in analysis.cases.tagged if column in (None, case.column)}
     mapped_statements = [
@@ -194,7 +194,9 @@ def report_heat(analysis: TrendAnalysis) -> HeatMap:
 
 
 def _make_difference_dot(analysis: TrendAnalysis, topic: int, p: float, value: float, interval: Interval) -> Dot:
-    return Dot(analysis.model.name(topic), _SIGNIFICANCE[p >= _SIGNIFICANT], value, interval.low, interval.high, 0.0)
+    return Dot(
+        analysis.model.name(topic), _SIGNIFICANCE[p >= _SIGNIFICANCE_LEVEL], value, interval.low, interval.high, 0.0
+    )
 
 
 def _make_dot(label: str, group: str, score: TopicScore, reference: float | None = None) -> Dot:
@@ -482,9 +484,9 @@ def significant_deviations(
     deviations: Sequence[TopicDeviation],
 ) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
     """Return the topics above and those below the mean with a corrected p-value below 0.05, most extreme first."""
-    significant = [deviation for deviation in deviations if deviation.p_holm < 0.05]
-    deviations_above = [deviation for deviation in significant if deviation.shrunken.value > 0]
-    return deviations_above, [deviation for deviation in reversed(significant) if deviation.shrunken.value < 0]
+    selected_deviations = [deviation for deviation in deviations if deviation.p_holm < 0.05]
+    deviations_above = [deviation for deviation in selected_deviations if deviation.shrunken.value > 0]
+    return deviations_above, [deviation for deviation in reversed(selected_deviations) if deviation.shrunken.value < 0]
 
 
 _TABLE_COLUMNS = 3

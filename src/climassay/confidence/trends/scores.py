@@ -121,7 +121,7 @@ class TopicScore:
     topic: int | None
     """Number of the topic; None for all topics."""
     column: str | None
-    """Column; None for all columns."""
+    """Cycle, working group or report; None for all of them."""
     value: float
     interval: Interval | None
     """95% interval; None if there are fewer than five sections."""
@@ -251,9 +251,11 @@ class _SectionSums:
             sections = by_topic[topic].sections
             half_width = _Z95 * float(np.sqrt(factors[index])) * float(errors[index])
             centre = float(shrunken_values[index])
-            raw = Estimate(float(values[index]), Interval(float(bounds[0, index]), float(bounds[1, index])), sections)
+            raw_estimate = Estimate(
+                float(values[index]), Interval(float(bounds[0, index]), float(bounds[1, index])), sections
+            )
             shrunken_estimate = Estimate(centre, Interval(centre - half_width, centre + half_width), sections)
-            deviations.append(TopicDeviation(topic, raw, shrunken_estimate, p_values[index], corrected_p))
+            deviations.append(TopicDeviation(topic, raw_estimate, shrunken_estimate, p_values[index], corrected_p))
         return tuple(sorted(deviations, key=lambda deviation: -deviation.shrunken.value))
 
 
@@ -291,7 +293,7 @@ N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
 """Key of the permutations' random stream, which makes them independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
-"""Number of permutations after which the test of a clearly unchanged topic stops."""
+"""Number of permutations after which the test stops if the topic is clearly unchanged."""
 _MAX_FIRST_P = 0.1
 """Maximum p-value after the first permutations for which further ones are drawn."""
 
@@ -304,7 +306,7 @@ class TopicChange:
     """Number of the topic; None for all topics together."""
     before: str
     after: str
-    """Later column."""
+    """Later of the two cycles or reports."""
     means: tuple[float, float]
     statements: tuple[int, int]
     sections: tuple[int, int]

@@ -388,7 +388,7 @@ def _assessment_prompt(
     other_participants = [participant_values(*item) for item in profiles.items() if item[0] != advocate.name]
     source_description = profiles[advocate.name].about if advocate.name in profiles else ""
     statements = subclaims if len(subclaims) > 1 else ()
-    common = {
+    common_values = {
         **_advocate_values(advocate),
         "about": join_lines(source_description),
         "others": other_participants,
@@ -397,7 +397,7 @@ def _assessment_prompt(
     }
     prompt = context.render(
         "advocate",
-        **common,
+        **common_values,
         claim=join_lines(context.claim),
         statement=join_lines(context.claim if statements else subclaims[0].text),
         statements=[{"number": subclaim.number, "text": join_lines(subclaim.text)} for subclaim in statements],
@@ -408,7 +408,7 @@ def _assessment_prompt(
     )
     blank = context.render(
         "advocate",
-        **common,
+        **common_values,
         claim=BLANK,
         statement=BLANK,
         statements=[],

@@ -54,8 +54,8 @@ def search_all(
                 batches.setdefault(
                     (request.passages, request.min_cosine, request.rerank, request.latest_only), []
                 ).append(index)
-        for (n_passages, min_cosine, rerank, latest_only), indices in batches.items():
-            n_candidates = n_passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
+        for (n_passages, min_cosine, is_reranked, latest_only), indices in batches.items():
+            n_candidates = n_passages * (RERANK_FACTOR if is_reranked else 1) * (LATEST_FACTOR if latest_only else 1)
             queries = [requests[index].query for index in indices]
             hits = group.search_many(
                 queries, k=n_candidates, min_cosine="measured" if min_cosine is None else min_cosine
@@ -81,10 +81,10 @@ def _interleave(lists: Sequence[Sequence[FoundPassage]], request: SearchRequest)
         (rank, number, result) for number, results in enumerate(lists) for rank, result in enumerate(results)
     ]
     ranked_results.sort(key=lambda entry: entry[:2])
-    unique: dict[str, FoundPassage] = {}  # several collections may contain a passage
+    unique_passages: dict[str, FoundPassage] = {}  # several collections may contain a passage
     for _, _, result in ranked_results:
-        unique.setdefault(result.passage.id, result)
-    return tuple(unique.values())[: request.passages]
+        unique_passages.setdefault(result.passage.id, result)
+    return tuple(unique_passages.values())[: request.passages]
 
 
 def select_excerpts(

@@ -454,8 +454,8 @@ def final_verdict(
         basis = "evidence, agreement and confidence are rated" if verification.levels else "the verdict is given"
         caveats = [f"Only {name} has information on this claim: {basis} by this source alone."]
     elif not are_close(decision.spread, context.scale):
-        views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in consolidation.informed)
-        caveats = [f"The advocates still differ: {views}."]
+        position_list = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in consolidation.informed)
+        caveats = [f"The advocates still differ: {position_list}."]
     return replace(
         verdict,
         outcome="verdict",

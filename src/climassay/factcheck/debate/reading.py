@@ -29,7 +29,7 @@ _MAX_QUERY_LENGTH = 200
 """Maximum number of characters of a search query."""
 _MIN_WORDS = 3
 """Minimum number of words of a statement."""
-_REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
+_REFUSAL_KINDS: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
         query = {"type": "string", "maxLength": _MAX_QUERY_LENGTH}
         part["queries"] = {"type": "array", "maxItems": profile.queries, "items": query}
     parts = {"type": "array", "minItems": 0, "maxItems": MAX_SUBCLAIMS, "items": object_schema(part)}
-    kind = {"type": "string", "enum": ["checkable", *_REFUSED]}
+    kind = {"type": "string", "enum": ["checkable", *_REFUSAL_KINDS]}
     return object_schema({"reason": text, "kind": kind, "parts": parts})
 
 
@@ -155,7 +155,7 @@ def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -
     """
     try:
         data = json.loads(answer)
-        refusal = None if profile.brief else _REFUSED.get(data["kind"])
+        refusal = None if profile.brief else _REFUSAL_KINDS.get(data["kind"])
         reason = join_lines(str(data["reason"])) if refusal else ""
         parts = []
         max_queries = 0 if profile.brief else profile.queries

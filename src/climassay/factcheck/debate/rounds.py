@@ -192,10 +192,10 @@ def _run_rounds(
             questions if answers_in_opinions else (),
             number >= max_rounds,
         )
-        previous = {opinion.advocate: opinion for opinion in rounds[-1].opinions} if rounds else {}
+        previous_opinions = {opinion.advocate: opinion for opinion in rounds[-1].opinions} if rounds else {}
         results = yield from gather(
             [
-                give_opinions(advocate, context, advocate_passages, state, previous.get(advocate.name))
+                give_opinions(advocate, context, advocate_passages, state, previous_opinions.get(advocate.name))
                 for advocate, advocate_passages in zip(setup.advocates, passages, strict=True)
             ]
         )
@@ -305,10 +305,10 @@ def _ask_other_advocate(
     opinion = next(opinion for opinion in last_round.opinions if opinion.advocate == advocate.name)
     if not candidates or opinion.levels is None or opinion.levels.confidence not in UNCERTAIN:
         return ()
-    to = max(candidates, key=lambda opinion: weights[opinion.advocate]).advocate
+    recipient = max(candidates, key=lambda opinion: weights[opinion.advocate]).advocate
     context.report_activity(advocate.name, "asking", opinion.round + 1)
-    text = yield from write_question(context, advocate.model, advocate.name, last_round.opinions, to)
-    return (FollowUp(opinion.round + 1, advocate.name, to, text),) if text else ()
+    text = yield from write_question(context, advocate.model, advocate.name, last_round.opinions, recipient)
+    return (FollowUp(opinion.round + 1, advocate.name, recipient, text),) if text else ()
 
 
 def _leave_one_out(

@@ -29,7 +29,7 @@ class _QueuedRequest:
 
     request: Request
     waiters: list[tuple[int, int]]
-    """Pairs of a debate's index and the request's index in that debate. Identical requests of several debates are sent
+    """Pairs of a debate's index and the request's index in that debate. An identical request of several debates is sent
     once."""
 
 

@@ -172,11 +172,11 @@ class RoundCounts:
 
     debates: int
     needed: tuple[tuple[int, int], ...]
-    """Pairs of a number of rounds and the number of debates that had it."""
+    """Pairs of a number of rounds and the number of debates with that many rounds."""
     closed: tuple[tuple[str, int], ...]
-    """Pairs of a reason for closing and the number of debates closed for it, most frequent first."""
+    """Pairs of a reason for closing and the number of debates closed for this reason, most frequent first."""
     opened: tuple[tuple[str, int], ...]
-    """Pairs of a reason for a further round and the number of rounds opened for it, most frequent first."""
+    """Pairs of a reason for a further round and the number of rounds opened for this reason, most frequent first."""
     changed: int
     """Number of advocates' verdicts that changed from one round to the next."""
 
@@ -303,8 +303,8 @@ def measure_agreement(
             [opinion.verdict if opinion is not None and opinion.informed else None for opinion in row]
             for row in opinions
         ]
-        ratings = [row for row in verdicts if sum(view is not None for view in row) >= 2]
-        side_ratings = [[None if view is None else scale.is_correct(view) for view in row] for row in ratings]
+        ratings = [row for row in verdicts if sum(verdict is not None for verdict in row) >= 2]
+        side_ratings = [[None if verdict is None else scale.is_correct(verdict) for verdict in row] for row in ratings]
         ordinal = _compute_alpha(ratings, scale.labels, seed) if ratings else None
         results.append(
             PartyAgreement(stage, len(ratings), ordinal, _compute_alpha(side_ratings, None, seed) if ratings else None)

@@ -23,7 +23,7 @@ Unknown = Literal["error", "wrong"]
 
 NO_VERDICT = "no verdict"
 """Column of the confusion matrix for predictions that are missing or not verdicts of the scale."""
-_MISSING = frozenset({"", "nan", "<na>", "none", "null"})
+_MISSING_SPELLINGS = frozenset({"", "nan", "<na>", "none", "null"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ def _encode(verdicts: Sequence[object], scale: Scale, count: int | None, names: 
     texts = ["" if verdict is None else str(verdict) for verdict in verdicts]
     for text in dict.fromkeys(texts):
         name = scale.match(text, count)
-        is_missing = text.strip().casefold() in _MISSING
+        is_missing = text.strip().casefold() in _MISSING_SPELLINGS
         codes[text] = names.index(name) if name is not None else _MISSING_CODE if is_missing else _UNKNOWN_CODE
     return np.array([codes[text] for text in texts], dtype=np.int64)
 
@@ -379,14 +379,14 @@ def verdict_data(scores: VerdictScores) -> dict[str, Any]:
         ``classes``. An estimate is an object with ``value`` and ``interval`` (proportions), ``n`` (number of claims)
         and ``level``.
     """
-    unique = scores.without_duplicates
+    deduplicated_scores = scores.without_duplicates
     return {
         "scale": scores.scale,
         "classes": scores.classes,
         **_row_data(scores.rows),
         "unlabelled": scores.unlabelled,
         "duplicates": scores.duplicates,
-        "without_duplicates": None if unique is None else _row_data(unique),
+        "without_duplicates": None if deduplicated_scores is None else _row_data(deduplicated_scores),
     }
 
 
@@ -459,10 +459,10 @@ def _metric_rows(metrics: VerdictMetrics) -> tuple[tuple[str, Estimate, Estimate
 def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
     """Return the confusion matrix without classes that are neither true nor predicted, so that it fits a screen."""
     confusion, occurring_classes = scores.rows.confusion, set(scores.rows.figures.averaged)
-    absent = [name for name in scores.classes if name not in occurring_classes]
-    columns = [column for column, name in enumerate(confusion.predicted) if name not in absent]
+    absent_classes = [name for name in scores.classes if name not in occurring_classes]
+    columns = [column for column, name in enumerate(confusion.predicted) if name not in absent_classes]
     numbers = [*map(str, range(1, len(columns) - 1)), "NEI", "none"]
-    listed_rows = [row for row in zip(confusion.truth, confusion.counts, strict=True) if row[0] not in absent]
+    listed_rows = [row for row in zip(confusion.truth, confusion.counts, strict=True) if row[0] not in absent_classes]
     rows = [
         (f"{number} {name}" if numbered else name, *(str(counts[column]) for column in columns), str(sum(counts)))
         for number, (name, counts) in zip(numbers, listed_rows, strict=False)
@@ -480,8 +480,8 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
     note.append(f"Predictions of {nei!r} (NEI): {counts_note}.")
     if row_scores.figures.one_sided:
         note.append(f"On one side only, and 0 in the averages: {', '.join(map(repr, row_scores.figures.one_sided))}.")
-    if absent:
-        note.append(f"On neither side, and not shown: {', '.join(map(repr, absent))}.")
+    if absent_classes:
+        note.append(f"On neither side, and not shown: {', '.join(map(repr, absent_classes))}.")
     if scores.duplicates is not None:
         note.append(f"Rows that repeat the claim of an earlier row: {scores.duplicates:,}.")
     if scores.unlabelled:
@@ -500,8 +500,8 @@ def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[st
     metrics = scores.rows.figures
     dots = tuple(
         Dot(f"{measure}, {name}", measure, value.value, *value.interval, constant.value)
-        for name, variant in _variants(scores)
-        for measure, value, constant in _metric_rows(variant)
+        for name, metrics_of_rows in _variants(scores)
+        for measure, value, constant in _metric_rows(metrics_of_rows)
         if measure in ("accuracy", "macro F1")
     )
     note = "Dots: share. Bars: bootstrap interval over claims. Dashed tick: the best constant answer."
