@@ -252,7 +252,7 @@ _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 
 
 def find_tags(text: str) -> list[TagMark]:
-    """Return the calibrated terms that rate statements in a text, in order.
+    """Return the groups of calibrated terms in a text, in order.
 
     These terms are:
 
@@ -461,8 +461,7 @@ def _make_mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
 
 
 def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
-    """Yield a mark for each level in a pair of brackets; the words between two levels are divided between the two
-    marks."""
+    """Yield a mark for each level in brackets; the words between two levels are divided between their marks."""
     boundaries = [bracket[0] + 1]
     for left_match, right_match in pairwise(phrases):
         text_between = text[left_match.end() : right_match.start()]
@@ -515,8 +514,7 @@ def _parse_agreement(text: str) -> Agreement | None:
 def _find_marks_without_level(
     text: str, brackets: list[tuple[int, int]], occupied_spans: list[tuple[int, int]]
 ) -> Iterator[TagMark]:
-    """Yield terms without a level of confidence: evidence and agreement, and likelihood terms that fill their
-    brackets."""
+    """Yield terms without a level: evidence and agreement, and likelihood terms that fill their brackets."""
 
     def is_free(start: int, end: int) -> bool:
         return not any(span_start < end and start < span_end for span_start, span_end in occupied_spans)

@@ -37,8 +37,7 @@ _SCHEMA = object_schema(
 
 
 class ModelReader:
-    """A language model that reads every passage with words of certainty and names departures from the IPCC's guidance
-    on uncertainty.
+    """A language model that names departures from the IPCC's guidance in every passage with words of certainty.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
