@@ -95,10 +95,10 @@ def estimate_debate(
             None if unknown.
     """
     rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED)
-    one_round = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
+    one_round_setup = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
     batcher = _RehearsalBatcher(resources, setup.config.text_tokens)
     n_calls: list[int] = []
-    _run_steps(gather([_count_calls(debate(claim, one_round), n_calls) for claim in rehearsed_claims]), batcher)
+    _run_steps(gather([_count_calls(debate(claim, one_round_setup), n_calls) for claim in rehearsed_claims]), batcher)
     prompts: list[OptionRequest | GenerationRequest] = [request.model_request for request in batcher.options]
     prompts += [request.model_request for request in batcher.texts]
     completion_tokens = sum(_max_tokens(request.model_request, setup) for request in batcher.texts)

@@ -164,10 +164,10 @@ def _differ_in_negation(first_text: str, second_text: str) -> bool:
     if bool(_NEGATION.search(first_text)) != bool(_NEGATION.search(second_text)):
         return True
     first_words, second_words = (re.findall(r"\w+", text.lower()) for text in (first_text, second_text))
-    only_first = " ".join(word for word in first_words if word not in second_words)
-    only_second = " ".join(word for word in second_words if word not in first_words)
+    words_only_in_first = " ".join(word for word in first_words if word not in second_words)
+    words_only_in_second = " ".join(word for word in second_words if word not in first_words)
     return any(
-        (positive_pattern.search(only_first) and negative_pattern.search(only_second))
-        or (negative_pattern.search(only_first) and positive_pattern.search(only_second))
+        (positive_pattern.search(words_only_in_first) and negative_pattern.search(words_only_in_second))
+        or (negative_pattern.search(words_only_in_first) and positive_pattern.search(words_only_in_second))
         for positive_pattern, negative_pattern in _OPPOSITES
     )

@@ -393,8 +393,8 @@ class AcronymList:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted(self.words, key=lambda acronym: (-len(acronym), acronym))
-        names = "|".join(map(re.escape, longest_first)) or r"(?!)"
+        sorted_acronyms = sorted(self.words, key=lambda acronym: (-len(acronym), acronym))
+        names = "|".join(map(re.escape, sorted_acronyms)) or r"(?!)"
         # "SSP1-2.6" and "non-GHG" are other words; "GHG-intensive" is the acronym.
         return re.compile(
             rf"(?<![\w–-])(?P<open>\()?(?P<name>{names})(?P<plural>s?)(?P<close>\))?(?![\w–’]|[-.]\d|/[A-Z])"

@@ -269,9 +269,9 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
         items.append(
             LabelledItem(item, tag, report, section.document, section.name, recovered=True, cycle=CLIMATEX_CYCLE)
         )
-    n_same = len(rows) - n_too_short - n_contradicting - len(items)
+    n_duplicates = len(rows) - n_too_short - n_contradicting - len(items)
     return ClimateX(
-        tuple(items), len(rows), n_same, n_contradicting, n_too_short, sum(item.recovered for item in items)
+        tuple(items), len(rows), n_duplicates, n_contradicting, n_too_short, sum(item.recovered for item in items)
     )  # fmt: skip
 
 

@@ -360,9 +360,9 @@ def fit_topics(
     settings = settings or TopicSettings()
     # Sorted by id, so that the order of a file has no effect.
     sorted_statements = sorted(_select_statements(statements, assign_untagged), key=lambda statement: statement.id)
-    duplicate = next((a.id for a, b in pairwise(sorted_statements) if a.id == b.id), None)
-    if duplicate is not None:
-        raise InputError(f"Two statements have the id {duplicate!r}: extract the reports together, or rename one.")
+    duplicate_id = next((a.id for a, b in pairwise(sorted_statements) if a.id == b.id), None)
+    if duplicate_id is not None:
+        raise InputError(f"Two statements have the id {duplicate_id!r}: extract the reports together, or rename one.")
     tagged_statements = [statement for statement in sorted_statements if statement.tag is not None]
     untagged_statements = [statement for statement in sorted_statements if statement.tag is None]
     vectors = encode_with_context([*tagged_statements, *untagged_statements], encoder, on_progress=on_progress)
@@ -370,8 +370,8 @@ def fit_topics(
     grouping = group_statements([statement.text for statement in tagged_statements], tagged_vectors, encoder, settings)
     coordinates = project_vectors(tagged_vectors, settings.seed, settings.neighbours).round(3).tolist()
     assigned_statements = [
-        AssignedStatement(statement.id, int(group), bool(outlier), float(x), float(y))
-        for statement, group, outlier, (x, y) in zip(
+        AssignedStatement(statement.id, int(group), bool(is_outlier), float(x), float(y))
+        for statement, group, is_outlier, (x, y) in zip(
             tagged_statements, grouping.groups, grouping.outliers, coordinates, strict=True
         )
     ]

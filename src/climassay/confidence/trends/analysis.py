@@ -150,7 +150,7 @@ def measure_topic_accuracies(
     """Return the accuracy on all held-out statements, followed by the accuracy for each topic with such statements."""
     if not cases:
         return []
-    most_frequent = Counter(case.tag for case in cases).most_common(1)[0][0]
+    majority_level = Counter(case.tag for case in cases).most_common(1)[0][0]
     results = []
     for topic in (None, *range(topics)):
         topic_cases = [case for case in cases if topic in (None, case.topic)]
@@ -158,7 +158,7 @@ def measure_topic_accuracies(
             predicted_indices = predictions.for_cases(topic_cases).argmax(axis=1)
             truth = np.array([predictions.levels.index(case.tag) for case in topic_cases if case.tag is not None])
             accuracy = proportion(int((predicted_indices == truth).sum()), len(topic_cases))
-            constant = sum(case.tag == most_frequent for case in topic_cases) / len(topic_cases)
+            constant = sum(case.tag == majority_level for case in topic_cases) / len(topic_cases)
             results.append(TopicAccuracy(topic, accuracy, float(np.abs(predicted_indices - truth).mean()), constant))
     return results
 

@@ -357,7 +357,7 @@ def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[s
 def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON schemas of the fields that judge a statement or a claim."""
     verdict: dict[str, Any] = {"verdict": _enum_schema([*prompt.scale.labels, prompt.scale.nei])}
-    grounds: dict[str, Any] = {}
+    grounds_schema: dict[str, Any] = {}
     if prompt.passages:
         quotation: dict[str, Any] = {
             "passage": {"type": "integer", "enum": list(prompt.passages)},
@@ -367,15 +367,19 @@ def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text:
         if prompt.statements and not prompt.judges_statements:
             number = {"type": "integer", "minimum": 1, "maximum": max(prompt.statements)}
             quotation["statements"] = {"type": "array", "items": number, "maxItems": len(prompt.statements)}
-        grounds["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MAX_QUOTATIONS}
-    grounds["reasoning"] = text
-    certainty: dict[str, Any] = {
+        grounds_schema["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MAX_QUOTATIONS}
+    grounds_schema["reasoning"] = text
+    certainty_schema: dict[str, Any] = {
         "evidence": _enum_schema(EVIDENCE),
         "agreement": _enum_schema(AGREEMENT),
         "confidence": _enum_schema(CONFIDENCES),
         "likelihood": _enum_schema([UNQUANTIFIED, *LIKELIHOODS]),
     }
-    return verdict | grounds | certainty if config.verdict_first else grounds | verdict | certainty
+    return (
+        verdict | grounds_schema | certainty_schema
+        if config.verdict_first
+        else grounds_schema | verdict | certainty_schema
+    )
 
 
 def _enum_schema(words: Sequence[str]) -> dict[str, Any]:

@@ -249,7 +249,7 @@ def _score_rows(codes: _EncodedVerdicts, names: Sequence[str], resampling: _Resa
     n_rows = len(names) if true_nei else nei
     is_informed = (codes.truth != nei) & (codes.predicted != nei)
     metrics = _compute_metrics(codes, names, resampling)
-    without_nei = (
+    metrics_without_nei = (
         metrics
         if is_informed.all()
         else _compute_metrics(codes.take(is_informed), names, resampling)
@@ -258,7 +258,7 @@ def _score_rows(codes: _EncodedVerdicts, names: Sequence[str], resampling: _Resa
     )
     return RowScores(
         figures=metrics,
-        without_nei=without_nei,
+        without_nei=metrics_without_nei,
         claims=int(codes.claims.max()) + 1,
         nei=int(counts[:, nei].sum()),
         true_nei=true_nei,
