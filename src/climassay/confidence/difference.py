@@ -91,7 +91,7 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
 
 
 def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
-    """Group the statements of each sentence, and separate sentences that differ in their words; keep the order."""
+    """Group statements by sentence, in their order; parts of one sentence with different texts form separate groups."""
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
         groups[statement.sentence_id, statement.text].append(statement)

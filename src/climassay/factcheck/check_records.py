@@ -47,7 +47,8 @@ class CheckSummary:
     run: str | None
     """Id under which the debate is recorded as a run; None before the debate has ended."""
     outcome: str | None
-    """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`; None before the debate has ended."""
+    """Outcome of the debate, one of those of :class:`~climassay.factcheck.transcript.Verdict`; None before it has
+    ended."""
     label: str | None
     """Label of the verdict; None if there is no verdict."""
     error: str | None
@@ -144,8 +145,8 @@ def summary_data(about: CheckSummary) -> dict[str, Any]:
 def check_data(check: StoredCheck, reviews: Sequence[CheckReview]) -> dict[str, Any]:
     """Return a check with its debate, settings and reviews as JSON-serialisable values.
 
-    ``transcript`` can be read back with :func:`climassay.factcheck.from_data`. ``settings`` holds the tables of a
-    configuration file.
+    The value ``transcript`` can be read back with :func:`climassay.factcheck.from_data`. The value ``settings`` holds
+    the tables of a configuration file.
     """
     return {
         **summary_data(check.about),

@@ -115,7 +115,7 @@ def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, in
 
 
 class CheckStore:
-    """Store of checks in a records database, whose missing tables it creates.
+    """Store of checks in a records database; missing tables are created.
 
     Args:
         records: Open records.
@@ -195,7 +195,7 @@ class CheckStore:
             check: Id of the check.
             transcript: Transcript of the debate.
             run: Id of the debate's run.
-            topic: CARDS code of the contrarian claim; None if unknown.
+            topic: CARDS code of the claim if it is a contrarian one; None if unknown.
             seconds: Duration of the debate; None if unknown.
         """
         text = json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False)

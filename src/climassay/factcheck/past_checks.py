@@ -52,12 +52,12 @@ class PastCheck:
     run: str
     """Id of the run of the fact-check."""
     when: str
-    """Start of the run: ISO 8601, UTC."""
+    """Start time of the run: ISO 8601, UTC."""
     claim: str
     verdict: str | None
     """Label of the verdict; None if the debate ended without one."""
     outcome: str
-    """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`."""
+    """Outcome of the debate, one of those of :class:`~climassay.factcheck.transcript.Verdict`."""
     scale: str
     demonstration: bool
     """Whether a very small model took part; the verdict is then not reliable."""

@@ -297,8 +297,8 @@ SCIENCE_FEEDBACK = Scale(
 )
 """Three classes of Science Feedback's claims about climate, health and energy (Maiya 2024, section 4.2.1).
 
-The twelve verdicts of its reviews, in any field, belong to one class each. The thesis names the class of "unsupported"
-only; the others follow from the definitions.
+Each of the twelve verdicts of Science Feedback's reviews, in any field, belongs to one class. The thesis names the
+class of "unsupported" only; the others follow from the definitions.
 """
 
 BINARY = Scale(

@@ -372,7 +372,7 @@ class _DocumentStatements:
             yield replace(statement, text=text, divided=True) if text else statement
 
     def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
-        """Yield the statements of a sentence, still without context: one per level, or the untagged one if included."""
+        """Yield a sentence's statements without context: one per level, or an untagged one if these are included."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
         levels = [mark for mark in marks if mark.levels and not mark.attributive]

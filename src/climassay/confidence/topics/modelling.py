@@ -408,8 +408,8 @@ def encode_with_context(
 ) -> NDArray[np.float32]:
     """Return unit vectors of statements with context, shape [statements, width].
 
-    A vector is the mean of the sentences' vectors, weighted by length; the statement itself counts twice. Neighbouring
-    statements share most sentences, so each distinct sentence is encoded once and cached.
+    A vector is the mean of the sentences' vectors, weighted by their length in characters; the statement itself counts
+    twice. Neighbouring statements share most sentences, so each distinct sentence is encoded once and cached.
     """
     from scipy.sparse import csr_matrix
 

@@ -300,7 +300,7 @@ _MAX_FIRST_P = 0.1
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """Change of a topic's mean score from one column to another."""
+    """Change of a topic's mean score from one cycle or report to the next."""
 
     topic: int | None
     """Number of the topic; None for all topics together."""

@@ -436,7 +436,7 @@ def _select_fitting_passages(
     state: DebateState,
     questions: Sequence[FollowUp],
 ) -> list[RetrievedPassage]:
-    """Return as many of the first passages as fit the model's context window with prompt and answer, at least one.
+    """Return the first passages that fit the model's context window together with prompt and answer, at least one.
 
     All passages are returned if the size of the window is unknown.
     """

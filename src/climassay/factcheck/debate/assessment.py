@@ -327,7 +327,8 @@ _CHARACTERS_PER_TOKEN = 10
 texts."""
 _MAX_QUOTATION_LENGTH = 1000
 _MAX_QUOTATIONS = 6
-"""Maximum number of quotations in one answer; small models fill the list, so that it decides how long they take."""
+"""Maximum number of quotations in one answer; small models fill the list, so this number determines how long they
+take."""
 MAX_QUESTIONS = 3
 """Maximum number of questions of a participant in one round; the prompts state it."""
 

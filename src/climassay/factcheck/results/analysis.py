@@ -35,7 +35,7 @@ MEDIATOR: Final = "mediator"
 def find_opinion(transcript: Transcript, advocate: str, number: int | None = None) -> AdvocateOpinion | None:
     """Return an advocate's opinion on the whole claim after round ``number``, by default the last one.
 
-    If the debate closed earlier, the last opinion is returned; None if the advocate has no opinion.
+    If the debate closed earlier, return the advocate's last opinion; if it has none, return None.
     """
     if not transcript.rounds:
         return None
@@ -221,7 +221,7 @@ class CitationCounts:
     removed: int
     """Number of citations removed because they name no retrieved passage."""
     with_foreign_numbers: int
-    """Number of sentences with citations that state a number absent from the cited passages."""
+    """Number of cited sentences that state a number absent from the passages that they cite."""
     entailed: Estimate | None
     """Proportion of citations whose passage entails the sentence; None if not measured."""
 
