@@ -84,7 +84,7 @@ ALL_LEVELS: tuple[Levels, ...] = tuple(
     for agreement in AGREEMENT
     for confidence in allowed_confidences(evidence, agreement)
 )
-"""All consistent combinations of evidence, agreement and confidence; none has a likelihood."""
+"""All consistent combinations of evidence, agreement and confidence, without likelihoods."""
 
 
 def combine_levels(assessments: Sequence[Levels]) -> Levels:

@@ -459,7 +459,7 @@ class CheckabilityClassifier(SavedModel):
 
 
 def _masks_and_labels(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
-    """Return for each classifier the mask of the texts used to fit it and the labels of all texts."""
+    """Return, for each classifier, the mask of the texts used to fit it, and the labels of all texts."""
     is_opinion = np.array([example.kind == "not checkable" for example in texts], dtype=np.int64)
     is_off_topic = np.array([example.topic == "other" for example in texts], dtype=np.int64)
     has_topic = np.array([example.topic != "none" for example in texts])

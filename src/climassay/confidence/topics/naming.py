@@ -156,7 +156,7 @@ def _spell_terms(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tupl
 
 
 def _select_plainest_form(forms: Counter[str]) -> str:
-    """Return the form with the fewest capitals that is not rare: "ice sheet" rather than "Ice Sheet" of Greenland."""
+    """Return the form with the fewest capitals among those that are not rare: "ice sheet" rather than "Ice Sheet"."""
     max_count = max(forms.values())
     return min(
         forms,
@@ -223,7 +223,10 @@ def _find_noun_phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -
 
 
 def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
-    """Extend spans by the neighbouring word that most of them share; try the right side before the left."""
+    """Extend the spans that share the most frequent neighbouring word by it; try the right side before the left.
+
+    The result is empty if too few spans share a neighbouring word.
+    """
     right_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     left_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     for text, start, end in spans:

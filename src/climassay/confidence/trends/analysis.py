@@ -291,7 +291,7 @@ def count_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
 
 
 def find_untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
-    """Return the reports of the statements' cycles that are known, or found in the data, not to tag statements."""
+    """Return the reports of the statements' cycles that did not tag statements, as is known or found in the data."""
     cycles = {statement.cycle for statement in statements if statement.cycle}
     reports = {
         key: UntaggedReport(*key, practice, True) for key, practice in UNTAGGED_REPORTS.items() if key[0] in cycles

@@ -86,7 +86,7 @@ def topic_bars(analysis: TrendAnalysis) -> StackedBars:
 
 
 def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
-    """Return a dot plot of the topics' differences from the mean of their columns, after shrinkage."""
+    """Return a dot plot of the shrunk differences between the topics' scores and the means of their columns."""
     dots = [
         _make_difference_dot(
             analysis, deviation.topic, deviation.p_holm, deviation.shrunken.value, deviation.shrunken.interval
@@ -272,7 +272,7 @@ def score_table(analysis: TrendAnalysis) -> Table:
 
 
 def score_rows(analysis: TrendAnalysis) -> Table:
-    """Return the scores as numbers for spreadsheets, one row per topic and column; an empty cell means all."""
+    """Return the scores as numbers, one row per topic and column; an empty topic or column means all of them."""
     results = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
     rows = [
         (

@@ -55,7 +55,7 @@ class DebateScheduler(Generic[T]):
 
     Args:
         debates: Coroutines of the debates.
-        batcher: Answers the requests.
+        batcher: Batcher that answers the requests.
         concurrency: Maximum number of debates in progress.
         on_result: Callback that receives each result, in order of completion.
         on_requests: Callback that receives requests before they are sent; its exceptions end the debates.

@@ -89,7 +89,7 @@ class FoundPassage:
 Request = TextRequest | ScoringRequest | SearchRequest | EntailmentRequest
 """Request of a debate, sent to a model or a search."""
 Steps = Generator[tuple[Request, ...], list[Any], T]
-"""Coroutine that yields requests, is sent their answers and returns a result of type ``T``."""
+"""Coroutine that yields requests, receives their answers and returns a result of type ``T``."""
 
 
 def request_text(model: str, request: GenerationRequest) -> Steps[Completion]:

@@ -89,7 +89,7 @@ class RiskCoverage:
     area: float
     """Mean accuracy over the range of coverage, with ties in random order.
 
-    This is 1 minus the area under the risk-coverage curve, divided by the range.
+    This is 1 minus the ratio of the area under the risk-coverage curve to the width of the range.
     """
     unordered: float
     """Area expected for a random order of the verdicts: the accuracy of all verdicts."""

@@ -74,7 +74,7 @@ class Citation:
 
 
 def cite(transcript: Transcript, scale: Scale, publication: Publication) -> Citation:
-    """Return the citation of a published fact-check.
+    """Return the bibliographic citation of a published fact-check.
 
     Raises:
         InputError: The verdict is not one of the scale's labels.
