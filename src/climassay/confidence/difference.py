@@ -45,12 +45,12 @@ class SentenceChange:
         row: dict[str, Any] = {"status": self.status, "similarity": self.similarity}
         for name, side in (("old", self.old), ("new", self.new)):
             row |= {f"{name}_levels": _levels(side), f"{name}_text": side[0].text if side else None}
-        first = (*self.new, *self.old)[0]
-        return {**row, "report": first.report, "page": first.page, "label": first.label}
+        first_statement = (*self.new, *self.old)[0]
+        return {**row, "report": first_statement.report, "page": first_statement.page, "label": first_statement.label}
 
 
 def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> list[SentenceChange]:
-    """Match the sentences of two extractions.
+    """Match the sentences of two extractions by their words.
 
     Args:
         old: Statements of the earlier extraction (:func:`climassay.confidence.extraction.extract`).
@@ -67,17 +67,17 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
     for index, group in enumerate(new_sentences):
         if old_matches := unmatched_by_text[normalise_words(group[0].text)]:
             matches[index] = old_matches.popleft(), 1.0
-    remaining_old = sorted(index for indices in unmatched_by_text.values() for index in indices)
-    remaining_new = [index for index in range(len(new_sentences)) if index not in matches]
-    if remaining_old and remaining_new:
+    old_indices = sorted(index for indices in unmatched_by_text.values() for index in indices)
+    new_indices = [index for index in range(len(new_sentences)) if index not in matches]
+    if old_indices and new_indices:
         similarities = _compute_similarities(
-            [old_sentences[index] for index in remaining_old], [new_sentences[index] for index in remaining_new]
+            [old_sentences[index] for index in old_indices], [new_sentences[index] for index in new_indices]
         )
         for row, column in zip(
             *linear_sum_assignment(np.where(similarities < MIN_SIMILARITY, 0, similarities), True), strict=True
         ):
             if similarities[row, column] >= MIN_SIMILARITY:
-                matches[remaining_new[column]] = remaining_old[row], float(similarities[row, column])
+                matches[new_indices[column]] = old_indices[row], float(similarities[row, column])
     changes = [
         SentenceChange(old_sentences[matches[index][0]], group, matches[index][1])
         if index in matches
@@ -91,7 +91,7 @@ def compare_statements(old: Sequence[Statement], new: Sequence[Statement]) -> li
 
 
 def _group_by_sentence(statements: Iterable[Statement]) -> list[tuple[Statement, ...]]:
-    """Group the statements of each sentence, and separate sentences that differ in their words; keep the order."""
+    """Group statements by sentence, in their order; parts of one sentence with different texts form separate groups."""
     groups: dict[tuple[str, str], list[Statement]] = defaultdict(list)
     for statement in statements:
         groups[statement.sentence_id, statement.text].append(statement)
@@ -103,14 +103,14 @@ def _levels(statements: Sequence[Statement]) -> list[str]:
 
 
 def _compute_similarities(
-    old: Sequence[Sequence[Statement]], new: Sequence[Sequence[Statement]]
+    old_groups: Sequence[Sequence[Statement]], new_groups: Sequence[Sequence[Statement]]
 ) -> "np.ndarray[Any, Any]":
     """Return the Dice coefficients of all pairs of sentences, shape [old, new]."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     counter = CountVectorizer(binary=True, token_pattern=r"\w+", dtype=np.float32)
-    texts = [group[0].text for group in (*old, *new)]
+    texts = [group[0].text for group in (*old_groups, *new_groups)]
     word_matrix = counter.fit_transform(texts)
     n_words = np.asarray(word_matrix.sum(axis=1)).ravel()
-    n_shared = (word_matrix[: len(old)] @ word_matrix[len(old) :].T).toarray()
-    return np.asarray(2 * n_shared / (n_words[: len(old), None] + n_words[None, len(old) :]))
+    n_shared = (word_matrix[: len(old_groups)] @ word_matrix[len(old_groups) :].T).toarray()
+    return np.asarray(2 * n_shared / (n_words[: len(old_groups), None] + n_words[None, len(old_groups) :]))

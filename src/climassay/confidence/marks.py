@@ -38,7 +38,7 @@ _OPINION = (
     r"report|fear|feel|felt|guess)(?:s|e|es|ed|d|ing|en)?"
 )
 _CLAUSE = r"[^.;:()]{0,60}?"
-_HOLDS = re.compile(
+_TRUST_HOLDER = re.compile(
     rf"\b(?:{_PEOPLE})\b(?:{_CLAUSE}\b{_ATTITUDE}\b(?:\s+(?:an?|the|only|still|more|with|that|very))*|\s+with)\s+$",
     re.IGNORECASE,
 )
@@ -48,7 +48,7 @@ _COMPOUND = re.compile(
     r"\bvote\s+of\s+(?:no\s+)?confidence\b|\bno[\s-]confidence\s+(?:vote|motion)\b",
     re.IGNORECASE,
 )
-_HELD_IN_SOCIETY = re.compile(
+_SOCIAL_TRUST = re.compile(
     r"\s+(?:in|about|towards?)\s+(?:(?:their|its|his|her|our|one[’']s)\s+own\b|(?:(?:the|their|its|our|local|"
     r"national|federal|"
     r"state|public|political|democratic|elected|financial|scientific)\s+)*(?:institutions|governments?|authorities|"
@@ -57,8 +57,8 @@ _HELD_IN_SOCIETY = re.compile(
     r"officials|neighbou?rs)\b)",
     re.IGNORECASE,
 )
-_ASKED = re.compile(rf"\b(?:{_PEOPLE})\b[^.;]{{0,80}}?\b{_OPINION}\b[^.;]{{0,60}}$", re.IGNORECASE)
-_ASKED_WHETHER = re.compile(
+_SURVEY_OPINION = re.compile(rf"\b(?:{_PEOPLE})\b[^.;]{{0,80}}?\b{_OPINION}\b[^.;]{{0,60}}$", re.IGNORECASE)
+_SURVEY_QUESTION = re.compile(
     rf"\b(?:{_PEOPLE})\b[^.;]{{0,40}}?\basked\b[^.;]{{0,20}}?\b(?:whether|if|how)\b", re.IGNORECASE
 )
 _SURVEY = re.compile(
@@ -72,24 +72,24 @@ _ASSESSMENT = re.compile(
 
 
 def is_held_by_people(text: str, start: int, end: int) -> bool:
-    """Return whether ``text[start:end]``, for example "high confidence", refers to the trust that people have."""
-    before = text[max(0, start - 140) : start]
-    if _HELD_IN_SOCIETY.match(text, end):
+    """Return whether ``text[start:end]``, for example "high confidence", refers to people's trust in something."""
+    preceding_text = text[max(0, start - 140) : start]
+    if _SOCIAL_TRUST.match(text, end):
         return True
-    if _ASSESSMENT.search(before):
+    if _ASSESSMENT.search(preceding_text):
         return False
-    return _HOLDS.search(before) is not None or (
+    return _TRUST_HOLDER.search(preceding_text) is not None or (
         _COMPOUND.search(text, max(0, start - 300), end + 100) is not None and text[end : end + 5] != " that"
     )
 
 
 def is_opinion(text: str, start: int) -> bool:
     """Return whether a term of likelihood at ``start`` reports what people answered or thought."""
-    before = text[:start]
-    if _ASKED_WHETHER.search(before[-200:]):
+    preceding_text = text[:start]
+    if _SURVEY_QUESTION.search(preceding_text[-200:]):
         return True
-    return _ASKED.search(before[-200:]) is not None and (
-        _SURVEY.search(before) is not None or not _ASSESSMENT.search(before[-140:])
+    return _SURVEY_OPINION.search(preceding_text[-200:]) is not None and (
+        _SURVEY.search(preceding_text) is not None or not _ASSESSMENT.search(preceding_text[-140:])
     )
 
 
@@ -107,9 +107,9 @@ class TagMark:
     evidence: EvidenceRating | None = None
     agreement: Agreement | None = None
     bracket: tuple[int, int] | None = None
-    """Start and end of the brackets around the words, which other marks may share; None in running text."""
+    """Start and end of the brackets around the words, which may contain further terms; None in running text."""
     attributive: bool = False
-    """Whether the mark is hyphenated before a noun, as in "low-confidence processes"; it then rates no statement."""
+    """Whether the level is hyphenated before a noun, as in "low-confidence processes"; it then rates no statement."""
     scope: str = ""
     """Other words in the brackets, for example "NES" or "depending on region"."""
     subject: tuple[int, int] | None = None
@@ -122,12 +122,12 @@ class TagMark:
 
     @property
     def in_brackets(self) -> bool:
-        """Whether the mark is in brackets."""
+        """Whether the terms are in brackets."""
         return self.bracket is not None
 
     @property
     def outer_span(self) -> tuple[int, int]:
-        """Start and end of the mark, including its brackets."""
+        """Start and end of the terms, including the brackets around them."""
         return self.bracket or (self.start, self.end)
 
 
@@ -142,7 +142,7 @@ class LikelihoodTerm(NamedTuple):
 _BREAK = r"(?:[-\u2010]?\s{1,2}|[\u00ad\ufffe]\s?)?"
 """Characters that text extraction may leave inside a word."""
 _GAP = r"[\s\u00ad\u2010\u2011*_-]{0,5}"
-"""Characters between two words of a mark: none ("lowconfidence"), spaces, hyphens, Markdown's signs of italics."""
+"""Characters between two words of a term: none ("lowconfidence"), spaces, hyphens, Markdown's signs of italics."""
 
 
 def _with_breaks(word: str) -> str:
@@ -153,7 +153,7 @@ _HIGH = f"(?:h{_BREAK})?{_with_breaks('igh')}"  # one report of AR6 has lost an 
 
 
 def _level_pattern(prefix: str) -> str:
-    """Return the pattern of an English level; the names of its groups begin with ``prefix``."""
+    """Return the pattern of an English level; the names of the pattern's groups begin with ``prefix``."""
     very, low, medium = _with_breaks("very"), _with_breaks("low"), _with_breaks("medium")
     return (
         rf"(?:(?P<{prefix}very>{very}){_GAP})?"
@@ -164,7 +164,7 @@ def _level_pattern(prefix: str) -> str:
 _CONFIDENCE = rf"{_with_breaks('confidence')}(?!\s+(?:intervals?|bounds?|limits?|bands?|ranges?)\b)(?![^\W\d_])"
 _LINK = rf"{_GAP}(?:to|or|and|–|—|-|/|‐){_GAP}"
 _WORD_START = r"(?<![^\W_])(?<![^\W_][-\u2010])"
-_TAGGED = re.compile(
+_ENGLISH_LEVELS = re.compile(
     rf"{_WORD_START}(?:{_level_pattern('a')}(?:{_GAP}{_CONFIDENCE})?{_LINK})?{_level_pattern('b')}"
     rf"\d{{0,2}}(?P<gap>{_GAP}){_CONFIDENCE}(?:\d{{1,2}}(?!\d|[.%]\d|\s*%))?",
     re.IGNORECASE,
@@ -206,7 +206,7 @@ _AGREEMENT = re.compile(
     rf"(?P<word>{_with_breaks('low')}|{_with_breaks('medium')}|{_HIGH}){_GAP}{_with_breaks('agreement')}\b",
     re.IGNORECASE,
 )
-_BETWEEN_PAIR = re.compile(r"[\s,;*_]*(?:and|but|with|or)?[\s*_]*", re.IGNORECASE)
+_PAIR_SEPARATOR = re.compile(r"[\s,;*_]*(?:and|but|with|or)?[\s*_]*", re.IGNORECASE)
 _LIKELIHOOD = re.compile(
     r"\b(?:(?P<not>(?:about[\s-]+)?as[\s-]+likely[\s-]+as[\s-]+not)|(?P<more>more[\s-]+likely[\s-]+than[\s-]+not)"
     r"|(?P<less>more[\s-]+unlikely[\s-]+than[\s-]+likely)"
@@ -240,21 +240,21 @@ _TRANSLATED_LIKELIHOODS: dict[Likelihood, re.Pattern[str]] = {
 }
 """Patterns of likelihood terms in French and Spanish, except "probable", which is also an English word."""
 _WORDS_OF_MARKS = ("confiden", "confiance", "confianza", "evidence", "agreement", "likely", "certain")
-_LEFT_OUT = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
+_OMITTED_CHARACTERS = dict.fromkeys(map(ord, "-\u00ad\u2010\ufffe"))
 _OPEN, _CLOSE = "([{", ")]}"
 _MAX_BRACKET_CHARACTERS = 700
 _MAX_LABEL_WORDS = 9
 _SENTENCE_IN_BRACKETS = re.compile(r"\b(?:there (?:is|are|was)|assess\w*|conclude\w*|that)\b", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 _NEGATION_WINDOW = 60
-"""Number of characters before a level that are searched for a negation."""
+"""Maximum number of characters before a level that are searched for a negation."""
 _NOT_SCOPE = re.compile(r"^[\s,;:.*_–—-]+|[\s,;:*_–—-]+$")
 
 
 def find_tags(text: str) -> list[TagMark]:
-    """Return the marks of a text, in order.
+    """Return the groups of calibrated terms in a text, in order.
 
-    Marks are:
+    These terms are:
 
     - levels of confidence anywhere, also as predicates ("confidence in more hail remains low");
     - evidence or agreement in brackets;
@@ -262,22 +262,23 @@ def find_tags(text: str) -> list[TagMark]:
     - likelihood terms that fill their brackets.
 
     "95% confidence interval", trust that people have ("farmers report high confidence in forecasts") and negated levels
-    ("not high confidence") are not marks.
+    ("not high confidence") are excluded.
 
     Returns:
-        Marks whose words do not overlap. Brackets may contain several: ``(NES: high confidence; WAF: low confidence)``.
+        Groups of terms that belong together; their words do not overlap. Brackets may contain several groups: ``(NES:
+        high confidence; WAF: low confidence)``.
     """
     # Few sentences have a calibrated word; this test is faster than the patterns.
-    compact_text = "".join(text.split()).translate(_LEFT_OUT).lower()
+    compact_text = "".join(text.split()).translate(_OMITTED_CHARACTERS).lower()
     if not any(word in compact_text for word in _WORDS_OF_MARKS):
         return []
     brackets = _find_brackets(text)
     phrases = [
         phrase
-        for pattern in (_TAGGED, *_TRANSLATED_LEVELS)
+        for pattern in (_ENGLISH_LEVELS, *_TRANSLATED_LEVELS)
         for phrase in pattern.finditer(text)
-        if not _NEGATED.search(text[max(0, phrase.start() - _NEGATION_WINDOW) : phrase.start()])
-        and not _NEGATED_AFTER.match(text, phrase.end())
+        if not _NEGATION_BEFORE.search(text[max(0, phrase.start() - _NEGATION_WINDOW) : phrase.start()])
+        and not _NEGATION_AFTER.match(text, phrase.end())
     ]
     marks: list[TagMark] = []
     by_bracket: dict[tuple[int, int], list[re.Match[str]]] = {}
@@ -317,37 +318,39 @@ def find_likelihoods(text: str) -> list[LikelihoodTerm]:
 
 
 _LEVEL = "|".join(sorted(TAGS, key=len, reverse=True)).replace(" ", r"\s+")
-_RATED = (
+_RATING_WORDS = (
     r"(?:(?:therefore|still|now|also|only|thus|hence|generally|overall|however|currently|mostly|assessed|rated|judged|"
     r"considered|deemed|estimated|found|as|to\s+be|being|at)\s+)*"
 )
-_IS = rf"(?:is|are|was|were|being|remains?|remained|stays?|stayed|becomes?|has\s+been|have\s+been)\s+{_RATED}"
-_CHANGED = (
+_COPULA = (
+    rf"(?:is|are|was|were|being|remains?|remained|stays?|stayed|becomes?|has\s+been|have\s+been)\s+{_RATING_WORDS}"
+)
+_CHANGE_VERB = (
     r"(?:(?:has|have|been|since|now)\s+){0,3}(?:increased|risen|grown|improved|decreased|fallen|upgraded|downgraded|"
     rf"raised|lowered|revised|changed)\s+(?:from\s+(?:{_LEVEL})\s+)?to\s+"
 )
-_VARIES = rf"(?:(?:ranging|ranges?|ranged|varies|varied|varying|vary)\s+(?:from|between)|(?:{_IS})between)\s+"
+_RANGE_VERB = rf"(?:(?:ranging|ranges?|ranged|varies|varied|varying|vary)\s+(?:from|between)|(?:{_COPULA})between)\s+"
 _NOTE = r"(?:\s+\([^()]{0,80}\))?"
-_CLAUSE_BEGINS = "confidence|because|since|while|whereas|although|though|where|when|if|that|which|who"
-_ABOUT = rf"\s+(?:in|about|on|of|for|regarding)\s+(?P<about>(?:(?!\b(?:{_CLAUSE_BEGINS})\b)[^.;:()]){{1,200}}?)"
+_CLAUSE_START = "confidence|because|since|while|whereas|although|though|where|when|if|that|which|who"
+_SUBJECT = rf"\s+(?:in|about|on|of|for|regarding)\s+(?P<about>(?:(?!\b(?:{_CLAUSE_START})\b)[^.;:()]){{1,200}}?)"
 _RANGE_OF_LEVELS = (
     rf"(?P<first>{_LEVEL})\b(?:[*_]*(?:\s+confidence)?\s*[-–—]?(?:to|and|or|[-–—])[-–—]?\s*[*_]*(?P<last>{_LEVEL})\b)?"
     r"[*_]*(?!-\w|\s+(?:to|or|than|confidence|evidence|agreement|enough|among)\b)"
 )
 _PREDICATE = re.compile(
     r"(?:\b(?:(?:the|our|overall|such|levels?\s+of|degrees?\s+of)\s+)+)?(?<![-\u2010%])\bconfidence"
-    rf"(?:\s+(?:levels?|statements?))?{_NOTE}(?:{_ABOUT})?{_NOTE}\s+"
-    rf"(?:(?:{_IS}|{_CHANGED}|(?P<varies>{_VARIES}))[*_]*){_RANGE_OF_LEVELS}",
+    rf"(?:\s+(?:levels?|statements?))?{_NOTE}(?:{_SUBJECT})?{_NOTE}\s+"
+    rf"(?:(?:{_COPULA}|{_CHANGE_VERB}|(?P<varies>{_RANGE_VERB}))[*_]*){_RANGE_OF_LEVELS}",
     re.IGNORECASE,
 )
 _PREDICATE_OF_CLAUSE = re.compile(
     r"(?:^|(?<=[,;:]\s)|(?<=\band\s)|(?<=\bbut\s)|(?<=\bwhile\s)|(?<=\balthough\s))(?:(?:the|our|overall)\s+)*confidence\s+that"
-    rf"\s+(?P<about>(?:(?!\b(?:{_CLAUSE_BEGINS})\b)[^.;:()])+?\s[^.;:()\s]+)\s+(?P<varies>(?!))?{_IS}[*_]*{_RANGE_OF_LEVELS}"
+    rf"\s+(?P<about>(?:(?!\b(?:{_CLAUSE_START})\b)[^.;:()])+?\s[^.;:()\s]+)\s+(?P<varies>(?!))?{_COPULA}[*_]*{_RANGE_OF_LEVELS}"
     r"(?=\s*(?:[.,;(]|$))",
     re.IGNORECASE,
 )
-"""Level that rates a clause as a predicate, as in "confidence that seas rise is high"; it ends its own clause."""
-_CONFIDENT = re.compile(
+"""Predicate that rates a clause, as in "confidence that seas rise is high"; the level ends the predicate's clause."""
+_CONFIDENT_PREDICATE = re.compile(
     r"\b(?:we|(?:the\s+)?authors|the\s+IPCC|AR\d|(?:the|this)\s+(?:assessment|report|chapter|panel))\s+(?:are|is|were|was|remains?)\s+"
     r"(?:(?:now|also|still|therefore)\s+)?highly\s+confident\b(?=\s+(?:that|in|of|about)\b)",
     re.IGNORECASE,
@@ -358,7 +361,7 @@ _SECOND_LEVEL = re.compile(
     re.IGNORECASE,
 )
 """Second level of the same predicate: "confidence is high for heat and low for hail"."""
-_POSSESSED = re.compile(
+_POSSESSIVE = re.compile(
     r"(?:['’]s?|\b(?:their|his|her|its|your|public|per\s?cent))\s+(?:own\s+)?$|%\s*$", re.IGNORECASE
 )
 _CONDITION = re.compile(
@@ -366,15 +369,15 @@ _CONDITION = re.compile(
     r"|\bnot\b[^.;]{0,40}\bthat\s+(?:the\s+)?$",
     re.IGNORECASE,
 )
-"""Words before a predicate because of which it states no level: a condition, a negation, an explanation of levels."""
-_NEGATED = re.compile(
+"""Words that keep the following predicate from stating a level: a condition, a negation, an explanation of levels."""
+_NEGATION_BEFORE = re.compile(
     r"\b(?:not|no|no\s+longer|never|without|neither|nor|cannot|lacks?|(?:is|are|was|were|do|does|did)n[’']t)\s+"
     r"(?:(?:yet|have|has|had|hold|of|any|an?|the|with|at|be)\s+)*[*_]*$"
     r"|\b(?:not|cannot|never)\s+(?:yet\s+)?(?:be|been)\s+(?:\w+ed|made|drawn|given|said|known)\s+(?:with|at)\s+(?:an?\s+)?[*_]*$",
     re.IGNORECASE,
 )
 """Negation before a level: "not high confidence"."""
-_NEGATED_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
+_NEGATION_AFTER = re.compile(r"[*_]*\s+(?:(?:is|was)\s+(?:not|never|no\s+longer)|cannot|could\s+not)\b", re.IGNORECASE)
 """Negation after a level in running words: "high confidence is not warranted"."""
 
 
@@ -387,7 +390,7 @@ def _find_predicates(text: str) -> Iterator[TagMark]:
         start, end = match.span()
         noun_start = text.lower().index("confidence", start)
         if (
-            _POSSESSED.search(text[:start])
+            _POSSESSIVE.search(text[:start])
             or _CONDITION.search(text[:start])
             or is_held_by_people(text, noun_start, noun_start + 10)
         ):
@@ -401,7 +404,7 @@ def _find_predicates(text: str) -> Iterator[TagMark]:
         while second_level := _SECOND_LEVEL.match(text, end):
             end = second_level.end()
             yield TagMark(*second_level.span("level"), (cast("Tag", " ".join(second_level["level"].lower().split())),))
-    for match in _CONFIDENT.finditer(text):
+    for match in _CONFIDENT_PREDICATE.finditer(text):
         yield TagMark(*match.span(), ("high",))
 
 
@@ -421,14 +424,14 @@ def _find_brackets(text: str) -> list[tuple[int, int]]:
 
 
 def _find_enclosing_bracket(brackets: list[tuple[int, int]], start: int, end: int) -> tuple[int, int] | None:
-    enclosing = [bracket for bracket in brackets if bracket[0] < start and end < bracket[1]]
-    return min(enclosing, key=lambda bracket: bracket[1] - bracket[0], default=None)
+    enclosing_brackets = [bracket for bracket in brackets if bracket[0] < start and end < bracket[1]]
+    return min(enclosing_brackets, key=lambda bracket: bracket[1] - bracket[0], default=None)
 
 
 def _is_sentence(text: str, bracket: tuple[int, int]) -> bool:
-    """Return whether brackets contain a sentence of their own, so that marks in them are in running text."""
+    """Return whether brackets contain a complete sentence, so that terms in them count as running text."""
     content = text[bracket[0] + 1 : bracket[1] - 1]
-    remaining_text = _AGREEMENT.sub(" ", _EVIDENCE.sub(" ", _TAGGED.sub(" ", content)))
+    remaining_text = _AGREEMENT.sub(" ", _EVIDENCE.sub(" ", _ENGLISH_LEVELS.sub(" ", content)))
     is_long = len(remaining_text.split()) > _MAX_LABEL_WORDS
     return is_long and _SENTENCE_IN_BRACKETS.search(remaining_text) is not None
 
@@ -458,33 +461,33 @@ def _make_mark_in_text(text: str, phrase: re.Match[str]) -> TagMark:
 
 
 def _make_marks_in_bracket(text: str, bracket: tuple[int, int], phrases: list[re.Match[str]]) -> Iterator[TagMark]:
-    """Yield the marks in a pair of brackets; the words between two levels are divided between their marks."""
+    """Yield a mark for each level in brackets; the words between two levels are divided between their marks."""
     boundaries = [bracket[0] + 1]
-    for left, right in pairwise(phrases):
-        text_between = text[left.end() : right.start()]
+    for left_match, right_match in pairwise(phrases):
+        text_between = text[left_match.end() : right_match.start()]
         offset = text_between.rfind(";")
         if offset < 0:
             match = re.search(r",|\b(?:but|and|while|whereas)\b", text_between)
             offset = match.start() if match else 0
-        boundaries.append(left.end() + offset)
+        boundaries.append(left_match.end() + offset)
     boundaries.append(bracket[1] - 1)
     for phrase, start, end in zip(phrases, boundaries, boundaries[1:], strict=False):
-        part = text[start:end]
+        mark_text = text[start:end]
         yield TagMark(
             phrase.start(),
             phrase.end(),
             _parse_levels(phrase),
-            tuple(term.term for term in find_likelihoods(part)),
-            _parse_evidence(part),
-            _parse_agreement(part),
+            tuple(term.term for term in find_likelihoods(mark_text)),
+            _parse_evidence(mark_text),
+            _parse_agreement(mark_text),
             bracket,
-            scope=_extract_scope(part),
+            scope=_extract_scope(mark_text),
         )
 
 
 def _extract_scope(part: str) -> str:
     scope = part
-    for pattern in (_TAGGED, *_TRANSLATED_LEVELS, _EVIDENCE, _AGREEMENT):
+    for pattern in (_ENGLISH_LEVELS, *_TRANSLATED_LEVELS, _EVIDENCE, _AGREEMENT):
         scope = pattern.sub(" ", scope)
     scope = " ".join(scope.split())
     while (stripped_scope := _NOT_SCOPE.sub("", scope)) != scope:
@@ -509,12 +512,12 @@ def _parse_agreement(text: str) -> Agreement | None:
 
 
 def _find_marks_without_level(
-    text: str, brackets: list[tuple[int, int]], occupied: list[tuple[int, int]]
+    text: str, brackets: list[tuple[int, int]], occupied_spans: list[tuple[int, int]]
 ) -> Iterator[TagMark]:
-    """Yield the marks without a level: evidence and agreement, and likelihood terms that fill their brackets."""
+    """Yield terms without a level: evidence and agreement, and likelihood terms that fill their brackets."""
 
     def is_free(start: int, end: int) -> bool:
-        return not any(first < end and start < last for first, last in occupied)
+        return not any(span_start < end and start < span_end for span_start, span_end in occupied_spans)
 
     groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
     running_spans: list[tuple[int, int]] = []
@@ -527,29 +530,29 @@ def _find_marks_without_level(
         else:
             groups.setdefault(bracket, []).append((start, end))
     for bracket, spans in groups.items():
-        part = text[bracket[0] + 1 : bracket[1] - 1]
-        terms = tuple(term.term for term in find_likelihoods(part))
+        content = text[bracket[0] + 1 : bracket[1] - 1]
+        terms = tuple(term.term for term in find_likelihoods(content))
         yield TagMark(
             spans[0][0],
             spans[-1][1],
             (),
             terms,
-            _parse_evidence(part),
-            _parse_agreement(part),
+            _parse_evidence(content),
+            _parse_agreement(content),
             bracket,
-            scope=_extract_scope(part),
+            scope=_extract_scope(content),
         )
     # Evidence and agreement next to each other in running words.
     is_pair = False
-    for (start, end), (next_start, last) in pairwise(running_spans):
-        words = text[start:last]
+    for (start, end), (next_start, next_end) in pairwise(running_spans):
+        words = text[start:next_end]
         evidence, agreement = _parse_evidence(words), _parse_agreement(words)
-        is_pair = not is_pair and bool(evidence and agreement and _BETWEEN_PAIR.fullmatch(text[end:next_start]))
+        is_pair = not is_pair and bool(evidence and agreement and _PAIR_SEPARATOR.fullmatch(text[end:next_start]))
         if is_pair:
-            yield TagMark(start, last, (), (), evidence, agreement)
+            yield TagMark(start, next_end, (), (), evidence, agreement)
     for start, end in brackets:
-        inside = text[start + 1 : end - 1]
-        terms = tuple(term.term for term in find_likelihoods(inside))
-        fills = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", inside))
-        if fills and is_free(start, end):
+        content_text = text[start + 1 : end - 1]
+        terms = tuple(term.term for term in find_likelihoods(content_text))
+        fills_bracket = terms and not re.sub(r"\brange\b|[\s,;*_]", "", _LIKELIHOOD.sub("", content_text))
+        if fills_bracket and is_free(start, end):
             yield TagMark(start + 1, end - 1, (), terms, bracket=(start, end))

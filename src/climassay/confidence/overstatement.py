@@ -24,7 +24,7 @@ _HEDGE = re.compile(
 
 
 class StatedCertainty(NamedTuple):
-    """Words of certainty in a text, with the certainty that they express."""
+    """Words of certainty in a text, with the degree of certainty that they express."""
 
     words: str
     certainty: float
@@ -47,7 +47,7 @@ def find_stated_certainty(text: str) -> StatedCertainty | None:
         StatedCertainty(text[term.start : term.end], _likelihood_certainty(term.term))
         for term in find_likelihoods(text)
     ]
-    return max(results, key=lambda stated: stated.certainty, default=None)
+    return max(results, key=lambda result: result.certainty, default=None)
 
 
 def _likelihood_certainty(term: Likelihood) -> float:
@@ -58,10 +58,10 @@ def _likelihood_certainty(term: Likelihood) -> float:
 def describe_overstatement(sentence: str, source: str) -> str | None:
     """Return a sentence that describes how a text overstates its source; None if it does not.
 
-    A text without words of certainty does not overstate its source, even if that hedges.
+    A text without words of certainty does not overstate its source, even if the source hedges.
 
     Example:
-        >>> overstatement("The ice will certainly vanish.", "The ice may vanish.")
+        >>> describe_overstatement("The ice will certainly vanish.", "The ice may vanish.")
         'Says "certainly", where the source says "may".'
     """
     text_certainty = find_stated_certainty(sentence)

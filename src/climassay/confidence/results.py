@@ -36,7 +36,7 @@ class ExtractedStatements(Result):
     """Divider of sentences with several levels; None if no model was used."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return statements, other terms, skipped documents and counts of divided sentences as JSON values."""
+        """Return statements, other terms, skipped files and counts of divided sentences as values for JSON."""
         divider_counts = {} if self.divider is None else {"divided_by": self.divider.to_dict()}
         return {"statements": self.statements, "terms": self.terms, "skipped": self.skipped, **divider_counts}
 
@@ -96,8 +96,8 @@ class LintedDrafts(Result):
         """Return all findings with their positions, by file, as JSON-serialisable values."""
         from climassay.confidence.linting.presentation import findings_data
 
-        read_by = {} if self.reader is None else {"read_by": self.reader.to_dict()}
-        return {"files": [findings_data(draft) for draft in self.drafts], **read_by}
+        reader_data = {} if self.reader is None else {"read_by": self.reader.to_dict()}
+        return {"files": [findings_data(draft) for draft in self.drafts], **reader_data}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per finding."""
@@ -201,13 +201,13 @@ class FoundTopics(Result):
         return {"file": self.file, **results, "unused_names": [name.name for name in self.named.unused]}
 
     def tables(self) -> list[Table]:
-        """Return a table of the topics with their words, and one of their numbers of statements by report."""
+        """Return a table of the topics' words, and a table of the number of statements by topic and report."""
         from climassay.confidence.topics import report_table, topic_table
 
         return [topic_table(self.named.model), report_table(self.named.model, self.statements)]
 
     def notes(self) -> list[str]:
-        """Return notes on unnamed topics, rejected names, and names whose topics were not found again."""
+        """Return notes on unnamed topics, rejected names, and earlier names whose topics were not found again."""
         proposals = [proposal for proposal in self.named.proposals if proposal is not None]
         n_unnamed = sum(not proposal.name for proposal in proposals)
         n_rejected = sum(bool(proposal.name and proposal.fault) for proposal in proposals)

@@ -30,9 +30,9 @@ class ExtractOptions:
     """Apply a level after a paragraph's last full stop to the whole paragraph: always, never, or (found) only if the
     document has hardly any levels after other full stops."""
     report: str | None = None
-    """Name of the report, for example "AR5 WG2"; by default as the documents identify it."""
+    """Name of the report, for example "AR5 WG2"; by default as identified from each document."""
     cycle: str | None = None
-    """Assessment cycle, AR3 to AR6; by default as the documents identify it."""
+    """Assessment cycle, AR3 to AR6; by default as identified from each document."""
 
 
 @settings(subject="The topics")
@@ -40,7 +40,7 @@ class TopicSettings:
     """Settings of the clustering."""
 
     topics: Annotated[int, Field(ge=2)] = 30
-    """Maximum number of topics; the statements may have fewer clusters."""
+    """Maximum number of topics; there are fewer if the statements form fewer clusters."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Seed of UMAP, the only random step: the same data and seed give the same topics."""
     min_cluster_size: Annotated[int, Field(ge=2)] = 10
@@ -48,7 +48,8 @@ class TopicSettings:
     outliers: OutlierRule = "assign"
     """Treatment of statements outside every cluster: assign them to the nearest topic, or leave them without one."""
     reduction: Reduction = "embeddings"
-    """Similarity by which clusters are merged: cosine of their mean vectors, or of their words' weights (c-TF-IDF)."""
+    """Similarity by which clusters are merged: cosine similarity of their mean vectors, or of the weights of their
+    words (c-TF-IDF)."""
     neighbours: int = 15
     components: int = 5
     """Number of dimensions to which vectors are reduced for clustering."""

@@ -24,7 +24,7 @@ class Statement:
     id: str
     """Stable id: the same document and settings give the same ids."""
     text: str
-    """Text without tags, references, section marks and footnote numbers; acronyms are expanded if the options say
+    """Text without tags, references, section numbers and footnote numbers; acronyms are expanded if the options say
     so."""
     tag: Tag | None
     """Level of confidence; None if the authors state none."""
@@ -41,10 +41,9 @@ class Statement:
     """Sentence as it appears in the report, including tags and references."""
     start: int = 0
     end: int = 0
-    """Index after the level's last character; its words ``sentence[start:end]`` are empty if it is not in the
-    sentence."""
+    """Index after the level's last character; ``sentence[start:end]`` is empty if the level is not in the sentence."""
     divided: bool = False
-    """Whether a model has selected the part of the sentence that the level qualifies as the text."""
+    """Whether ``text`` is only the part of the sentence that the level qualifies, as selected by a model."""
     is_paragraph_level: bool = False
     """Whether the level was stated after a paragraph's last full stop, for all sentences without a level of their
     own."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 EvidenceLevel = Literal["limited", "medium", "robust"]
-"""Level of evidence, by its type, amount, quality and consistency."""
+"""Level of evidence, judged by its type, amount, quality and consistency."""
 AgreementLevel = Literal["low", "medium", "high"]
 """Degree to which the pieces of evidence agree."""
 Confidence = Literal["very low", "low", "medium", "high", "very high"]
@@ -56,8 +56,8 @@ class Levels:
 def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> tuple[Confidence, ...]:
     """Return the levels of confidence that are consistent with a level of evidence and a level of agreement.
 
-    Limited evidence with low agreement allows very low and low; robust evidence with high agreement allows high and
-    very high.
+    Limited evidence with low agreement allows very low and low confidence; robust evidence with high agreement allows
+    high and very high confidence.
     """
     sum_of_ranks = EVIDENCE.index(evidence) + AGREEMENT.index(agreement)
     return CONFIDENCES[max(sum_of_ranks - 1, 0) : sum_of_ranks + 2]
@@ -66,13 +66,14 @@ def allowed_confidences(evidence: EvidenceLevel, agreement: AgreementLevel) -> t
 def nearest_confidence(evidence: EvidenceLevel, agreement: AgreementLevel, confidence: Confidence) -> Confidence:
     """Return the level of confidence nearest to ``confidence`` that is consistent with evidence and agreement."""
     index = CONFIDENCES.index(confidence)
-    return min(allowed_confidences(evidence, agreement), key=lambda allowed: abs(CONFIDENCES.index(allowed) - index))
+    return min(allowed_confidences(evidence, agreement), key=lambda level: abs(CONFIDENCES.index(level) - index))
 
 
 def fits_verdict(likelihood: Likelihood, is_correct: bool) -> bool:
     """Return whether a likelihood that a claim is true fits a verdict.
 
-    Likely terms fit the verdict "correct", unlikely terms the verdict "incorrect", "about as likely as not" fits both.
+    Likely terms fit the verdict "correct" and unlikely terms the verdict "incorrect"; "about as likely as not" fits
+    both.
     """
     return likelihood == "about as likely as not" or is_correct != ("unlikely" in likelihood)
 
@@ -83,7 +84,7 @@ ALL_LEVELS: tuple[Levels, ...] = tuple(
     for agreement in AGREEMENT
     for confidence in allowed_confidences(evidence, agreement)
 )
-"""All consistent combinations of evidence, agreement and confidence; none has a likelihood."""
+"""All consistent combinations of evidence, agreement and confidence, without likelihoods."""
 
 
 def combine_levels(assessments: Sequence[Levels]) -> Levels:

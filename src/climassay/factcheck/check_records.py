@@ -15,7 +15,7 @@ CheckState = Literal["waiting", "done", "failed", "stopped"]
 Opinion = Literal["agree", "disagree", "undecided"]
 """Opinion of a reviewer on a verdict."""
 Visibility = Literal["unpublished", "published", "hidden"]
-"""Readers of a check: everybody with an account (``unpublished``), everybody (``published``), or adjudicators
+"""People who may read a check: those with an account (``unpublished``), everybody (``published``), or adjudicators
 (``hidden``)."""
 VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
 MAX_CLAIM_LENGTH = 2000
@@ -45,9 +45,10 @@ class CheckSummary:
     job: str | None
     """Id of the background job that runs the debate; None if it has none."""
     run: str | None
-    """Id of the run in the records; None before the debate has ended."""
+    """Id under which the debate is recorded as a run; None before the debate has ended."""
     outcome: str | None
-    """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`; None before the debate has ended."""
+    """Outcome of the debate, one of those of :class:`~climassay.factcheck.transcript.Verdict`; None before it has
+    ended."""
     label: str | None
     """Label of the verdict; None if there is no verdict."""
     error: str | None
@@ -57,7 +58,7 @@ class CheckSummary:
     disagree: int = 0
     undecided: int = 0
     topic: str | None = None
-    """CARDS code of the contrarian claim, as in :mod:`climassay.factcheck.fallacies`; None if unknown."""
+    """CARDS code of the claim if it is a contrarian one (see :mod:`climassay.factcheck.fallacies`); None if unknown."""
     seconds: float | None = None
     """Duration of the debate; None before it has ended."""
     demonstration: bool = False
@@ -87,7 +88,7 @@ class CheckReview:
     """Review of a finished check."""
 
     by: str
-    """Name of the account."""
+    """Name of the reviewer's account."""
     opinion: Opinion
     comment: str
     made_at: float
@@ -117,9 +118,10 @@ class AgreementShare:
     """Proportion of checks whose reviewers agree with the verdict."""
 
     agreed: Estimate | None
-    """Proportion of checks whose majority of reviewers agrees, among checks without a tie; None if there are none."""
+    """Proportion of checks with which most reviewers agree, among checks without a tie; None if there are no such
+    checks."""
     divided: int
-    """Number of checks with a tie between reviewers for and against the verdict; they do not count in ``agreed``."""
+    """Number of checks with as many reviewers for the verdict as against it; they do not count in ``agreed``."""
 
 
 def summary_data(about: CheckSummary) -> dict[str, Any]:
@@ -143,8 +145,8 @@ def summary_data(about: CheckSummary) -> dict[str, Any]:
 def check_data(check: StoredCheck, reviews: Sequence[CheckReview]) -> dict[str, Any]:
     """Return a check with its debate, settings and reviews as JSON-serialisable values.
 
-    ``transcript`` can be read back with :func:`climassay.factcheck.from_data`. ``settings`` holds the tables of a
-    configuration file.
+    The value ``transcript`` can be read back with :func:`climassay.factcheck.from_data`. The value ``settings`` holds
+    the tables of a configuration file.
     """
     return {
         **summary_data(check.about),
@@ -161,10 +163,10 @@ def review_data(review: CheckReview) -> dict[str, Any]:
 
 
 def check_lengths(claim: Claim) -> None:
-    """Validate the lengths of a claim, its source and its appearance.
+    """Validate the lengths of a claim, its source and the place where it appeared.
 
     Raises:
-        InputError: One of them is too long.
+        InputError: One of these texts is too long.
     """
     lengths = (
         ("claim", claim.text, MAX_CLAIM_LENGTH),

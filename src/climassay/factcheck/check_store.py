@@ -110,12 +110,12 @@ def current_reviews(ids: Sequence[str] | None = None) -> sa.Select[tuple[str, in
         sa.func.sum(sa.case((check_reviews.c.opinion == opinion, 1), else_=0)).label(opinion)
         for opinion in get_args(Opinion)
     ]
-    current = check_reviews.c.number.in_(numbers)
-    return sa.select(check_reviews.c.check, *counts).where(current).group_by(check_reviews.c.check)
+    is_latest = check_reviews.c.number.in_(numbers)
+    return sa.select(check_reviews.c.check, *counts).where(is_latest).group_by(check_reviews.c.check)
 
 
 class CheckStore:
-    """Store of checks in a records database, whose missing tables it creates.
+    """Store of checks in a records database; missing tables are created.
 
     Args:
         records: Open records.
@@ -195,7 +195,7 @@ class CheckStore:
             check: Id of the check.
             transcript: Transcript of the debate.
             run: Id of the debate's run.
-            topic: CARDS code of the contrarian claim; None if unknown.
+            topic: CARDS code of the claim if it is a contrarian one; None if unknown.
             seconds: Duration of the debate; None if unknown.
         """
         text = json.dumps(as_data(transcript), ensure_ascii=False, allow_nan=False)
@@ -224,8 +224,8 @@ class CheckStore:
 
         Args:
             check: Id of the check.
-            job: Id of the stopped job. The check stays unchanged if another job runs its debate by now; None stops it
-                in any case.
+            job: Id of the stopped job. If another job now runs the debate, the check stays unchanged. None stops the
+                check regardless of its job.
         """
         job_conditions = () if job is None else (checks.c.job == job,)
         self._update(
@@ -276,10 +276,10 @@ class CheckStore:
     ) -> CheckList:
         """Return a page of the checks that match a filter, newest first; a page after the last one is empty."""
         query = sa.select(checks.c.id).where(*_filter_conditions(check_filter or CheckFilter(), visibilities))
-        ordered = query.order_by(*_NEWEST_FIRST).limit(PAGE_SIZE).offset((max(page, 1) - 1) * PAGE_SIZE)
+        page_query = query.order_by(*_NEWEST_FIRST).limit(PAGE_SIZE).offset((max(page, 1) - 1) * PAGE_SIZE)
         with self._database.read() as connection:
             total = connection.execute(sa.select(sa.func.count()).select_from(query.subquery())).scalar_one()
-            result = _summary_query(connection.execute(ordered).scalars().all())
+            result = _summary_query(connection.execute(page_query).scalars().all())
             rows = connection.execute(result.order_by(*_NEWEST_FIRST)).all()
         return CheckList(tuple(_read_summary(row) for row in rows), total, max(page, 1))
 
@@ -333,8 +333,8 @@ class CheckStore:
             debates: Whether to include debates and reviews, as :func:`check_data` does. Otherwise, the values are those
                 of :func:`summary_data` and the names of the collections.
         """
-        limit, after = (_CHECKS_PER_QUERY_WITH_DEBATES if debates else _CHECKS_PER_QUERY), None
-        while summaries := self.newest(check_filter, limit=limit, after=after, visibilities=visibilities):
+        limit, last_id = (_CHECKS_PER_QUERY_WITH_DEBATES if debates else _CHECKS_PER_QUERY), None
+        while summaries := self.newest(check_filter, limit=limit, after=last_id, visibilities=visibilities):
             ids = [summary.id for summary in summaries]
             if debates:
                 columns = (checks.c.id, checks.c.settings, checks.c.transcript)
@@ -357,12 +357,12 @@ class CheckStore:
                 for row in self._database.rows(query.order_by(*collection_columns)):
                     names.setdefault(row.check, []).append(row.collection)
                 yield from (summary_data(summary) | {"collections": names.get(summary.id, [])} for summary in summaries)
-            after = ids[-1]
+            last_id = ids[-1]
 
     def verdicts(self) -> "Sequence[str]":
         """Return the distinct verdict labels of all checks in alphabetical order.
 
-        A check without a label has its outcome.
+        For a check without a label, the outcome is returned instead.
         """
         query = sa.select(checks.c.label, checks.c.outcome).where(checks.c.outcome.is_not(None)).distinct()
         return sorted({row.label or row.outcome for row in self._database.rows(query)})
@@ -384,7 +384,7 @@ class CheckStore:
         return [row[0] for row in self._database.rows(query)]
 
     def durations(self, model: str, advocates: int) -> "Sequence[float]":
-        """Return the seconds that the latest debates (at most 50) with a model and number of advocates took."""
+        """Return the seconds taken by the latest debates (at most 50) with this model and number of advocates."""
         conditions = (
             checks.c.model == model,
             checks.c.advocates == advocates,
@@ -455,8 +455,11 @@ class CheckStore:
                 raise InputError(f"There is no check {check!r}.")
             if state != "done":
                 raise InputError("A check can be reviewed only once its debate has ended.")
-            previous = connection.execute(latest_review).mappings().first()
-            if previous is None or (previous["opinion"], previous["comment"]) != (opinion, comment):
+            previous_review = connection.execute(latest_review).mappings().first()
+            if previous_review is None or (previous_review["opinion"], previous_review["comment"]) != (
+                opinion,
+                comment,
+            ):
                 connection.execute(check_reviews.insert().values(row))
 
         self._database.write(write_rows)
@@ -490,7 +493,7 @@ class CheckStore:
 _NEWEST_FIRST = (checks.c.asked_at.desc(), checks.c.id)
 _CHECKS_PER_QUERY = 500
 _CHECKS_PER_QUERY_WITH_DEBATES = 10
-"""Number of checks per query if debates are included, each of which may take up a megabyte."""
+"""Number of checks per query if debates are included; a debate may take up a megabyte."""
 _MAX_DURATIONS = 50
 
 

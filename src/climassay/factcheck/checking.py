@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CONCURRENCY = 16
 """Default number of concurrent debates: enough to fill the batches of a local model."""
 SAMPLE_TEMPERATURE = 0.7
-"""Temperature of the second and further debates about a claim."""
+"""Sampling temperature of all debates about a claim except the first."""
 OnEvent = Callable[[Claim, Event], None]
 """Callback that receives a claim and an event of its debate."""
 
@@ -46,7 +46,7 @@ class DebateResources:
     models: Mapping[str, Generator]
     """Models by the names used in the settings."""
     collections: "Mapping[str, CollectionGroup]"
-    """Collection groups by name; each contains one collection."""
+    """Collections by name, each as a group of one collection."""
     prices: "Mapping[str, Price]" = field(default_factory=dict)
     """Known prices by model name, for cost estimates."""
     encoder: Encoder | None = None
@@ -151,7 +151,7 @@ _MAX_TITLE_LENGTH = 80
 
 
 def _describe_source(advocate: AdvocateSettings, resources: DebateResources) -> str:
-    """Describe an advocate's source in the words of its settings; by default, name its longest documents."""
+    """Return an advocate's description of its source; by default, the titles of its longest documents."""
     if advocate.about or advocate.kind == "plain":
         return " ".join(advocate.about.split()) or "the model's own knowledge, without documents"
     n_passages: Counter[str] = Counter()
@@ -205,8 +205,8 @@ class Checker:
 
         Args:
             claims: Claims to check; equal claims reuse each other's recorded answers.
-            samples: Number of debates per claim. All but the first sample their texts with seeds of their own. The
-                transcript of the first is returned, with the verdicts of all debates in ``stability``.
+            samples: Number of debates per claim. In all but the first, texts are sampled, each time with another seed.
+                The transcript of the first is returned, with the verdicts of all debates in ``stability``.
             concurrency: Maximum number of concurrent debates.
             force: Whether to debate claims that appear not to be checkable or not to be about climate.
             on_event: Callback that receives a claim and an event, for each event of the claim's first debate.

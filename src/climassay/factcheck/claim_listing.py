@@ -71,8 +71,8 @@ class ClaimLister:
         prompt: Template with ``document``, ``section``, ``sentences``, ``max_length`` and ``max_claims``.
         failed: Number of passages without a usable answer.
         error: Error message of the latest unusable answer.
-        unknown: Number of rejected claims: they name no sentence of the passage or more than three, or only repeat a
-            heading.
+        unknown: Number of rejected claims, which name no sentence of the passage, name more than three, or only repeat
+            a heading.
         repeated: Number of claims dropped because an earlier claim has the same words.
     """
 
@@ -108,7 +108,7 @@ class ClaimLister:
         return list(claims.values())
 
     def _request(self, passage: Passage, sentences: Sequence[str]) -> GenerationRequest:
-        rendered = self.prompt.render(
+        rendered_prompt = self.prompt.render(
             document=passage.document,
             section=_section(passage),
             sentences=sentences,
@@ -116,7 +116,10 @@ class ClaimLister:
             max_claims=_MAX_CLAIMS,
         )
         return GenerationRequest(
-            rendered.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=rendered.assistant_prefix
+            rendered_prompt.messages,
+            Sampling(max_tokens=None),
+            _SCHEMA,
+            assistant_prefix=rendered_prompt.assistant_prefix,
         )
 
     def _read(self, passage: Passage, sentences: Sequence[str], answer: Completion) -> Iterator[ListedClaim]:

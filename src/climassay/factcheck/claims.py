@@ -68,7 +68,7 @@ class ClaimColumns:
     claim: str | None = None
     """Column of the claims; by default ``claim``, ``statement`` or ``text``."""
     verdict: str | None = None
-    """Column of the published verdicts; none by default."""
+    """Column of the published verdicts; None reads no verdicts."""
     source: str | None = None
     date: str | None = None
 
@@ -92,7 +92,7 @@ class ClaimTable:
 def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     """Read claims from CSV, TSV, JSON lines, a JSON array or Parquet, also gzipped.
 
-    The columns ``appearance`` and ``strike`` are read, too, if the file has them. A row with text in ``strike`` is
+    The columns ``appearance`` and ``strike`` are also read if the file has them. A row with text in ``strike`` is
     skipped.
 
     Args:
@@ -116,28 +116,28 @@ def read_claims(file: Path, columns: ClaimColumns | None = None) -> ClaimTable:
     date_column = _find_column(columns.date, ("date",), names, "--date", file)
     appearance_column = _find_column(None, ("appearance",), names, "", file)
     strike_column = _find_column(None, ("strike",), names, "", file)
-    claims, verdicts, skipped = [], [], []
+    claims, verdicts, skip_reasons = [], [], []
     for number, row in enumerate(rows, start=1):
         if _cell_text(row, strike_column):
-            skipped.append(f"row {number} is struck")
+            skip_reasons.append(f"row {number} is struck")
             continue
         words = _cell_text(row, claim_column)
         if not words:
-            skipped.append(f"row {number} has no claim")
+            skip_reasons.append(f"row {number} has no claim")
             continue
         origin = {"source": _cell_text(row, source_column), "appearance": _cell_text(row, appearance_column)}
         claims.append(make_claim(words, date=iso_date(_cell_text(row, date_column)), **origin))
         verdicts.append(_cell_text(row, verdict_column) or None)
     if not claims:
         raise InputError(f"No row of {file} has a claim in the column {claim_column}.")
-    return ClaimTable(tuple(claims), tuple(verdicts), tuple(skipped))
+    return ClaimTable(tuple(claims), tuple(verdicts), tuple(skip_reasons))
 
 
 def _find_column(
-    requested: str | None, default_names: Sequence[str], names: Sequence[str], option: str, file: Path
+    column: str | None, default_names: Sequence[str], names: Sequence[str], option: str, file: Path
 ) -> str | None:
-    if requested is not None:
-        return require_column(file, names, requested, option)
+    if column is not None:
+        return require_column(file, names, column, option)
     return find_column(names, *default_names)
 
 
@@ -164,7 +164,7 @@ def iso_date(text: str) -> str:
 
 
 EARLIEST_YEAR = 1800
-"""Smallest number in a claim that is taken for a year."""
+"""Smallest number in a claim that is interpreted as a year."""
 
 # A year is a bare number of four digits: no decimals, no thousands, no unit behind it, and no name it belongs to.
 _YEAR = re.compile(
@@ -175,7 +175,7 @@ _YEAR = re.compile(
     r"|million|billion|trillion|percent|per\s?cent|degrees?|pp[mbt]v?|k?m|[cm]m|km2|GtCO2|Gt|Mt|[GMTk]W(?:h)?|W|K|C|m2"
     r"|met(?:re|er)s?|kilomet(?:re|er)s?|miles?|feet|ft|hectares?|acres|dollars|euros|USD|jobs|homes|days|hours)\b)"
 )
-_UP_TO_NOW = re.compile(
+_PRESENT_REFERENCE = re.compile(
     r"\b(?:since|today|nowadays|currently|at present|presently|now|so far|to date|recent(?:ly)?|still"
     r"|(?:this|last|past) (?:year|month|week|summer|winter|decade))\b",
     re.IGNORECASE,
@@ -204,7 +204,7 @@ def subject_year(claim: Claim, *, today: datetime.date | None = None) -> int | N
     current_year = claim_year or (today or datetime.date.today()).year
     years = find_years(claim.text)
     past_years = [year for year in years if year <= current_year]
-    if claim_year is not None and (len(past_years) < len(years) or _UP_TO_NOW.search(claim.text)):
+    if claim_year is not None and (len(past_years) < len(years) or _PRESENT_REFERENCE.search(claim.text)):
         return claim_year
     return max(past_years, default=claim_year)
 
@@ -227,9 +227,9 @@ def parse_year(date: str | None) -> int | None:
     """
     text = date or ""
     if short_date := _SHORT_DATE.search(text):
-        latest = datetime.date.today().year + 20
-        year = latest - latest % 100 + int(short_date["year"])
-        return year if year <= latest else year - 100
+        max_year = datetime.date.today().year + 20
+        year = max_year - max_year % 100 + int(short_date["year"])
+        return year if year <= max_year else year - 100
     years = _ANY_YEAR.findall(text)
     return int(years[-1]) if years else None
 
@@ -271,8 +271,8 @@ def latest_editions(documents: Sequence[StoredDocument]) -> frozenset[str]:
         work = _without_edition(document.title), _without_edition(document.report or "")
         editions_by_work.setdefault(work, []).append((recency, document.id))
     for entries in editions_by_work.values():
-        latest = max(recency for recency, _ in entries)
-        latest_ids.update(document_id for recency, document_id in entries if recency == latest)
+        max_recency = max(recency for recency, _ in entries)
+        latest_ids.update(document_id for recency, document_id in entries if recency == max_recency)
     return frozenset(latest_ids)
 
 
@@ -291,9 +291,9 @@ def _without_edition(text: str) -> str:
 Kind = Literal["checkable", "not checkable", "not about climate"]
 
 OPINION_THRESHOLD = 0.90
-"""Minimum probability that a text is not a statement of fact for it to be refused."""
+"""Minimum probability of not being a statement of fact for a text to be refused."""
 TOPIC_THRESHOLD = 0.80
-"""Minimum probability that a text is about a topic other than climate for it to be refused."""
+"""Minimum probability of being about a topic other than climate for a text to be refused."""
 PENALTY = 9.0
 """Regularisation parameter C of both linear models."""
 _MODEL_NAMES = ("opinion_{}", "elsewhere_{}")
@@ -332,7 +332,7 @@ class Checkability:
 
     kind: Kind
     score: float
-    """Probability of the kind; 1 if a rule decided. For ``checkable``, the smaller of the probabilities of being a
+    """Probability of ``kind``; 1 if a rule decided. For ``checkable``, the smaller of the probabilities of being a
     statement of fact and of being about climate, which may be below one half."""
     reason: str
     """Reason in one sentence; empty for ``checkable``."""
@@ -371,7 +371,7 @@ def assess_probabilities(p_opinion: float, p_off_topic: float) -> Checkability:
 
 
 def find_refusal(text: str) -> Checkability | None:
-    """Return the refusal of a text by a rule, for example because it is a question; None if no rule applies."""
+    """Return the assessment "not checkable" if a rule refuses the text, for example a question; otherwise None."""
     words = re.findall(r"[^\W\d_]+", text)
     stripped_text = text.strip().lstrip("\"'“”‘’«»([-*• ")
     if len(words) < 2:
@@ -459,7 +459,7 @@ class CheckabilityClassifier(SavedModel):
 
 
 def _masks_and_labels(texts: Sequence[Example]) -> tuple[tuple[NDArray[np.bool_], NDArray[np.int64]], ...]:
-    """Return for each classifier the mask of the texts used to fit it and the labels of all texts."""
+    """Return, for each classifier, the mask of the texts used to fit it, and the labels of all texts."""
     is_opinion = np.array([example.kind == "not checkable" for example in texts], dtype=np.int64)
     is_off_topic = np.array([example.topic == "other" for example in texts], dtype=np.int64)
     has_topic = np.array([example.topic != "none" for example in texts])

@@ -25,23 +25,25 @@ class AdvocateSettings:
     name: str
     """Name by which the other participants address the advocate."""
     kind: Annotated[AdvocateKind, Field(examples=["collection"])] = "collection"
-    """Source of knowledge: collection (one or several), plain (the model itself) or adversarial (argues the stance of
-    its collections)."""
+    """Source of knowledge: collection (one or several collections), plain (the model's own knowledge) or adversarial
+    (collections whose stance the advocate argues)."""
     collections: Annotated[tuple[str, ...], Field(examples=[("ipcc",)])] = ()
     """Names of the collections to search."""
     weight: Annotated[float | None, Field(gt=0, allow_inf_nan=False, examples=[1.0])] = None
-    """Authority: 1 for an assessment such as the IPCC's, 0.5 is medium, less is low. The mediator is told it in words;
-    pooling uses the number. By default 1, or 0.25 for an adversary."""
+    """Authority: 1 for an assessment such as the IPCC's, 0.5 for medium, less for low authority; by default 1, or 0.25
+    for an adversary. Prompts state it in words; pooling uses the number."""
     model: Annotated[str, Field(examples=["local:my-model"])] = ""
-    """Model of the advocate, if it is not the debate's."""
+    """Model of the advocate; by default the debate's model."""
     stance: Annotated[str, Field(examples=["present warming is natural and nothing to worry about"])] = ""
     """Standpoint of an adversarial advocate, in one sentence."""
     passages: Annotated[int | None, Field(ge=1, examples=[8])] = None
     """Maximum number of passages in a prompt; by default 8, or 4 for a small model."""
     excerpt_words: Annotated[int | None, Field(ge=0, examples=[120])] = None
-    """Maximum number of words of each passage, from its sentences nearest to the claim; 0 keeps whole passages."""
+    """Maximum number of words per passage; the sentences nearest to the claim are selected, and 0 keeps whole
+    passages."""
     rerank: bool = False
-    """Retrieve four times as many passages and rerank them by their sentences nearest to the claim."""
+    """Retrieve four times as many passages as needed, and rerank them by the similarity of their best sentences to the
+    claim."""
     min_cosine: Annotated[float | None, Field(ge=-1, le=1, examples=[0.4])] = None
     """Minimum cosine similarity of a relevant passage; by default the threshold measured for the encoder."""
     about: Annotated[str, Field(examples=["..."])] = ""
@@ -59,9 +61,10 @@ class MediatorSettings:
     """Settings of the mediator."""
 
     style: Literal["auto", "expert", "neutral"] = "auto"
-    """expert trusts all sources, neutral favours none; auto is neutral if there is an adversary, otherwise expert."""
+    """Attitude to sources: expert trusts all, neutral favours none; auto is neutral if there is an adversary, otherwise
+    expert."""
     model: Annotated[str, Field(examples=["openai:gpt-4o"])] = ""
-    """Model of the mediator, if it is not the debate's."""
+    """Model of the mediator; by default the debate's model."""
     decide: Literal["mediator", "pool"] = "mediator"
     """Source of the verdict: the mediator, or a pool of the advocates' probabilities and weights (for models too small
     to weigh opinions)."""
@@ -83,13 +86,14 @@ class DebateSettings:
     split: Splitter = "model"
     """Method of splitting the claim into statements: by a model, by rules, or not at all (whole)."""
     elicitation: Literal["auto", "scored", "schema"] = "auto"
-    """Form of verdicts: scored (probabilities of options) or schema (one JSON answer); auto uses the profile's."""
+    """Form of verdicts: scored (probabilities of options) or schema (one JSON answer); auto uses the form in the
+    model's profile."""
     wording: Literal["auto", "full", "brief"] = "auto"
-    """Length of prompts: full, or brief for small models; auto uses the profile's."""
+    """Length of prompts: full, or brief for small models; auto uses the length in the model's profile."""
     verdict_first: bool = False
     """Ask for the verdict before evidence, agreement and draft (for comparison)."""
     calibrated: bool | None = None
-    """Calibrate option probabilities with a content-free prompt; by default the profile's setting."""
+    """Calibrate option probabilities with a content-free prompt; by default as in the model's profile."""
     context_prefix: bool = False
     """Put "This claim is made in a climate-change context:" before each claim."""
     check_claims: bool = True
@@ -101,7 +105,7 @@ class DebateSettings:
     leave_one_out: bool = False
     """Repeat the mediator's assessment without each advocate in turn."""
     text_tokens: Annotated[int | None, Field(ge=1)] = None
-    """Maximum number of tokens of a draft, an explanation or a reply; by default the profile's."""
+    """Maximum number of tokens of a draft, an explanation or a reply; by default as in the model's profile."""
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Sampling temperature of generated answers; 0 is greedy decoding."""
     seed: int = 0
@@ -111,7 +115,8 @@ class DebateSettings:
     reasoning_effort: Annotated[str | None, Field(examples=["low"])] = None
     """Reasoning effort of models behind a server, as the provider names it."""
     profile: ProfileSettings = field(default_factory=ProfileSettings)
-    """Prompt settings; missing ones depend on the model's size, and the settings above take precedence."""
+    """Prompt settings; missing ones depend on the model's size. Settings of the debate with the same name take
+    precedence."""
 
     def __post_init__(self) -> None:
         names = [advocate.name for advocate in self.advocates]

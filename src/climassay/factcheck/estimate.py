@@ -34,7 +34,7 @@ _CITATION = re.compile(r"\[\d+\]")
 class DebateEstimate(Result):
     """Estimated cost of the first round of debate on all claims.
 
-    It does not include further rounds, entailment, and the likelihoods that are requested if confidence is high.
+    It does not include further rounds, entailment, or the likelihoods that are requested if confidence is high.
     """
 
     claims: int
@@ -63,13 +63,13 @@ class DebateEstimate(Result):
             duration = f"about {self.seconds:.0f} seconds" if self.seconds < 90 else duration
         cost = "cost unknown, as no price is given" if self.cost is None else f"at most about ${self.cost:.2f}"
         cost = "no cost (local model)" if self.cost == 0 else cost
-        further = f", and at most {self.further_rounds} more" if self.further_rounds else ""
+        rounds_note = f", and at most {self.further_rounds} more" if self.further_rounds else ""
         if self.further_rounds and self.further_sequential_calls is not None:
-            further += (
+            rounds_note += (
                 f" with at most {counted(self.further_sequential_calls, 'more call')} one after the other in each"
             )
         yield (
-            f"{counted(self.claims, 'claim')}, one round{further}. "
+            f"{counted(self.claims, 'claim')}, one round{rounds_note}. "
             f"The first round: {counted(self.requests, 'call')}, for each claim at most "
             f"{self.sequential_calls} one after the other; {self.prompt_tokens:,} prompt and up to "
             f"{self.completion_tokens:,} completion tokens; {cost}; {duration}. "
@@ -95,10 +95,10 @@ def estimate_debate(
             None if unknown.
     """
     rehearsed_claims = _evenly_spaced(claims, MAX_REHEARSED)
-    one_round = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
+    one_round_setup = replace(setup, settings=replace(setup.settings, rounds=1, entailment=False))
     batcher = _RehearsalBatcher(resources, setup.config.text_tokens)
     n_calls: list[int] = []
-    _run_steps(gather([_count_calls(debate(claim, one_round), n_calls) for claim in rehearsed_claims]), batcher)
+    _run_steps(gather([_count_calls(debate(claim, one_round_setup), n_calls) for claim in rehearsed_claims]), batcher)
     prompts: list[OptionRequest | GenerationRequest] = [request.model_request for request in batcher.options]
     prompts += [request.model_request for request in batcher.texts]
     completion_tokens = sum(_max_tokens(request.model_request, setup) for request in batcher.texts)

@@ -100,18 +100,18 @@ def read_evidence_claims(file: Path, *, claim: str = "claim", label: str | None 
     columns = columns or sorted(numbered_columns, key=lambda name: int(name.removeprefix("evidence_")))
     if not columns:
         raise InputError(f"{file} has no evidence: give a column evidence, evidences or evidence_1, evidence_2, ...")
-    results, skipped = [], []
+    results, skip_reasons = [], []
     for number, row in enumerate(rows, start=1):
         text = plain_text(row.get(claim))
         if not text:
-            skipped.append(f"row {number} has no claim")
+            skip_reasons.append(f"row {number} has no claim")
             continue
         evidence = tuple(item for column in columns for item in read_passages(row.get(column), f"{file}, row {number}"))
         verdict = plain_text(row.get(label)) if label else ""
         results.append(EvidenceClaim(text, evidence, verdict or None))
     if not results:
         raise InputError(f"No row of {file} has a claim in the column {claim}.")
-    return EvidenceTable(file.name, hashlib.sha256(data).hexdigest(), tuple(results), tuple(skipped))
+    return EvidenceTable(file.name, hashlib.sha256(data).hexdigest(), tuple(results), tuple(skip_reasons))
 
 
 def check_with_evidence(
@@ -166,12 +166,12 @@ def check_with_evidence(
 
 def make_prediction(row: EvidenceClaim, probabilities: tuple[float, ...], labels: Sequence[str]) -> EvidencePrediction:
     """Return a prediction of the most probable label."""
-    best = max(range(len(probabilities)), key=probabilities.__getitem__)
-    return EvidencePrediction(row, labels[best], probabilities)
+    best_index = max(range(len(probabilities)), key=probabilities.__getitem__)
+    return EvidencePrediction(row, labels[best_index], probabilities)
 
 
 def _label_request(prompt: Prompt, scale: Scale, claim: str, evidence: Sequence[str]) -> OptionRequest:
     labels = [{"name": name, "definition": scale.meaning(name)} for name in (*scale.labels, scale.nei)]
-    rendered = prompt.render(claim=claim, evidence=list(evidence), labels=labels)
+    rendered_prompt = prompt.render(claim=claim, evidence=list(evidence), labels=labels)
     options = tuple(f" {label['name']}" for label in labels)
-    return OptionRequest(rendered.messages, options, rendered.assistant_prefix)
+    return OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix)

@@ -47,16 +47,16 @@ CLAIMS: Mapping[str, str] = _CLASSES["claims"]
 GROUPS: Mapping[str, str] = _CLASSES["groups"]
 """Groups of contrarian claims by the first digit of their codes."""
 
-_JOINT = PartSpec(("words", "vectors"), regularisation=10.0)
+_JOINT_FEATURES = PartSpec(("words", "vectors"), regularisation=10.0)
 SPECS = (
     CONSTANT,
     ClassifierSpec("words", (PartSpec(("words",), regularisation=10.0),)),
     ClassifierSpec("vectors", (PartSpec(("vectors",), regularisation=3.0),)),
     ClassifierSpec("pooled", tuple(PartSpec((source,), regularisation=10.0) for source in ("words", "vectors"))),
-    ClassifierSpec("words and vectors", (_JOINT,)),
-    ClassifierSpec("words and vectors, balanced", (_JOINT,), min_texts=3, balanced=True),
+    ClassifierSpec("words and vectors", (_JOINT_FEATURES,)),
+    ClassifierSpec("words and vectors, balanced", (_JOINT_FEATURES,), min_texts=3, balanced=True),
 )
-"""Candidate configurations, compared in training."""
+"""Configurations of the classifier that training compares."""
 
 
 class FallacyClassifier(TextClassifier):
@@ -178,8 +178,8 @@ def load_fallacy_classifier(source: str | Path = "fallacies") -> FallacyClassifi
 def add_fallacy(transcript: Transcript, scale: Scale, encoder: Encoder | None = None) -> Transcript:
     """Return a transcript with the claim's fallacy added if the claim was refuted and the fallacy is likely.
 
-    ``encoder`` is used if it is the one that the classifier needs. If that encoder is not installed, the transcript is
-    returned unchanged, so that the check does not fail.
+    ``encoder`` is only used if the classifier was trained with it. If the encoder that the classifier needs is not
+    installed, the transcript is returned unchanged, so that the check does not fail.
     """
     if (match := _find_likely_class(transcript, scale, encoder, "fallacies")) is None:
         return transcript
@@ -267,15 +267,17 @@ def train_fallacies(
     if missing_classes := [name for name in subject.meanings if name not in classes]:
         raise InputError(f"There is no text for {', '.join(missing_classes)}: a classifier needs some of each class.")
     models = FeatureModels(encoder)
-    training = TrainingTexts(known_texts, classes, tuple(subject.meanings), models=models, on_progress=on_progress)
-    trained = train_text_classifier(
-        training, specs=SPECS, folds=folds, seed=seed, provenance=provenance, kind=FallacyClassifier
+    training_texts = TrainingTexts(
+        known_texts, classes, tuple(subject.meanings), models=models, on_progress=on_progress
     )
-    probabilities = trained.chosen.probabilities
+    trained_classifier = train_text_classifier(
+        training_texts, specs=SPECS, folds=folds, seed=seed, provenance=provenance, kind=FallacyClassifier
+    )
+    probabilities = trained_classifier.chosen.probabilities
     settings: dict[str, Any] = {"subject": subject.name}
     with suppress(InputError):  # no threshold reaches the precision
-        is_right = probabilities.argmax(axis=1) == training.truth
+        is_right = probabilities.argmax(axis=1) == training_texts.truth
         settings["threshold"] = asdict(find_threshold(precision, is_right, probabilities.max(axis=1), surely=True))
-    classifier = trained.classifier
+    classifier = trained_classifier.classifier
     new_provenance = replace(classifier.provenance, settings={**classifier.provenance.settings, **settings})
-    return replace(trained, classifier=replace(classifier, provenance=new_provenance))
+    return replace(trained_classifier, classifier=replace(classifier, provenance=new_provenance))

@@ -52,12 +52,12 @@ class PastCheck:
     run: str
     """Id of the run of the fact-check."""
     when: str
-    """Start of the run: ISO 8601, UTC."""
+    """Start time of the run: ISO 8601, UTC."""
     claim: str
     verdict: str | None
     """Label of the verdict; None if the debate ended without one."""
     outcome: str
-    """Outcome, as in :class:`~climassay.factcheck.transcript.Verdict`."""
+    """Outcome of the debate, one of those of :class:`~climassay.factcheck.transcript.Verdict`."""
     scale: str
     demonstration: bool
     """Whether a very small model took part; the verdict is then not reliable."""
@@ -160,14 +160,14 @@ def _read_debates(store: Records) -> list[tuple[Any, ...]]:
     return sorted(rows, key=lambda row: row[1])
 
 
-def _differ_in_negation(first: str, second: str) -> bool:
-    if bool(_NEGATION.search(first)) != bool(_NEGATION.search(second)):
+def _differ_in_negation(first_text: str, second_text: str) -> bool:
+    if bool(_NEGATION.search(first_text)) != bool(_NEGATION.search(second_text)):
         return True
-    first_words, second_words = (re.findall(r"\w+", text.lower()) for text in (first, second))
-    only_first = " ".join(word for word in first_words if word not in second_words)
-    only_second = " ".join(word for word in second_words if word not in first_words)
+    first_words, second_words = (re.findall(r"\w+", text.lower()) for text in (first_text, second_text))
+    words_only_in_first = " ".join(word for word in first_words if word not in second_words)
+    words_only_in_second = " ".join(word for word in second_words if word not in first_words)
     return any(
-        (positive.search(only_first) and negative.search(only_second))
-        or (negative.search(only_first) and positive.search(only_second))
-        for positive, negative in _OPPOSITES
+        (positive_pattern.search(words_only_in_first) and negative_pattern.search(words_only_in_second))
+        or (negative_pattern.search(words_only_in_first) and positive_pattern.search(words_only_in_second))
+        for positive_pattern, negative_pattern in _OPPOSITES
     )

@@ -175,8 +175,8 @@ def _normalise(text: str) -> str:
 
 def _only_match(text: str, words: Sequence[str]) -> str | None:
     """Return the only word that matches a text: exactly, ignoring case, or ignoring spaces and hyphens; else None."""
-    for spelled in (str.strip, lambda word: word.strip().casefold(), _normalise):
-        results = [word for word in words if spelled(word) == spelled(text)]
+    for normalise in (str.strip, lambda word: word.strip().casefold(), _normalise):
+        results = [word for word in words if normalise(word) == normalise(text)]
         if len(results) == 1:
             return results[0]
     return None
@@ -207,8 +207,16 @@ ACCURACY = Scale(
 )
 """Default scale, with five steps in everyday words."""
 
-_WRONG = ("incorrect", "inaccurate", "imprecise", "lacks context", "flawed reasoning", "misleading", "unsupported")
-_RIGHT = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
+_INCORRECT_LABELS = (
+    "incorrect",
+    "inaccurate",
+    "imprecise",
+    "lacks context",
+    "flawed reasoning",
+    "misleading",
+    "unsupported",
+)
+_CORRECT_LABELS = ("correct", "accurate", "correct but", "mostly accurate", "mostly correct")
 
 CLIMATE_FEEDBACK = Scale(
     "climate-feedback",
@@ -227,7 +235,7 @@ CLIMATE_FEEDBACK = Scale(
         "accurate": "agrees with the evidence",
         "correct": "is fully confirmed by the evidence",
     },
-    frozenset(_RIGHT),
+    frozenset(_CORRECT_LABELS),
     lack=frozenset({"unsupported"}),
     # Leippold et al. (2024), figure 3 and table 1: these groups reproduce the published figures exactly.
     levels={
@@ -248,10 +256,10 @@ CLIMATE_FEEDBACK = Scale(
                 "lacks context": ("lacks context", "flawed reasoning"),
                 "misleading": ("misleading",),
                 "unsupported": ("unsupported",),
-                "correct": _RIGHT,
+                "correct": _CORRECT_LABELS,
             }
         ),
-        2: _class_by_label({"incorrect": _WRONG, "correct": _RIGHT}),
+        2: _class_by_label({"incorrect": _INCORRECT_LABELS, "correct": _CORRECT_LABELS}),
     },
 )
 """Twelve verdicts of Climate Feedback, with their published consolidation to 7, 5 and 2 classes."""
@@ -282,15 +290,15 @@ SCIENCE_FEEDBACK = Scale(
         {
             "inaccurate": ("incorrect", "flawed reasoning", "unsupported"),
             "misleading": ("lacks context", "imprecise"),
-            "accurate": tuple(label for label in VERDICTS if label in _RIGHT and label != "accurate"),
+            "accurate": tuple(label for label in VERDICTS if label in _CORRECT_LABELS and label != "accurate"),
         }
     ),
     levels={2: _class_by_label({"incorrect": ("inaccurate", "misleading"), "correct": ("accurate",)})},
 )
 """Three classes of Science Feedback's claims about climate, health and energy (Maiya 2024, section 4.2.1).
 
-The twelve verdicts of its reviews, in any field, belong to one class each. The thesis names the class of "unsupported"
-only; the others follow from the definitions.
+Each of the twelve verdicts of Science Feedback's reviews, in any field, belongs to one class. The thesis names the
+class of "unsupported" only; the others follow from the definitions.
 """
 
 BINARY = Scale(
@@ -327,7 +335,7 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
     """Return a scale from the table of a TOML file.
 
     Args:
-        data: ``labels`` (a list of at least two, from wrong to right) and ``correct`` (those on the right side);
+        data: ``labels`` (a list of at least two, from wrong to right) and ``correct`` (the labels on the correct side);
             optionally ``name``, ``not_enough_information`` (the label), ``lack_of_information`` (labels), the table
             ``definitions`` (label to clause) and tables ``classes.N`` (class to list of labels).
         name: Default name.
@@ -337,18 +345,18 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
         InputError: The table does not define a scale.
     """
     entries = ["name", "labels", "correct", "not_enough_information", "lack_of_information", "definitions", "classes"]
-    unknown = set(data) - set(entries)
-    if unknown:
-        raise InputError(f"{where}: a scale has no entry {sorted(unknown)[0]!r}.")
+    unknown_entries = set(data) - set(entries)
+    if unknown_entries:
+        raise InputError(f"{where}: a scale has no entry {sorted(unknown_entries)[0]!r}.")
     labels = _parse_words(data.get("labels"), "labels", where)
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise InputError(f"{where}: labels must name at least two different verdicts, from wrong to right.")
-    correct = _parse_words(data.get("correct"), "correct", where)
-    lack = _parse_words(data.get("lack_of_information", []), "lack_of_information", where)
-    for label in (*correct, *lack):
+    correct_labels = _parse_words(data.get("correct"), "correct", where)
+    lack_labels = _parse_words(data.get("lack_of_information", []), "lack_of_information", where)
+    for label in (*correct_labels, *lack_labels):
         if label not in labels:
             raise InputError(f"{where}: {label!r} is not among the labels {', '.join(labels)}.")
-    if not correct or set(correct) == set(labels):
+    if not correct_labels or set(correct_labels) == set(labels):
         raise InputError(f"{where}: correct must name some of the labels, and not all.")
     nei = _parse_word(data.get("not_enough_information", NOT_ENOUGH), "not_enough_information", where)
     if nei in labels:
@@ -361,9 +369,9 @@ def parse_scale(data: Mapping[str, Any], name: str, *, where: str) -> Scale:
         _parse_word(data.get("name", name), "name", where),
         labels,
         {label: clauses.get(label, f"is {label}") for label in labels},
-        frozenset(correct),
+        frozenset(correct_labels),
         nei,
-        frozenset(lack),
+        frozenset(lack_labels),
         _parse_levels(data.get("classes", {}), labels, nei, where),
     )
 
@@ -399,7 +407,7 @@ def _parse_levels(data: object, labels: Sequence[str], nei: str, where: str) -> 
         if str(count) not in sizes:
             raise InputError(f"{where}: {entry} must be a number of classes from 2 to one less than the labels.")
         if len(members) != sizes[str(count)] or not all(members.values()):
-            filled = sum(map(bool, members.values()))
-            raise InputError(f"{where}: {entry} has {filled} classes with labels.")
+            n_filled = sum(map(bool, members.values()))
+            raise InputError(f"{where}: {entry} has {n_filled} classes with labels.")
         levels[sizes[str(count)]] = _class_by_label(members)
     return levels

@@ -133,12 +133,14 @@ class Quotation:
 
 def merge_quotations(quotations: Iterable[Quotation]) -> tuple[Quotation, ...]:
     """Remove duplicate quotations and combine the statements of the duplicates."""
-    merged: dict[tuple[int, str, Side | None], Quotation] = {}
+    quotations_by_key: dict[tuple[int, str, Side | None], Quotation] = {}
     for quotation in quotations:
         key = (quotation.passage, quotation.text, quotation.side)
-        first = merged.get(key, quotation)
-        merged[key] = replace(first, statements=tuple(sorted({*first.statements, *quotation.statements})))
-    return tuple(merged.values())
+        first_quotation = quotations_by_key.get(key, quotation)
+        quotations_by_key[key] = replace(
+            first_quotation, statements=tuple(sorted({*first_quotation.statements, *quotation.statements}))
+        )
+    return tuple(quotations_by_key.values())
 
 
 def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation] = ()) -> tuple[int, ...]:
@@ -150,7 +152,7 @@ def cited_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quot
 def supporting_numbers(sentences: Sequence[AnswerSentence], quotations: Sequence[Quotation]) -> tuple[int, ...]:
     """Return the distinct numbers of the passages that support a verdict: cited by a sentence or quoted by the model.
 
-    A sentence that was selected by similarity supports nothing: the model has not said which side it is on.
+    A sentence that was selected by similarity supports nothing, because the model has assigned it to no side.
     """
     return cited_numbers(sentences, [quotation for quotation in quotations if quotation.side is not None])
 
@@ -167,7 +169,7 @@ class AdvocateOpinion:
     verdict: str | None
     """Label of the scale, including "not enough information"; None if a model call failed."""
     informed: bool
-    """Whether the opinion counts, because its verdict does not express a lack of information."""
+    """Whether the opinion counts, that is, whether its verdict does not express a lack of information."""
     levels: Levels | None = None
     """Certainty of the verdict; None if the advocate has no information."""
     placement: Placement | None = None
@@ -295,7 +297,7 @@ class Stability:
     samples: int
     """Number of debates."""
     labels: tuple[str | None, ...]
-    """Verdict of each repeated debate; the first is that of the debate that the transcript records."""
+    """Verdicts of all debates about the claim; the first is from the debate that the transcript records."""
     share: float
     """Proportion of the debates that ended with the most frequent verdict."""
 
@@ -417,16 +419,16 @@ def from_data(data: Any) -> Transcript:
 
 
 def _passage_references(transcript: Transcript) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield a description of each text that cites passages, and the numbers of the passages."""
+    """Yield pairs of the description of a text that cites passages and the numbers of these passages."""
     verdict = transcript.verdict
     yield "verdict", cited_numbers(verdict.explanation, verdict.quotations)
     for debate_round in transcript.rounds:
         for opinion in (*debate_round.opinions, *debate_round.parts):
-            cited = cited_numbers(opinion.explanation, opinion.quotations)
-            yield f"opinion of {opinion.advocate} in round {debate_round.number}", (*cited, *opinion.retrieved)
+            numbers = cited_numbers(opinion.explanation, opinion.quotations)
+            yield f"opinion of {opinion.advocate} in round {debate_round.number}", (*numbers, *opinion.retrieved)
         for follow_up in debate_round.follow_ups:
-            cited = cited_numbers(follow_up.reply)
-            yield f"question to {follow_up.to} in round {debate_round.number}", (*cited, *follow_up.retrieved)
+            numbers = cited_numbers(follow_up.reply)
+            yield f"question to {follow_up.to} in round {debate_round.number}", (*numbers, *follow_up.retrieved)
 
 
 def event_data(event: Event) -> tuple[EventKind, dict[str, Any]]:
@@ -466,8 +468,8 @@ def _load(record_type: Any, data: Any) -> Any:
         problem = error.errors(include_url=False, include_context=False)[0]
         raise InputError(f"The stored fact-check's {_format_path(problem['loc'][1:])}: {problem['msg']}.") from None
     # Pydantic could forbid unknown fields, but then also the derived ones, which the data contain.
-    if unknown := _unknown_field(data, _dump(record_type, record)):
-        raise InputError(f"The stored fact-check's {_format_path(unknown)} is not a field of a fact-check.")
+    if unknown_path := _unknown_field(data, _dump(record_type, record)):
+        raise InputError(f"The stored fact-check's {_format_path(unknown_path)} is not a field of a fact-check.")
     return record
 
 

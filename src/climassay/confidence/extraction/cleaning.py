@@ -22,12 +22,12 @@ _LABEL = (
     r"|Eqs?\.|SROCC|SRCCL|SR1\.?5|SREX|IPCC|AR[3-6]|Panels?|CROSS-CHAPTER\s+(?:BOX|PAPER)|Burning\s+Embers?)(?![a-z])"
 )
 _SECTION_NUMBER = r"(?:[A-Z]{1,3}\.)?\d{1,2}(?:\.\d{1,3}){2,}"
-_REPORT_PLACE = re.compile(
+_REPORT_LOCATION = re.compile(
     rf"(?:see|also|see\s+also|cf\.?|e\.?g\.?,?|i\.?e\.?,?|in|and|refer\s+to|as\s+in|discussed\s+in|from)?\s*"
     rf"(?:(?:see|also|the|this)\s+)*(?:{_LABEL}|{_SECTION_NUMBER}|‘[^’]*’|SM\d)",
 )
 _CLAUSE = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|may|shows?|that|which|because|by|of|for|to)\s")
-_MORE_PLACES = re.compile(r"(?:[A-Z]{0,3}\.?\d[\d.]*[a-z]?(?:\s*[–-]\s*\d[\d.]*)?|[a-z]|and|\s|,|&)+")
+_FURTHER_LOCATIONS = re.compile(r"(?:[A-Z]{0,3}\.?\d[\d.]*[a-z]?(?:\s*[–-]\s*\d[\d.]*)?|[a-z]|and|\s|,|&)+")
 _MONTH = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
     r"|Since|After|Before|By|In)"
@@ -75,7 +75,7 @@ _NUMBER_OF_PARAGRAPH = re.compile(
 
 
 def clutter_spans(text: str) -> tuple[Span, ...]:
-    """Return the spans of references, section marks, footnote numbers and the paragraph's number, sorted and disjoint.
+    """Return the sorted, disjoint spans of references, section numbers, footnote numbers and the paragraph's number.
 
     If brackets contain more than references, only the references are included: ``(NAO; Hurrell, 1995)`` leaves
     ``(NAO)``.
@@ -92,7 +92,7 @@ def clutter_spans(text: str) -> tuple[Span, ...]:
 
 
 def bracketed_spans(text: str) -> tuple[Span, ...]:
-    """Return the spans of brackets that contain only references and section marks; no sentence ends inside them."""
+    """Return the spans of brackets that contain only references and section numbers; no sentence ends inside them."""
     links = [match.span() for match in _LINKS.finditer(text)]
     return merge_spans([*links, *(span for span in _reference_spans(text) if text[span[0]] in "([{")])
 
@@ -141,13 +141,13 @@ def _reference_spans(text: str) -> Iterator[tuple[int, int]]:
 def _is_reference(part: str) -> bool:
     if not part:
         return True
-    if _REPORT_PLACE.match(part) and not _CLAUSE.search(part):
+    if _REPORT_LOCATION.match(part) and not _CLAUSE.search(part):
         return True
     remainder = part
     while remainder:
         match = _REFERENCE.match(remainder) or _YEARS_ONLY.match(remainder) or _IN_PRESS.match(remainder)
         if match is None or (remainder is part and _YEARS_ONLY.match(remainder)):
-            return remainder is not part and _MORE_PLACES.fullmatch(remainder) is not None
+            return remainder is not part and _FURTHER_LOCATIONS.fullmatch(remainder) is not None
         remainder = re.sub(r"^and\s+", "", remainder[match.end() :].lstrip(" ,;&."))
     return True
 
@@ -163,49 +163,49 @@ def merge_spans(spans: Iterable[tuple[int, int]]) -> tuple[Span, ...]:
     return tuple(results)
 
 
-_MARK = "\ue000"
+_PLACEHOLDER = "\ue000"
 """Placeholder that stands for a calibrated term in running text while the words around it are corrected."""
 _ADVERBS = (
     r"(?:\s*\b(?:still|also|now|only|generally|currently|overall|relatively|thus|therefore|at\s+least|an?|the|both)\b)"
     r"{0,8}"
 )
-_THERE = (
+_EXISTENTIAL_PHRASE = (
     r"\b(?:there|it)\s+(?:is|was|are|were|remains?|exists?|has\s+been|had\s+been|continues\s+to\s+be|would\s+be)"
     rf"{_ADVERBS}\s*"
 )
-_ABOUT = r"(?:in|of|for|on|about|regarding|concerning|around|with\s+regard\s+to|as\s+to)"
-_LEADS_TO = r"(?:(?:leads?|leading|led|gives?|giving|provides?|providing|results?|resulting)\s+(?:to\s+|in\s+)?)?"
+_PREPOSITION = r"(?:in|of|for|on|about|regarding|concerning|around|with\s+regard\s+to|as\s+to)"
+_RESULT_VERB = r"(?:(?:leads?|leading|led|gives?|giving|provides?|providing|results?|resulting)\s+(?:to\s+|in\s+)?)?"
 _LEVELS_WORD = r"(?:\s+(?:levels?|statements?|assessments?|ratings?))?"
 # Applied in this order; without the mark the sentence must be grammatical and must not reveal the level.
 _CORRECTIONS = (
-    (rf"{_THERE}{_MARK}{_LEVELS_WORD}\s*,?\s+that,?\s+", ""),
-    (rf"{_THERE}{_MARK}{_LEVELS_WORD}\s+{_ABOUT}\s+", ""),
-    (rf"^\s*{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s*[:–—-]\s*", ""),
+    (rf"{_EXISTENTIAL_PHRASE}{_PLACEHOLDER}{_LEVELS_WORD}\s*,?\s+that,?\s+", ""),
+    (rf"{_EXISTENTIAL_PHRASE}{_PLACEHOLDER}{_LEVELS_WORD}\s+{_PREPOSITION}\s+", ""),
+    (rf"^\s*{_ADVERBS}\s*{_PLACEHOLDER}{_LEVELS_WORD}\s*[:–—-]\s*", ""),
     (
-        rf"(?:^\s*{_LEADS_TO}|(?<=[,;:]\s))(?:and\s+|but\s+|with\s+)?{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+(?:that|{_ABOUT})\s+",
+        rf"(?:^\s*{_RESULT_VERB}|(?<=[,;:]\s))(?:and\s+|but\s+|with\s+)?{_ADVERBS}\s*{_PLACEHOLDER}{_LEVELS_WORD}\s+(?:that|{_PREPOSITION})\s+",
         "",
     ),
-    (rf",?\s*\b(?:avec|con)(?:\s+(?:une?|una))?\s*{_MARK}(?=\W|$)", ""),
-    (rf"\bwith{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+(?:in|of|about|regarding)\s+", "for "),
-    (rf",?\s*\b(?:with|at|by){_ADVERBS}\s*{_MARK}{_LEVELS_WORD}(?=\W|$)", ""),
+    (rf",?\s*\b(?:avec|con)(?:\s+(?:une?|una))?\s*{_PLACEHOLDER}(?=\W|$)", ""),
+    (rf"\bwith{_ADVERBS}\s*{_PLACEHOLDER}{_LEVELS_WORD}\s+(?:in|of|about|regarding)\s+", "for "),
+    (rf",?\s*\b(?:with|at|by){_ADVERBS}\s*{_PLACEHOLDER}{_LEVELS_WORD}(?=\W|$)", ""),
     (
-        rf"\s*\b(?:has|have|had|is\s+of|are\s+of|is\s+given|are\s+given){_ADVERBS}\s*{_MARK}{_LEVELS_WORD}(?=\s*[,;.]|\s*$)",
+        rf"\s*\b(?:has|have|had|is\s+of|are\s+of|is\s+given|are\s+given){_ADVERBS}\s*{_PLACEHOLDER}{_LEVELS_WORD}(?=\s*[,;.]|\s*$)",
         "",
     ),
-    (rf"{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+that\s+", " the assessment that "),
-    (rf"{_ADVERBS}\s*{_MARK}{_LEVELS_WORD}\s+{_ABOUT}\s+", " the assessment of "),
-    (rf",?\s*\b(?:and|but|yet|although|though|while|whereas){_ADVERBS}\s*{_MARK}(?=\s*[,;.]|\s*$)", ""),
-    (rf"\s*{_MARK}{_LEVELS_WORD}(?:\s+or\s+(?:higher|lower|more))?", ""),
+    (rf"{_ADVERBS}\s*{_PLACEHOLDER}{_LEVELS_WORD}\s+that\s+", " the assessment that "),
+    (rf"{_ADVERBS}\s*{_PLACEHOLDER}{_LEVELS_WORD}\s+{_PREPOSITION}\s+", " the assessment of "),
+    (rf",?\s*\b(?:and|but|yet|although|though|while|whereas){_ADVERBS}\s*{_PLACEHOLDER}(?=\s*[,;.]|\s*$)", ""),
+    (rf"\s*{_PLACEHOLDER}{_LEVELS_WORD}(?:\s+or\s+(?:higher|lower|more))?", ""),
 )
 _CORRECTION_RULES = tuple((re.compile(pattern, re.IGNORECASE), words) for pattern, words in _CORRECTIONS)
 _SPACE_BEFORE = re.compile(r"\s+(?=[,;:.!?)\]])")
 _SPACE_AFTER = re.compile(r"(?<=[(\[])\s+")
 _EMPTY_BRACKETS = re.compile(r"\([,;:.\s]*\)|\[[,;:.\s]*\]")
 _EDGE_OF_BRACKETS = re.compile(r"(?<=[(\[])[\s,;:]+|(?<![\s,;:])[\s,;:]+(?=[)\]])")
-_DOUBLED = re.compile(r"([,;:])(?:\s*[,;:])+|,\s*(?=\.)|(?<!\.)\.(?:\s*\.)+(?!\.)|;\s*(?=\.)")
+_DOUBLED_PUNCTUATION = re.compile(r"([,;:])(?:\s*[,;:])+|,\s*(?=\.)|(?<!\.)\.(?:\s*\.)+(?!\.)|;\s*(?=\.)")
 _ITALICS = re.compile(r"(?<![\w*_])[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?![\w*_])")
-_LEADING = re.compile(r"^(?:[\s,;:.)\]–—]|-\s)+")
-_TRAILING = re.compile(r"(?<![\s,;:(\[–—-])[\s,;:(\[–—-]+$")
+_LEADING_PUNCTUATION = re.compile(r"^(?:[\s,;:.)\]–—]|-\s)+")
+_TRAILING_PUNCTUATION = re.compile(r"(?<![\s,;:(\[–—-])[\s,;:(\[–—-]+$")
 _WORD = re.compile(r"[^\W\d_]")
 _MAX_ROUNDS = 12
 
@@ -213,18 +213,18 @@ _MAX_ROUNDS = 12
 def clean_sentence(text: str) -> str:
     """Return a sentence or clause in plain words, with a capital first letter and a final full stop.
 
-    Marks of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
-    are references, section marks and footnote numbers. Cleaning is idempotent.
+    Levels of confidence are removed with the words that only introduce them ("there is high confidence that"), and so
+    are references, section numbers and footnote numbers. Cleaning is idempotent.
 
     Returns:
         One line; empty if no word is left.
     """
     text = " ".join(text.split())
     for _ in range(_MAX_ROUNDS):
-        cleaned = tidy_sentence(_ITALICS.sub("", remove_marks(_replace_spans(text, clutter_spans(text)))))
-        if cleaned == text:
+        cleaned_text = tidy_sentence(_ITALICS.sub("", remove_marks(_replace_spans(text, clutter_spans(text)))))
+        if cleaned_text == text:
             return text
-        text = cleaned
+        text = cleaned_text
     if not find_tags(text):
         return text
     # Last resort for text in which every correction makes a new mark: remove marks without correcting the sentence.
@@ -234,14 +234,14 @@ def clean_sentence(text: str) -> str:
 
 
 def remove_marks(text: str) -> str:
-    """Remove the terms of confidence, evidence and agreement from a text and correct the sentence around each."""
+    """Remove the terms of confidence, evidence and agreement from a text, and correct the sentence around each term."""
     marks = find_tags(text)
     if not marks:
         return text
     bracket_spans = {mark.outer_span for mark in marks if mark.in_brackets}
     # "Confidence in more hail is low" leaves "more hail".
     replacements = {
-        (mark.start, mark.end): text[slice(*mark.subject)] if mark.subject else _MARK
+        (mark.start, mark.end): text[slice(*mark.subject)] if mark.subject else _PLACEHOLDER
         for mark in marks
         if not mark.in_brackets
     }
@@ -261,8 +261,8 @@ def tidy_sentence(text: str) -> str:
     """
     text = _EMPTY_BRACKETS.sub(" ", _EDGE_OF_BRACKETS.sub("", text))
     text = _SPACE_AFTER.sub("", _SPACE_BEFORE.sub("", " ".join(text.split())))
-    text = _DOUBLED.sub(lambda match: match[1] or ("." if match.group().startswith(".") else ""), text)
-    text = _TRAILING.sub("", _LEADING.sub("", text))
+    text = _DOUBLED_PUNCTUATION.sub(lambda match: match[1] or ("." if match.group().startswith(".") else ""), text)
+    text = _TRAILING_PUNCTUATION.sub("", _LEADING_PUNCTUATION.sub("", text))
     if not _WORD.search(text):
         return ""
     first_word = text.split(maxsplit=1)[0]
@@ -356,15 +356,17 @@ def _find_definition_words(acronym: str, preceding_text: str) -> str | None:
 
 def _uncapitalise(words: str) -> str:
     """Return the words with a lower-case first word if it is capitalised only as the start of a sentence."""
-    first, *rest = words.split(" ", 1)
-    is_sentence_start = first[:1].isupper() and first[1:].islower() and rest and rest[0].islower()
-    return first.lower() + " " + rest[0] if is_sentence_start else words
+    first_word, *other_words = words.split(" ", 1)
+    is_sentence_start = (
+        first_word[:1].isupper() and first_word[1:].islower() and other_words and other_words[0].islower()
+    )
+    return first_word.lower() + " " + other_words[0] if is_sentence_start else words
 
 
 def _to_singular(words: str) -> str:
-    for end, singular in _PLURALS:
-        if words.endswith(end) and not words.endswith("ss"):
-            return words[: len(words) - len(end)] + singular
+    for plural_ending, singular_ending in _PLURALS:
+        if words.endswith(plural_ending) and not words.endswith("ss"):
+            return words[: len(words) - len(plural_ending)] + singular_ending
     return words
 
 
@@ -391,8 +393,8 @@ class AcronymList:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        longest_first = sorted(self.words, key=lambda acronym: (-len(acronym), acronym))
-        names = "|".join(map(re.escape, longest_first)) or r"(?!)"
+        sorted_acronyms = sorted(self.words, key=lambda acronym: (-len(acronym), acronym))
+        names = "|".join(map(re.escape, sorted_acronyms)) or r"(?!)"
         # "SSP1-2.6" and "non-GHG" are other words; "GHG-intensive" is the acronym.
         return re.compile(
             rf"(?<![\w–-])(?P<open>\()?(?P<name>{names})(?P<plural>s?)(?P<close>\))?(?![\w–’]|[-.]\d|/[A-Z])"

@@ -49,8 +49,8 @@ class SentenceDivider:
     @property
     def summary(self) -> str:
         """Text that states the number of divided sentences, and of undivided sentences by reason."""
-        divided = self.sentences - self.misquoted - self.unreadable
-        text = f"{self.name} divided {divided:,} of {counted(self.sentences, 'sentence')} with several levels."
+        n_divided = self.sentences - self.misquoted - self.unreadable
+        text = f"{self.name} divided {n_divided:,} of {counted(self.sentences, 'sentence')} with several levels."
         if self.misquoted:
             text += f" {self.misquoted:,} are undivided: its parts are not words of the sentence."
         if self.unreadable:
@@ -73,10 +73,13 @@ class SentenceDivider:
         """
         requests = []
         for sentence, levels in sentences:
-            rendered = self._prompt.render(sentence=sentence, levels=list(levels))
+            rendered_prompt = self._prompt.render(sentence=sentence, levels=list(levels))
             requests.append(
                 GenerationRequest(
-                    rendered.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=rendered.assistant_prefix
+                    rendered_prompt.messages,
+                    Sampling(max_tokens=None),
+                    _SCHEMA,
+                    assistant_prefix=rendered_prompt.assistant_prefix,
                 )
             )
         report = self._on_progress
@@ -121,8 +124,10 @@ def are_words_of(part: str, sentence: str) -> bool:
             return False
         index_in_tokens = tokens.index(word, position)
         # Of what comes before the first word, only a negation directly before it belongs to it.
-        omitted = tokens[position:index_in_tokens] if index else tokens[max(index_in_tokens - 1, 0) : index_in_tokens]
-        if any(_NEGATION.fullmatch(token) for token in omitted):
+        omitted_tokens = (
+            tokens[position:index_in_tokens] if index else tokens[max(index_in_tokens - 1, 0) : index_in_tokens]
+        )
+        if any(_NEGATION.fullmatch(token) for token in omitted_tokens):
             return False
         position = index_in_tokens + 1
     return bool(words)

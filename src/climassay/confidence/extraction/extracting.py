@@ -86,14 +86,14 @@ class ReportIdentity(NamedTuple):
 
 # The IPCC's special reports of 2018 and 2019 belong to the sixth assessment.
 _CYCLE_BY_SPECIAL = {"SR15": "AR6", "SRCCL": "AR6", "SROCC": "AR6", "SREX": "AR5", "SRREN": "AR5"}
-_SPECIAL = (
+_SPECIAL_REPORTS = (
     ("SR15", r"sr\s?1\.?5\b|global\s+warming\s+of\s+1\.5\s*[°º]?\s*c|special report on global warming"),
     ("SRCCL", r"srccl|special report on climate change and land|^climate change and land\b"),
     ("SROCC", r"srocc|ocean and cryosphere in a changing climate"),
     ("SREX", r"srex|managing the risks of extreme events"),
     ("SRREN", r"srren|renewable energy sources and climate change mitigation"),
 )
-_GROUPS = (
+_WORKING_GROUPS = (
     ("SYR", r"\bsyr\b|synthesis\s+report"),
     ("WG1", r"\bwg\s?(?:1|i)\b|working\s+group\s+(?:1|i)\b|physical\s+science\s+basis|\bthe\s+scientific\s+basis"),
     ("WG2", r"\bwg\s?(?:2|ii)\b|working\s+group\s+(?:2|ii)\b|impacts,\s+adaptation,?\s+and\s+vulnerability"),
@@ -112,7 +112,7 @@ def identify_report(document: Document, report: str | None = None, cycle: str | 
 
     The first of these names that identifies a report is used: ``report``, the document's report, title, and file name.
 
-    If none does, the document's citation of itself in its first paragraphs is used ("In: Climate Change 2021: The
+    If none does, the recommended citation in the document's first paragraphs is used ("In: Climate Change 2021: The
     Physical Science Basis ...").
     """
     sources = [report, document.report, document.title, document.source]
@@ -126,17 +126,24 @@ def identify_report(document: Document, report: str | None = None, cycle: str | 
 
 
 def _find_working_group(name: str) -> str | None:
-    plain = name.replace("_", " ")
-    return next((group for group, words in (*_SPECIAL, *_GROUPS) if re.search(words, plain, re.IGNORECASE)), None)
+    spaced_name = name.replace("_", " ")
+    return next(
+        (
+            group
+            for group, words in (*_SPECIAL_REPORTS, *_WORKING_GROUPS)
+            if re.search(words, spaced_name, re.IGNORECASE)
+        ),
+        None,
+    )
 
 
 def _find_cycle(name: str) -> str | None:
-    plain = name.replace("_", " ")
-    if match := _CYCLE.search(plain):
+    spaced_name = name.replace("_", " ")
+    if match := _CYCLE.search(spaced_name):
         return f"AR{match[1]}" if match[1] else "AR3"
-    if match := re.search(r"\b(third|fourth|fifth|sixth)\s+assessment", plain, re.IGNORECASE):
+    if match := re.search(r"\b(third|fourth|fifth|sixth)\s+assessment", spaced_name, re.IGNORECASE):
         return _CYCLE_BY_WORD[match[1].lower()]
-    if match := _YEAR.search(plain):
+    if match := _YEAR.search(spaced_name):
         return _CYCLE_BY_YEAR.get(int(match[1] or match[2]))
     return None
 
@@ -147,18 +154,18 @@ def documents_of_collection(collection: "Collection") -> Iterator[Document]:
     Text shared by neighbouring passages occurs once. Pages and sections are less precise than in the original file,
     because a passage stores only its first page and the headings that all its paragraphs share.
     """
-    for stored in collection.documents():
-        passages = collection.document_passages(stored.id)
+    for stored_document in collection.documents():
+        passages = collection.document_passages(stored_document.id)
         yield Document(
-            id=stored.id,
-            title=stored.title,
-            source=stored.source,
+            id=stored_document.id,
+            title=stored_document.title,
+            source=stored_document.source,
             blocks=tuple(_rebuild_blocks(passages)),
-            url=stored.url,
-            report=stored.report,
-            date=stored.date,
-            edition=stored.edition,
-            licence=stored.licence,
+            url=stored_document.url,
+            report=stored_document.report,
+            date=stored_document.date,
+            edition=stored_document.edition,
+            licence=stored_document.licence,
             media="collection",
         )
 
@@ -187,7 +194,7 @@ def _rebuild_blocks(passages: list[Passage]) -> Iterator[Block]:
 MIN_UNTAGGED_WORDS = 4
 """Minimum number of words of a sentence without a level; shorter ones are mostly labels, and are skipped."""
 MAX_SCOPE_WORDS = 14
-_EXPLAINS = re.compile(
+_EXPLANATION = re.compile(
     r"\btypeset\s+in\s+italics\b|\bqualifiers\b|\bcalibrated\s+(?:uncertainty\s+)?(?:language|terms?)\b"
     r"|\bundetectable\s+risk\s+level\b|\b(?:dark|light)\s+shad(?:e|ing)\b"
     r"|\blevels?\s+of\s+confidence\s+(?:is|are)\s+(?:expressed|given)\b|\b(?:one|two|three|four)\s+dots?\b"
@@ -196,12 +203,12 @@ _EXPLAINS = re.compile(
     r"|(?:regions?|areas?|places|locations?|models?)\s+(?:where|with|for|that))\b|\bconfidence\s+is\s+based\s+on\b|\b(?:three|four|five)\s+levels\b[^.]{0,20}:",
     re.IGNORECASE,
 )
-_BEHIND_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
+_BRACKET_AFTER_STOP = re.compile(r"[.!?][”’\"]?\d{0,2}\s*[(\[]")
 _MIN_END_RATIO = 4
-"""Minimum ratio of tags after the last full stops of paragraphs to those after other full stops, for the former to
-apply to whole paragraphs."""
+"""Minimum ratio of the number of tags after the last full stops of paragraphs to the number after other full stops;
+from this ratio on, the former apply to whole paragraphs."""
 _WORD = re.compile(r"[^\W\d_]+")
-_NORMAL = re.compile(r"[^a-z0-9]+")
+_NON_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
 
 class _ExtractedSentence(NamedTuple):
@@ -226,8 +233,8 @@ def extract(
         divider: Divider of sentences with several levels; None leaves them undivided.
 
     Returns:
-        Statements with a level of confidence; all sentences if ``options.untagged``. Ids depend only on the document
-        and the options. ``duplicate_of`` is set as by :func:`mark_duplicates`.
+        Statements with a level of confidence and, if ``options.untagged`` is set, all other sentences. Ids depend only
+        on the document and the options. ``duplicate_of`` is set as by :func:`mark_duplicates`.
 
     Raises:
         InputError: The calibrated words of a document's language are unknown.
@@ -263,21 +270,21 @@ def normalise_words(text: str) -> str:
 
     A single space replaces anything between them.
     """
-    return _NORMAL.sub(" ", text.lower()).strip()
+    return _NON_ALPHANUMERIC.sub(" ", text.lower()).strip()
 
 
 def explains_terms(sentence: str) -> bool:
-    """Return whether a sentence explains the calibrated vocabulary or a legend, so that its terms rate no statement."""
-    return _EXPLAINS.search(sentence) is not None
+    """Return whether a sentence explains calibrated terms or a figure's legend, so that its terms rate no statement."""
+    return _EXPLANATION.search(sentence) is not None
 
 
 def split_report_sentences(text: str) -> list[str]:
-    """Split a paragraph into sentences; marks and references after a full stop belong to the sentence before it."""
-    masked = list(text)
+    """Split a paragraph into sentences; levels and references after a full stop belong to the sentence before it."""
+    masked_characters = list(text)
     brackets = [mark.outer_span for mark in find_tags(text) if mark.in_brackets]
     for start, end in [*brackets, *bracketed_spans(text)]:
-        masked[start:end] = " " * (end - start)
-    spans = sentence_spans("".join(masked))
+        masked_characters[start:end] = " " * (end - start)
+    spans = sentence_spans("".join(masked_characters))
     if not spans:
         return [text] if text.strip() else []
     # Text before the first words belongs to the first sentence.
@@ -309,9 +316,9 @@ class _DocumentStatements:
             for block in document.blocks:
                 if block.footnote:
                     continue
-                *inner, last = split_report_sentences(block.text) or [""]
-                n_inner += sum(_tag_after_full_stop(words) is not None for words in inner)
-                n_ends += bool(inner) and _tag_after_full_stop(last) is not None
+                *inner_sentences, last_sentence = split_report_sentences(block.text) or [""]
+                n_inner += sum(_tag_after_full_stop(words) is not None for words in inner_sentences)
+                n_ends += bool(inner_sentences) and _tag_after_full_stop(last_sentence) is not None
             self.paragraph_tags = n_ends > 0 and n_inner * _MIN_END_RATIO <= n_ends
 
     def __iter__(self) -> Iterator[Statement]:
@@ -333,20 +340,31 @@ class _DocumentStatements:
             if not statements:
                 continue
             n_context = self.options.context
-            before = tuple(islice(filter(None, map(cleaned_words, range(index - 1, -1, -1))), n_context))[::-1]
-            after = tuple(islice(filter(None, map(cleaned_words, range(index + 1, len(sentences)))), n_context))
+            preceding_sentences = tuple(islice(filter(None, map(cleaned_words, range(index - 1, -1, -1))), n_context))[
+                ::-1
+            ]
+            following_sentences = tuple(
+                islice(filter(None, map(cleaned_words, range(index + 1, len(sentences)))), n_context)
+            )
             for part, statement in enumerate(statements):
                 id_ = f"{self.document.id}-{sentence.block}.{sentence.number}.{part}"
-                yield replace(statement, id=id_, part=part, parts=len(statements), before=before, after=after)
+                yield replace(
+                    statement,
+                    id=id_,
+                    part=part,
+                    parts=len(statements),
+                    before=preceding_sentences,
+                    after=following_sentences,
+                )
 
     def divided(self, divider: "SentenceDivider") -> Iterator[Statement]:
         """Yield the statements; the text of a divided one is the part of the sentence that its level qualifies."""
         statements = list(self)
         groups = [list(group) for _, group in groupby(statements, key=lambda statement: statement.sentence_id)]
-        undivided = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
-        sentences = [(group[0].sentence, [s.sentence[s.start : s.end] for s in group]) for group in undivided]
+        undivided_groups = [group for group in groups if len(group) > 1 and len({s.text for s in group}) == 1]
+        sentences = [(group[0].sentence, [s.sentence[s.start : s.end] for s in group]) for group in undivided_groups]
         texts: dict[str, str] = {}
-        for group, parts in zip(undivided, divider.divide(sentences), strict=True):
+        for group, parts in zip(undivided_groups, divider.divide(sentences), strict=True):
             if parts is not None:
                 texts |= {s.id: self._clean(part) for s, part in zip(group, parts, strict=True)}
         for statement in statements:
@@ -354,7 +372,7 @@ class _DocumentStatements:
             yield replace(statement, text=text, divided=True) if text else statement
 
     def _sentence_statements(self, sentence: _ExtractedSentence, paragraph_tag: TagMark | None) -> Iterator[Statement]:
-        """Yield the statements of a sentence, still without context: one per level, or the untagged one if included."""
+        """Yield a sentence's statements without context: one per level, or an untagged one if these are included."""
         words = sentence.words
         marks = [] if explains_terms(words) else find_tags(words)
         levels = [mark for mark in marks if mark.levels and not mark.attributive]
@@ -369,8 +387,8 @@ class _DocumentStatements:
         same_brackets = len({mark.outer_span for mark in levels}) == 1
         for mark in levels or (None,):
             if text and (mark is not None or _is_long_enough(text)):
-                scoped = self._clean(_append_scope(text, mark)) if same_brackets else text
-                yield self._statement(scoped, mark, marks, sentence)
+                scoped_text = self._clean(_append_scope(text, mark)) if same_brackets else text
+                yield self._statement(scoped_text, mark, marks, sentence)
 
     def _clean(self, text: str) -> str:
         return clean_sentence(self.acronyms.expand(clean_sentence(text), self.options.acronyms))
@@ -381,7 +399,7 @@ class _DocumentStatements:
         """Return a statement without id and context.
 
         Its likelihood terms are those of the sentence. Its evidence and agreement are also those of the sentence,
-        unless that has several levels; they are then taken from the brackets of the statement's own level.
+        unless the sentence has several levels; they are then taken from the brackets of the statement's own level.
         """
         has_several_levels = sum(bool(rating.levels) for rating in marks) > 1
         ratings = [rating for rating in (mark, *(() if has_several_levels else marks)) if rating is not None]
@@ -413,7 +431,7 @@ class _DocumentStatements:
 
 def _tag_after_full_stop(words: str) -> TagMark | None:
     """Return the tag of a sentence if it is the only one and stands alone after the full stop; otherwise None."""
-    if _BEHIND_STOP.search(words) is None:
+    if _BRACKET_AFTER_STOP.search(words) is None:
         return None
     marks = [mark for mark in find_tags(words) if mark.levels]
     if len(marks) != 1 or not marks[0].in_brackets or marks[0].scope:
@@ -434,11 +452,13 @@ def _map_paragraph_tags(sentences: Sequence[_ExtractedSentence]) -> dict[int, Ta
         mark = _tag_after_full_stop(sentence.words) if is_last and sentence.number else None
         if mark is None:
             continue
-        first = index
-        while sentences[first].number and not any(tag.levels for tag in find_tags(sentences[first - 1].words)):
-            first -= 1
-        if first < index:
-            tags |= dict.fromkeys(range(first, index + 1), mark)
+        first_index = index
+        while sentences[first_index].number and not any(
+            tag.levels for tag in find_tags(sentences[first_index - 1].words)
+        ):
+            first_index -= 1
+        if first_index < index:
+            tags |= dict.fromkeys(range(first_index, index + 1), mark)
     return tags
 
 

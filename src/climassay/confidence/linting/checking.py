@@ -101,7 +101,7 @@ def check(draft: Manuscript, rules: Sequence[Rule] | None = None) -> CheckedDraf
         draft: Draft, from :func:`climassay.confidence.linting.read_draft` or
             :func:`~climassay.confidence.linting.draft_of`.
         rules: Rules from :func:`select_rules`; None for all registered rules. The rule of a
-            :class:`~climassay.confidence.linting.model_rule.ModelReader` may follow; its findings are dropped if
+            :class:`~climassay.confidence.linting.model_rule.ModelReader` may be the last; its findings are dropped if
             another rule objects to the same words.
     """
     rules = select_rules() if rules is None else tuple(rules)

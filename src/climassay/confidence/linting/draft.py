@@ -67,8 +67,8 @@ class Manuscript:
         """Return the location of the character at an offset in the text."""
         index = bisect_right(self.paragraphs, offset, key=lambda paragraph: paragraph[0]) - 1
         page = self.blocks[index].page
-        first = next(i for i, block in enumerate(self.blocks) if block.page == page)
-        return Location(index - first + 1, offset - self.paragraphs[index][0] + 1, page)
+        first_index = next(i for i, block in enumerate(self.blocks) if block.page == page)
+        return Location(index - first_index + 1, offset - self.paragraphs[index][0] + 1, page)
 
     @cached_property
     def sentences(self) -> tuple[ManuscriptSentence, ...]:
@@ -91,8 +91,8 @@ class Manuscript:
 
 
 Severity = Literal["error", "warning", "note"]
-"""Severity of a finding: an error contradicts the definition of the vocabulary, a warning departs from the guidance,
-and a note deserves a look."""
+"""Severity of a finding: an error contradicts the definition of the vocabulary, a warning departs from the IPCC's
+guidance, and a note deserves a look."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A check of drafts against the guidance."""
+    """A check of drafts against the IPCC's guidance on uncertainty."""
 
     name: str
     severity: Severity
@@ -144,15 +144,15 @@ def rule(
 
 
 def _is_quoted(text: str, start: int, end: int) -> bool:
-    preceding, following = text[:start], text[end:]
-    if preceding.count('"') % 2 or preceding.count("“") > preceding.count("”"):
+    preceding_text, following_text = text[:start], text[end:]
+    if preceding_text.count('"') % 2 or preceding_text.count("“") > preceding_text.count("”"):
         return True
-    quote_start = max(preceding.rfind(f"{blank}{mark}") for blank in (" ", "(") for mark in "'‘")
-    quote_start = 0 if quote_start < 0 and preceding[:1] in ("'", "‘") else quote_start
+    quote_start = max(preceding_text.rfind(f"{blank}{mark}") for blank in (" ", "(") for mark in "'‘")
+    quote_start = 0 if quote_start < 0 and preceding_text[:1] in ("'", "‘") else quote_start
     return (
         quote_start >= 0
-        and not any(f"{mark} " in preceding[quote_start:] for mark in "'’")
-        and any(mark in following for mark in "'’")
+        and not any(f"{mark} " in preceding_text[quote_start:] for mark in "'’")
+        and any(mark in following_text for mark in "'’")
     )
 
 

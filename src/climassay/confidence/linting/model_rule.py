@@ -37,7 +37,7 @@ _SCHEMA = object_schema(
 
 
 class ModelReader:
-    """A language model that reads every passage with words of certainty and names departures from the guidance.
+    """A language model that names departures from the IPCC's guidance in every passage with words of certainty.
 
     Args:
         model: Model that answers under a JSON schema; use a recorded one to store its answers.
@@ -94,10 +94,13 @@ class ModelReader:
         passages = select_passages(draft)
         requests = []
         for _, text in passages:
-            rendered = self._prompt.render(passage=text)
+            rendered_prompt = self._prompt.render(passage=text)
             requests.append(
                 GenerationRequest(
-                    rendered.messages, Sampling(max_tokens=None), _SCHEMA, assistant_prefix=rendered.assistant_prefix
+                    rendered_prompt.messages,
+                    Sampling(max_tokens=None),
+                    _SCHEMA,
+                    assistant_prefix=rendered_prompt.assistant_prefix,
                 )
             )
         report = self._on_progress

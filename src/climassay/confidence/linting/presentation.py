@@ -46,7 +46,7 @@ def findings_data(checked: CheckedDraft) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a draft, with the indices of the findings that concern it and of those that start with it."""
+    """A part of a draft, with the indices of the findings that contain it and of those that start with it."""
 
     text: str
     findings: tuple[int, ...] = ()
@@ -57,18 +57,18 @@ def split_at_findings(checked: CheckedDraft) -> tuple[Piece, ...]:
     """Split a draft's text at the start and end of every finding."""
     text, findings = checked.draft.text, checked.findings
     offsets = sorted({0, len(text), *(offset for finding in findings for offset in (finding.start, finding.end))})
-    results, first = [], 0
+    results, first_index = [], 0
     for start, end in pairwise(offsets):
         # Findings are sorted: skip those that ended before this piece.
-        while first < len(findings) and findings[first].end <= start:
-            first += 1
-        covering = tuple(
+        while first_index < len(findings) and findings[first_index].end <= start:
+            first_index += 1
+        covering_indices = tuple(
             index
-            for index, finding in enumerate(findings[first:], first)
+            for index, finding in enumerate(findings[first_index:], first_index)
             if finding.start <= start and end <= finding.end
         )
-        starting = tuple(index for index in covering if findings[index].start == start)
-        results.append(Piece(text[start:end], covering, starting))
+        starting_indices = tuple(index for index in covering_indices if findings[index].start == start)
+        results.append(Piece(text[start:end], covering_indices, starting_indices))
     return tuple(results)
 
 
@@ -77,9 +77,9 @@ def lint_page(results: Sequence[CheckedDraft], read_by: str = "") -> str:
 
     Args:
         results: One checked draft per file.
-        read_by: Sentence on what a language model read; empty if none did.
+        read_by: Sentence that states which passages a language model read; empty if no model was used.
     """
-    rules = {rule.name: rule for checked in results for rule in checked.rules}
-    counts = {name: sum(checked.by_rule.get(name, 0) for checked in results) for name in rules}
-    files = [(checked, split_at_findings(checked)) for checked in results]
+    rules = {rule.name: rule for checked_draft in results for rule in checked_draft.rules}
+    counts = {name: sum(checked_draft.by_rule.get(name, 0) for checked_draft in results) for name in rules}
+    files = [(checked_draft, split_at_findings(checked_draft)) for checked_draft in results]
     return render_page("lint.html.j2", files=files, rules=rules, counts=counts, read_by=read_by)

@@ -56,7 +56,9 @@ def _confidence_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
     slips = [(start, end) for start, end, _ in _find_misspellings(sentence)]
     for match in _OTHER_LEVEL.finditer(sentence.text):
         start, end = match.start(), match.end()
-        if is_held_by_people(sentence.text, start, end) or any(first < end and start < last for first, last in slips):
+        if is_held_by_people(sentence.text, start, end) or any(
+            slip_start < end and start < slip_end for slip_start, slip_end in slips
+        ):
             continue
         yield Remark(start, end, f'"{match.group().strip("([*_ ])")}" is no level of confidence: name one of the five.')
 
@@ -81,8 +83,8 @@ def _likelihood_vocabulary(sentence: ManuscriptSentence) -> Iterator[Remark]:
     for match in _OTHER_LIKELIHOOD.finditer(sentence.text):
         words = " ".join(re.split(r"[\s*_-]+", match.group().lower()))
         if words not in LIKELIHOODS and not is_opinion(sentence.text, match.start()):
-            quoted = match.group().strip("([*_ ])")
-            yield Remark(*match.span(), f'"{quoted}" is no term of likelihood: name one of the scale.')
+            quoted_words = match.group().strip("([*_ ])")
+            yield Remark(*match.span(), f'"{quoted_words}" is no term of likelihood: name one of the scale.')
 
 
 _RATING = re.compile(
@@ -149,23 +151,25 @@ def _is_misspelling(word: str, term: str) -> bool:
 
 def _find_misspellings(sentence: ManuscriptSentence) -> Iterator[tuple[int, int, str]]:
     """Yield the start, end and intended term of each misspelt term of two words."""
-    for left, right in pairwise(_WORD.finditer(sentence.text)):
-        first, second = left.group().lower(), right.group().lower()
-        if second[0] not in "caelu" or not re.fullmatch(r"[\s*_-]{1,4}", sentence.text[left.end() : right.start()]):
+    for left_match, right_match in pairwise(_WORD.finditer(sentence.text)):
+        first_word, second_word = left_match.group().lower(), right_match.group().lower()
+        if second_word[0] not in "caelu" or not re.fullmatch(
+            r"[\s*_-]{1,4}", sentence.text[left_match.end() : right_match.start()]
+        ):
             continue
         for starts, heads in _TERMS:
             for start, head in ((start, head) for start in starts for head in heads):
-                are_misspelt = _is_misspelling(first, start), _is_misspelling(second, head)
+                are_misspelt = _is_misspelling(first_word, start), _is_misspelling(second_word, head)
                 if (
                     not any(are_misspelt)
-                    or not (are_misspelt[0] or first == start)
-                    or not (are_misspelt[1] or second == head)
+                    or not (are_misspelt[0] or first_word == start)
+                    or not (are_misspelt[1] or second_word == head)
                 ):
                     continue
                 # PDF files may split a word: "high confidenc e".
-                joined_words = sentence.text[left.start() : right.end() + len(head)]
+                joined_words = sentence.text[left_match.start() : right_match.end() + len(head)]
                 if not joined_words.replace(" ", "").lower().startswith(start + head):
-                    yield left.start(), right.end(), f"{start} {head}"
+                    yield left_match.start(), right_match.end(), f"{start} {head}"
 
 
 @rule(
@@ -191,9 +195,9 @@ _PROBABILITY = (
     rf"|(?P<value>{_NUMBER})\s*(?:%|per\s?cent)|(?P<decimal>0?\.\d+)|(?P<of>\d+)\s+(?:in|out\s+of)\s+(?P<all>\d+))"
     rf"(?P<after>\s*{_NOUN})?"
 )
-_LEAD = r"(?:i\.\s?e\.,?|that\s+is,?|meaning|or|=|≈|with|corresponding\s+to)\s*"
+_INTRODUCTION = r"(?:i\.\s?e\.,?|that\s+is,?|meaning|or|=|≈|with|corresponding\s+to)\s*"
 _PROBABILITY_AFTER = re.compile(
-    rf"[\s*_]*(?P<range>ranges?\b)?\s*(?P<open>[(\[,:;]\s*)?(?P<lead>{_LEAD})?{_PROBABILITY}(?P<close>\s*[)\];,.]|\s*$)",
+    rf"[\s*_]*(?P<range>ranges?\b)?\s*(?P<open>[(\[,:;]\s*)?(?P<lead>{_INTRODUCTION})?{_PROBABILITY}(?P<close>\s*[)\];,.]|\s*$)",
     re.IGNORECASE,
 )
 _PROBABILITY_BEFORE = re.compile(rf"\b{_PROBABILITY}\s*[(\[][*_\s]*\Z", re.IGNORECASE)
@@ -297,26 +301,28 @@ def _ambiguous_level(sentence: ManuscriptSentence) -> Iterator[Remark]:
         if len(mark.levels) == 2 and mark.in_brackets and not mark.scope and not has_explanation:
             message = "Two levels are given: choose one, or say to which part of the statement each belongs."
             yield Remark(mark.start, mark.end, message)
-    for left, right in pairwise(sentence.marks):
-        is_same_bracket = left.bracket is not None and left.bracket == right.bracket
+    for left_mark, right_mark in pairwise(sentence.marks):
+        is_same_bracket = left_mark.bracket is not None and left_mark.bracket == right_mark.bracket
         if (
             is_same_bracket
-            and left.levels
-            and right.levels
-            and left.levels != right.levels
-            and not (left.scope or right.scope)
+            and left_mark.levels
+            and right_mark.levels
+            and left_mark.levels != right_mark.levels
+            and not (left_mark.scope or right_mark.scope)
         ):
-            yield Remark(left.start, right.end, "The brackets give two levels and do not say what each is about.")
+            yield Remark(
+                left_mark.start, right_mark.end, "The brackets give two levels and do not say what each is about."
+            )
         elif (
             not is_same_bracket
-            and left.levels
-            and right.levels
-            and right.in_brackets
-            and not (left.scope or right.scope)
+            and left_mark.levels
+            and right_mark.levels
+            and right_mark.in_brackets
+            and not (left_mark.scope or right_mark.scope)
         ):
-            text_between = sentence.text[left.outer_span[1] : right.outer_span[0]]
-            if _NO_WORDS.fullmatch(text_between) if left.in_brackets else not _CLAUSE_ENDS.search(text_between):
-                yield Remark(right.start, right.end, "The same statement has a level already.")
+            text_between = sentence.text[left_mark.outer_span[1] : right_mark.outer_span[0]]
+            if _NO_WORDS.fullmatch(text_between) if left_mark.in_brackets else not _CLAUSE_ENDS.search(text_between):
+                yield Remark(right_mark.start, right_mark.end, "The same statement has a level already.")
 
 
 @rule(

@@ -130,11 +130,11 @@ def train_insertion(
         _probe_item(f"anchor {index}", item.item, context, float(levels.index(item.tag)))
         for index, item in enumerate(anchor_statements)
     )
-    harvester = Harvester(model, QualityRequests(quality("confidence")), layers, store)
-    trained = train_probe(
-        training_items, harvester, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
+    extractor = Harvester(model, QualityRequests(quality("confidence")), layers, store)
+    trained_probe = train_probe(
+        training_items, extractor, method=method, pairs_per_item=_PAIRS_PER_ITEM, seed=seed, on_progress=on_progress
     )
-    return InsertionTagger(trained, anchor_items, levels, harvester, context, seed, mode)
+    return InsertionTagger(trained_probe, anchor_items, levels, extractor, context, seed, mode)
 
 
 def sample_balanced(
@@ -167,8 +167,8 @@ def sample_latest_anchors(
     Training statements are excluded, so that the probe was trained on neither statement of a comparison (Maiya 2024,
     C.6).
     """
-    latest, training_texts = max(item.cycle for item in items), {item.item.text for item in training}
-    pool = [item for item in items if item.cycle == latest and item.item.text not in training_texts]
+    latest_cycle, training_texts = max(item.cycle for item in items), {item.item.text for item in training}
+    pool = [item for item in items if item.cycle == latest_cycle and item.item.text not in training_texts]
     return [pool[index] for index in np.random.default_rng(seed).permutation(len(pool))[:count].tolist()]
 
 

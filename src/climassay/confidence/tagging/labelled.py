@@ -51,7 +51,7 @@ _CONTEXT = 5
 
 
 def clean_statement(text: str) -> str:
-    """Return a statement without confidence tags, evidence and agreement terms, references and section marks.
+    """Return a statement without confidence tags, evidence and agreement terms, references and section numbers.
 
     The rules are those of extraction, so that a tagger gets texts of the same form in training and use. Words that a
     line break has split at a hyphen ("climate- induced") are joined first.
@@ -62,7 +62,7 @@ def clean_statement(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaggingItem:
-    """A statement with the sentences around it, without tags, references and section marks."""
+    """A statement with the sentences around it, without tags, references and section numbers."""
 
     text: str
     before: tuple[str, ...] = ()
@@ -74,8 +74,8 @@ class TaggingItem:
         """Convert a statement, a text, or a text and its context.
 
         Args:
-            item: Statement, text, or pair of text and context. The context is split at the text; if it does not contain
-                the text, it counts as preceding context.
+            item: Statement, text, or pair of text and context. The context is split at the text; a context that does
+                not contain the text counts as preceding the text.
         """
         if isinstance(item, TaggingItem):
             return item
@@ -85,10 +85,12 @@ class TaggingItem:
         from climassay.corpus.sentences import split_sentences
 
         text, context = (item, "") if isinstance(item, str) else item
-        before, match, after = context.partition(text) if text else (context, "", "")
+        preceding_text, match, following_text = context.partition(text) if text else (context, "", "")
         if not match:
-            before, after = context, ""
-        context_sides = (filter(None, map(clean_statement, split_sentences(side))) for side in (before, after))
+            preceding_text, following_text = context, ""
+        context_sides = (
+            filter(None, map(clean_statement, split_sentences(side))) for side in (preceding_text, following_text)
+        )
         return cls(clean_statement(text), *map(tuple, context_sides))
 
     def window(self, sentences: int) -> str:
@@ -262,14 +264,14 @@ def read_climatex(path: Path, paragraphs: Path | None = None) -> ClimateX:
             continue
         section, index = location
         latest_chapters[report] = section.document
-        before = section.sentences[max(0, index - _CONTEXT) : index]
-        item = TaggingItem(text, before, section.sentences[index + 1 : index + 1 + _CONTEXT])
+        preceding_sentences = section.sentences[max(0, index - _CONTEXT) : index]
+        item = TaggingItem(text, preceding_sentences, section.sentences[index + 1 : index + 1 + _CONTEXT])
         items.append(
             LabelledItem(item, tag, report, section.document, section.name, recovered=True, cycle=CLIMATEX_CYCLE)
         )
-    n_same = len(rows) - n_too_short - n_contradicting - len(items)
+    n_duplicates = len(rows) - n_too_short - n_contradicting - len(items)
     return ClimateX(
-        tuple(items), len(rows), n_same, n_contradicting, n_too_short, sum(item.recovered for item in items)
+        tuple(items), len(rows), n_duplicates, n_contradicting, n_too_short, sum(item.recovered for item in items)
     )  # fmt: skip
 
 

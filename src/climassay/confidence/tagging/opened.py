@@ -61,21 +61,21 @@ def open_tagger(path: Path | None = None, encoder: "Callable[[str], Encoder] | N
     if encoder is not None and provenance.encoder and not provenance.model:
         tagger = tagger.with_models(encoder(provenance.encoder))
     share, level = max(zip(tagger.shares, tagger.levels, strict=True))
-    on = f"{provenance.data}, sections it was not trained on"
+    statement_source = f"{provenance.data}, sections it was not trained on"
 
-    def accuracy(measure: str, on: str) -> MeasuredAccuracy | None:
+    def accuracy(measure: str, statement_source: str) -> MeasuredAccuracy | None:
         values = [provenance.measured.get(name) for name in (measure, f"{measure}_low", f"{measure}_high", "n")]
         numbers = [value for value in values if value is not None and not math.isnan(value)]
         return (
-            MeasuredAccuracy(numbers[0], numbers[1], numbers[2], round(numbers[3]), on)
+            MeasuredAccuracy(numbers[0], numbers[1], numbers[2], round(numbers[3]), statement_source)
             if len(numbers) == len(values)
             else None
         )
 
     return OpenedTagger(
         tagger,
-        accuracy("accuracy", f"{on}; always to say {level} is right for {share:.0%}"),
-        accuracy("equal_accuracy", f"{on}; chance is {1 / len(tagger.levels):.0%}"),
+        accuracy("accuracy", f"{statement_source}; always to say {level} is right for {share:.0%}"),
+        accuracy("equal_accuracy", f"{statement_source}; chance is {1 / len(tagger.levels):.0%}"),
         tagger.shares,
     )
 

@@ -106,9 +106,9 @@ def estimate_shares(
         ):
             raise InputError(f"Residuals of {k} levels have shape [documents, {k}] and at least five rows.")
         for sample in range(samples):
-            resampled = group_sums[generator.integers(0, len(group_sums), len(group_sums))].sum(axis=0)
+            resampled_sums = group_sums[generator.integers(0, len(group_sums), len(group_sums))].sum(axis=0)
             draws[sample] = _project_to_simplex(
-                resampled / resampled.sum() + residual_rows[generator.integers(0, len(residual_rows))]
+                resampled_sums / resampled_sums.sum() + residual_rows[generator.integers(0, len(residual_rows))]
             )
         point_estimate = _project_to_simplex(group_sums.sum(axis=0) / group_sums.sum() + residual_rows.mean(axis=0))
     else:
@@ -120,8 +120,8 @@ def estimate_shares(
         if (errors.sum(axis=1) == 0).any():
             raise InputError("The table of errors has no statements of some level: shares cannot be corrected for it.")
         for sample in range(samples):
-            resampled = group_sums[generator.integers(0, len(group_sums), len(group_sums))].sum(axis=0)
-            draws[sample] = adjust_shares(resampled, np.stack([generator.dirichlet(row + 0.5) for row in errors]))
+            resampled_sums = group_sums[generator.integers(0, len(group_sums), len(group_sums))].sum(axis=0)
+            draws[sample] = adjust_shares(resampled_sums, np.stack([generator.dirichlet(row + 0.5) for row in errors]))
         # Mean of the Dirichlet draws.
         point_estimate = adjust_shares(
             group_sums.sum(axis=0), (errors + 0.5) / (errors + 0.5).sum(axis=1, keepdims=True)
@@ -185,11 +185,11 @@ def adjust_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
         Proportions of shape [k], not negative, summing to 1.
     """
     n_answers, rate_matrix = np.asarray(counts, dtype=np.float64), np.asarray(rates, dtype=np.float64)
-    observed = n_answers / n_answers.sum()
+    observed_shares = n_answers / n_answers.sum()
     shares = np.full(len(n_answers), 1 / len(n_answers))
     for _ in range(_MAX_STEPS):
-        expected = np.maximum(shares @ rate_matrix, 1e-300)
-        next_shares = shares * (rate_matrix @ (observed / expected))
+        expected_shares = np.maximum(shares @ rate_matrix, 1e-300)
+        next_shares = shares * (rate_matrix @ (observed_shares / expected_shares))
         if np.abs(next_shares - shares).max() < _TOLERANCE:
             return np.asarray(next_shares / next_shares.sum())
         shares = next_shares
@@ -197,5 +197,5 @@ def adjust_shares(counts: ArrayLike, rates: ArrayLike) -> FloatArray:
 
 
 def _project_to_simplex(shares: FloatArray) -> FloatArray:
-    clipped = np.maximum(shares, 0.0)
-    return np.asarray(clipped / clipped.sum())
+    clipped_shares = np.maximum(shares, 0.0)
+    return np.asarray(clipped_shares / clipped_shares.sum())

@@ -80,9 +80,9 @@ STATES = (
 class Tagger(TextClassifier):
     """Classifier of statements into levels of confidence.
 
-    The scores in :attr:`provenance` were measured on held-out sections. ``equal_accuracy`` is for equally frequent
-    levels, ``climatex_accuracy`` and ``climatex_ordinal_error`` are for the class frequencies of ClimateX's test set,
-    and the others for the natural ones. Each has a 95% interval, ``_low`` and ``_high``.
+    The scores in :attr:`provenance` were measured on held-out sections. ``equal_accuracy`` applies to equally frequent
+    levels, ``climatex_accuracy`` and ``climatex_ordinal_error`` to the class frequencies of ClimateX's test set, and
+    the other scores to the natural frequencies. Each has a 95% interval, ``_low`` and ``_high``.
     """
 
     FORMAT = ModelFormat("climassay-confidence-tagger", 1, "confidence tagger", "climassay confidence tag train")
@@ -222,13 +222,13 @@ def train_tagger(
         InputError: There are too few statements or sections, or a feature source lacks its model.
     """
     training = training or make_training_texts(items)
-    trained = train_text_classifier(
+    trained_classifier = train_text_classifier(
         training, specs=specs, folds=folds, seed=seed, resamples=resamples, provenance=provenance,
         kind=Tagger, on_fit=on_fit,
     )  # fmt: skip
-    selected, new_provenance = trained.chosen, trained.classifier.provenance
+    candidate, new_provenance = trained_classifier.chosen, trained_classifier.classifier.provenance
     evaluations = evaluate_on_mixes(
-        training.truth, selected.probabilities, training.groups, resamples=resamples, seed=seed
+        training.truth, candidate.probabilities, training.groups, resamples=resamples, seed=seed
     )
     measured_scores, settings = new_provenance.measured, dict[str, Any]()
     if "equal" in evaluations:
@@ -246,7 +246,7 @@ def train_tagger(
     documents = np.unique([item.document for item in items], return_inverse=True)[1]
     if documents.max() > 0:
         document_evaluation = compare_classifiers(
-            [selected.spec], training, fold_groups=documents, folds=document_folds or folds, seed=seed, resamples=1
+            [candidate.spec], training, fold_groups=documents, folds=document_folds or folds, seed=seed, resamples=1
         )[0]  # fmt: skip
         with suppress(InputError):  # too few documents are large enough
             settings["residuals"] = compute_share_residuals(
@@ -254,4 +254,4 @@ def train_tagger(
             ).tolist()
     text_ids = tuple(dict.fromkeys(words_id(item.item.text) for item in items))
     new_provenance = replace(new_provenance, measured=measured_scores, settings=settings, trained_on=text_ids)
-    return replace(trained, classifier=replace(trained.classifier, provenance=new_provenance))
+    return replace(trained_classifier, classifier=replace(trained_classifier.classifier, provenance=new_provenance))

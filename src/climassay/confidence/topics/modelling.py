@@ -53,7 +53,7 @@ _MAX_CLUSTER_SHARE = 0.5
 _N_CANDIDATE_WORDS = 30
 """Number of candidate words from which maximal marginal relevance selects."""
 _MIN_STATEMENTS_FOR_RARE_WORDS = 1000
-"""Minimum number of statements for which words that occur fewer than three times are ignored."""
+"""Number of statements from which on words in fewer than three statements are ignored."""
 _BLOCK = 1024
 
 
@@ -176,14 +176,17 @@ def _find_clusters(vectors: FloatArray, settings: TopicSettings) -> IntArray:
     clusters = hdbscan.HDBSCAN(
         min_cluster_size=min_size, max_cluster_size=max_size, metric="euclidean", core_dist_n_jobs=1
     )
-    reduced = _make_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors).fit_transform(vectors)
-    return np.asarray(clusters.fit_predict(reduced), dtype=np.int64)
+    reduced_vectors = _make_umap(settings.components, 0.0, settings.seed, settings.neighbours, vectors).fit_transform(
+        vectors
+    )
+    return np.asarray(clusters.fit_predict(reduced_vectors), dtype=np.int64)
 
 
 def _count_terms(texts: Sequence[str]) -> "tuple[csr_matrix, list[str]]":
     """Return the counts of words and word pairs, shape [texts, terms], and the list of these terms.
 
-    Stop words are excluded, and so are rare words if there are many statements.
+    Stop words are excluded; with at least :data:`_MIN_STATEMENTS_FOR_RARE_WORDS` texts, so are words that occur in
+    fewer than three of them.
     """
     from sklearn.feature_extraction.text import CountVectorizer
 
@@ -222,9 +225,12 @@ def _select_typical_words(
 ) -> tuple[tuple[str, ...], ...]:
     """Select words of each group by maximal marginal relevance; ``weights`` has the shape [groups, terms]."""
     order = np.argsort(-weights, axis=1, kind="stable")[:, :_N_CANDIDATE_WORDS]
-    candidates = [[words[term] for term in ranked if row[term] > 0] for row, ranked in zip(weights, order, strict=True)]
-    distinct = list(dict.fromkeys(word for group in candidates for word in group))
-    vector_by_word = dict(zip(distinct, encoder.encode(distinct), strict=True))
+    candidates = [
+        [words[term] for term in ranked_terms if row[term] > 0]
+        for row, ranked_terms in zip(weights, order, strict=True)
+    ]
+    distinct_words = list(dict.fromkeys(word for group in candidates for word in group))
+    vector_by_word = dict(zip(distinct_words, encoder.encode(distinct_words), strict=True))
     group_vectors = encoder.encode([" ".join(group) for group in candidates])
     results = []
     for group, group_vector in zip(candidates, group_vectors, strict=True):
@@ -234,12 +240,12 @@ def _select_typical_words(
         vectors = np.stack([vector_by_word[word] for word in group])
         relevance = (1 - settings.diversity) * (vectors @ group_vector)
         similarities = settings.diversity * vectors @ vectors.T
-        selected = [int(relevance.argmax())]
-        while len(selected) < min(settings.words, len(group)):
-            gain = relevance - similarities[:, selected].max(axis=1)
-            gain[selected] = -np.inf
-            selected.append(int(gain.argmax()))
-        results.append(tuple(group[index] for index in sorted(selected)))
+        selected_indices = [int(relevance.argmax())]
+        while len(selected_indices) < min(settings.words, len(group)):
+            gain = relevance - similarities[:, selected_indices].max(axis=1)
+            gain[selected_indices] = -np.inf
+            selected_indices.append(int(gain.argmax()))
+        results.append(tuple(group[index] for index in sorted(selected_indices)))
     return tuple(results)
 
 
@@ -250,13 +256,13 @@ def _renumber_by_size(groups: IntArray) -> tuple[IntArray, list[int]]:
     """
     numbers, first_indices, counts = np.unique(groups[groups >= 0], return_index=True, return_counts=True)
     order = [int(numbers[index]) for index in sorted(range(len(numbers)), key=lambda p: (-counts[p], first_indices[p]))]
-    renumbered = np.full(int(numbers.max()) + 2, OUTSIDE)
-    renumbered[order] = np.arange(len(order))
-    return np.asarray(renumbered[groups], dtype=np.int64), order
+    new_numbers = np.full(int(numbers.max()) + 2, OUTSIDE)
+    new_numbers[order] = np.arange(len(order))
+    return np.asarray(new_numbers[groups], dtype=np.int64), order
 
 
 def find_nearest_neighbours(vectors: FloatArray, count: int) -> tuple[IntArray, FloatArray]:
-    """Return each vector's nearest neighbours by cosine, itself first, and their distances, both [n, count].
+    """Return each vector's nearest neighbours by cosine (the vector itself first) and their distances, both [n, count].
 
     The search is exact: compiling an approximate search takes longer than comparing a hundred thousand vectors.
     """
@@ -354,29 +360,30 @@ def fit_topics(
     settings = settings or TopicSettings()
     # Sorted by id, so that the order of a file has no effect.
     sorted_statements = sorted(_select_statements(statements, assign_untagged), key=lambda statement: statement.id)
-    duplicate = next((a.id for a, b in pairwise(sorted_statements) if a.id == b.id), None)
-    if duplicate is not None:
-        raise InputError(f"Two statements have the id {duplicate!r}: extract the reports together, or rename one.")
-    tagged = [statement for statement in sorted_statements if statement.tag is not None]
-    untagged = [statement for statement in sorted_statements if statement.tag is None]
-    vectors = encode_with_context([*tagged, *untagged], encoder, on_progress=on_progress)
-    tagged_vectors = vectors[: len(tagged)]
-    grouping = group_statements([statement.text for statement in tagged], tagged_vectors, encoder, settings)
+    duplicate_id = next((a.id for a, b in pairwise(sorted_statements) if a.id == b.id), None)
+    if duplicate_id is not None:
+        raise InputError(f"Two statements have the id {duplicate_id!r}: extract the reports together, or rename one.")
+    tagged_statements = [statement for statement in sorted_statements if statement.tag is not None]
+    untagged_statements = [statement for statement in sorted_statements if statement.tag is None]
+    vectors = encode_with_context([*tagged_statements, *untagged_statements], encoder, on_progress=on_progress)
+    tagged_vectors = vectors[: len(tagged_statements)]
+    grouping = group_statements([statement.text for statement in tagged_statements], tagged_vectors, encoder, settings)
     coordinates = project_vectors(tagged_vectors, settings.seed, settings.neighbours).round(3).tolist()
     assigned_statements = [
-        AssignedStatement(statement.id, int(group), bool(outlier), float(x), float(y))
-        for statement, group, outlier, (x, y) in zip(
-            tagged, grouping.groups, grouping.outliers, coordinates, strict=True
+        AssignedStatement(statement.id, int(group), bool(is_outlier), float(x), float(y))
+        for statement, group, is_outlier, (x, y) in zip(
+            tagged_statements, grouping.groups, grouping.outliers, coordinates, strict=True
         )
     ]
-    if untagged:
-        numbers = find_nearest(vectors[len(tagged) :], grouping.centres)
+    if untagged_statements:
+        numbers = find_nearest(vectors[len(tagged_statements) :], grouping.centres)
         assigned_statements += [
-            AssignedStatement(s.id, int(number)) for s, number in zip(untagged, numbers, strict=True)
+            AssignedStatement(s.id, int(number)) for s, number in zip(untagged_statements, numbers, strict=True)
         ]
-    has_reports = len({statement.report for statement in tagged}) > 1
+    has_reports = len({statement.report for statement in tagged_statements}) > 1
     topics = tuple(
-        _make_topic(number, tagged, tagged_vectors, grouping, has_reports) for number in range(len(grouping.words))
+        _make_topic(number, tagged_statements, tagged_vectors, grouping, has_reports)
+        for number in range(len(grouping.words))
     )
     outliers = int(grouping.outliers.sum())
     model = TopicModel(
@@ -401,8 +408,8 @@ def encode_with_context(
 ) -> NDArray[np.float32]:
     """Return unit vectors of statements with context, shape [statements, width].
 
-    A vector is the mean of the sentences' vectors, weighted by length; the statement itself counts twice. Neighbouring
-    statements share most sentences, so each distinct sentence is encoded once and cached.
+    A vector is the mean of the sentences' vectors, weighted by their length in characters; the statement itself counts
+    twice. Neighbouring statements share most sentences, so each distinct sentence is encoded once and cached.
     """
     from scipy.sparse import csr_matrix
 
@@ -470,16 +477,20 @@ def name_topics(
             name, source = proposal.name, "model"
         renamed_topics.append(replace(topic, name=name, named_by=source))
         topic_texts = texts[topic.number]
-        proposed = name if match is None else match.proposed
-        named_topics.append(NamedTopic(name, proposed, len(set(topic_texts)), make_sketch(topic_texts)))
+        proposed_name = name if match is None else match.proposed
+        named_topics.append(NamedTopic(name, proposed_name, len(set(topic_texts)), make_sketch(topic_texts)))
     matched_indices = set(matches.values())
-    unused = tuple(topic for index, topic in enumerate(earlier) if topic.by_hand and index not in matched_indices)
+    unused_names = tuple(topic for index, topic in enumerate(earlier) if topic.by_hand and index not in matched_indices)
     all_proposals = tuple(proposals.get(topic.number) for topic in topics)
-    return NamedTopics(replace(model, topics=tuple(renamed_topics)), tuple(named_topics), unused, all_proposals)
+    return NamedTopics(replace(model, topics=tuple(renamed_topics)), tuple(named_topics), unused_names, all_proposals)
 
 
 def _make_topic(
-    number: int, tagged: Sequence[Statement], vectors: NDArray[np.float32], grouping: Grouping, has_reports: bool
+    number: int,
+    tagged_statements: Sequence[Statement],
+    vectors: NDArray[np.float32],
+    grouping: Grouping,
+    has_reports: bool,
 ) -> Topic:
     """Return a topic named by its statements' phrases; vectors have the shape [tagged, width]."""
     members = np.flatnonzero(grouping.groups == number)
@@ -487,14 +498,14 @@ def _make_topic(
     order = np.argsort(-(vectors[core_members] @ grouping.centres[number]), kind="stable")
     examples, texts = [], set()
     for index in core_members[order]:
-        if tagged[index].text not in texts:
-            texts.add(tagged[index].text)
-            examples.append(tagged[index].id)
+        if tagged_statements[index].text not in texts:
+            texts.add(tagged_statements[index].text)
+            examples.append(tagged_statements[index].id)
         if len(examples) == N_EXAMPLES:
             break
-    member_texts = [tagged[index].text for index in members.tolist()]
+    member_texts = [tagged_statements[index].text for index in members.tolist()]
     words = spell_terms(grouping.words[number], member_texts)
-    ((report, n_in_report),) = Counter(tagged[index].report for index in members.tolist()).most_common(1)
+    ((report, n_in_report),) = Counter(tagged_statements[index].report for index in members.tolist()).most_common(1)
     return Topic(
         number,
         join_phrases(find_noun_phrases(grouping.words[number], member_texts) or words),

@@ -35,13 +35,13 @@ from climassay.models.contract import Encoder, GenerationRequest, Generator, Sam
 from climassay.prompts import load_prompt
 from climassay.settings import load_toml
 
-_CALIBRATED = (
+_CALIBRATED_WORDS = (
     "confidence likely unlikely virtually certain likelihood evidence agreement robust limited medium high low very "
     "extremely exceptionally"
 )
 """Words of certainty, which do not describe a subject."""
-_PAPER = "et al figure fig table section chapter box cross faq doi annex spm ts"
-_TIME = "year years decade decades century centuries per percent cent percentage"
+_PAPER_WORDS = "et al figure fig table section chapter box cross faq doi annex spm ts"
+_TIME_WORDS = "year years decade decades century centuries per percent cent percentage"
 _SPLIT_FORMULA = re.compile(
     r"\b((?:[kMGTPE]?t)?(?:CO|CH|N|SO|NO|NH|O|PM|CF|SF|NF|H)) (2\.5|10|[2346x])(?: (O|S)(?![\w.]))?(?![\d.]\d)\b"
 )
@@ -52,7 +52,7 @@ _UNIT = re.compile(
 )
 _TOKEN = re.compile(r"[^\W_]+(?:[-‐–'’.][^\W_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]")
-_BOUND = re.compile(r"\S")
+_NON_SPACE = re.compile(r"\S")
 _BEFORE_PREDICATE = (
     "is are was were be been being has have had will would can could may might must should shall to not also it they "
     "we which that there who do does did cannot"
@@ -64,7 +64,7 @@ _AFTER_PHRASE = (
     "including because if into per such via both not"
 )
 """Words that follow a complete phrase."""
-_GENERAL = (
+_GENERAL_WORDS = (
     "climate change changes changing global warming research report reports assessment impact impacts effect effects "
     "future projected projection projections observed various key analysis study studies science issue issues risk "
     "risks increase increases increased decrease decreases decreased rate rates level levels trend trends value "
@@ -73,9 +73,9 @@ _GENERAL = (
     "example examples use uses end large larger small smaller high higher low lower new long short term terms total "
     "mean average median percentile percentiles chance assessed benefit benefits urgency uncertainty uncertainties"
 )
-"""Words that fit every topic; a name must contain others, too."""
+"""Words that fit every topic; a name must contain at least one other word."""
 _ADJECTIVE = re.compile(r"(?:(?<!i)(?<!veget)able|ible|ous|ful|less)$")
-"""Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are excepted."""
+"""Endings of adjectives, which cannot end a noun phrase; "variable" and "vegetable" are exceptions."""
 _MIN_NEIGHBOUR_SHARE = 0.5
 """Minimum proportion of a phrase's occurrences that must be next to one word for that word to extend the phrase."""
 _MIN_END_SHARE = 0.2
@@ -126,7 +126,7 @@ def find_noun_phrases(words: Sequence[str], texts: Iterable[str]) -> tuple[str, 
     """Extend terms to noun phrases, spelled as in the texts.
 
     Args:
-        words: Terms of a topic in lower case, most typical first.
+        words: Lower-case terms of a topic, most typical first.
         texts: Statements of the topic.
 
     Returns:
@@ -156,7 +156,7 @@ def _spell_terms(words: Sequence[str], texts: Sequence[Sequence[_Word]]) -> tupl
 
 
 def _select_plainest_form(forms: Counter[str]) -> str:
-    """Return the form with the fewest capitals that is not rare: "ice sheet" rather than "Ice Sheet" of Greenland."""
+    """Return the form with the fewest capitals among those that are not rare: "ice sheet" rather than "Ice Sheet"."""
     max_count = max(forms.values())
     return min(
         forms,
@@ -172,7 +172,7 @@ def join_phrases(pieces: Sequence[str]) -> str:
         parts = re.findall(r"[^\W_]+", piece)
         stems = {stem(part) for part in parts}
         words = {part.casefold() for part in parts}
-        if used_stems & stems or len(stems) < len(words) or (words <= _word_set(_GENERAL) and len(pieces) > 1):
+        if used_stems & stems or len(stems) < len(words) or (words <= _word_set(_GENERAL_WORDS) and len(pieces) > 1):
             continue
         if selected_pieces and len(", ".join([*selected_pieces, piece])) > MAX_PHRASE_NAME_CHARACTERS:
             continue
@@ -223,24 +223,27 @@ def _find_noun_phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -
 
 
 def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
-    """Extend spans by the neighbouring word that most of them share; try the right side before the left."""
-    right: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
-    left: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
+    """Extend the spans that share the most frequent neighbouring word by it; try the right side before the left.
+
+    The result is empty if too few spans share a neighbouring word.
+    """
+    right_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
+    left_extensions: dict[str, list[tuple[Sequence[_Word], int, int]]] = {}
     for text, start, end in spans:
         if end < len(text) and text[end].joined and _is_term(text[end]):
-            right.setdefault(_remove_plural(text[end].lower), []).append((text, start, end + 1))
+            right_extensions.setdefault(_remove_plural(text[end].lower), []).append((text, start, end + 1))
         if start and text[start].joined and _is_term(text[start - 1]) and not _is_verb_form(text[start - 1].lower):
-            left.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
-    for neighbours in (right, left):
-        largest = max(neighbours.values(), key=len, default=[])
-        if len(largest) >= max(2, _MIN_NEIGHBOUR_SHARE * len(spans)):
-            return largest
+            left_extensions.setdefault(text[start - 1].lower, []).append((text, start - 1, end))
+    for neighbours in (right_extensions, left_extensions):
+        largest_group = max(neighbours.values(), key=len, default=[])
+        if len(largest_group) >= max(2, _MIN_NEIGHBOUR_SHARE * len(spans)):
+            return largest_group
     return []
 
 
 def _is_verb_form(word: str) -> bool:
-    """Return whether a general word in -s is probably a verb, as in ``increases crop yield``."""
-    return word.endswith("s") and word in _word_set(_GENERAL)
+    """Return whether a word is probably a verb: a general word that ends in -s, as in ``increases crop yield``."""
+    return word.endswith("s") and word in _word_set(_GENERAL_WORDS)
 
 
 def _is_phrase_end(text: Sequence[_Word], start: int, end: int) -> bool:
@@ -256,28 +259,33 @@ def _has_number(text: Sequence[_Word], end: int) -> bool:
 
 
 def _is_participle(word: str, texts: Sequence[Sequence[_Word]]) -> bool:
-    """Return whether a word in -ed is a form of another word of the texts or of a general word (``increased``).
+    """Return whether a word ending in -ed is a form of another word of the texts or of a general word (``increased``).
 
     Also return True for a word that is mostly followed by ``with`` or ``by``: ``risks associated``.
     """
     if not word.endswith("ed") or len(word) < 6:
         return False
-    following = [right.lower for text in texts for left, right in pairwise(text) if left.lower == word and right.joined]
-    if sum(following_word in ("with", "by") for following_word in following) > len(following) / 2:
+    following_words = [
+        right_word.lower
+        for text in texts
+        for left_word, right_word in pairwise(text)
+        if left_word.lower == word and right_word.joined
+    ]
+    if sum(following_word in ("with", "by") for following_word in following_words) > len(following_words) / 2:
         return True
     forms = {word[:-1], word[:-2], f"{word[:-1]}s", f"{word[:-2]}s", f"{word[:-2]}ing"}
-    return bool(forms & _word_set(_GENERAL)) or any(token.lower in forms for text in texts for token in text)
+    return bool(forms & _word_set(_GENERAL_WORDS)) or any(token.lower in forms for text in texts for token in text)
 
 
 def _find_occurrences(term: tuple[str, ...], text: Sequence[_Word]) -> Iterator[int]:
     """Yield the start index of each occurrence of a term in a text; its last word may be singular or plural."""
-    *head, last = term
-    last = _remove_plural(last)
+    *first_words, last_word = term
+    last_word = _remove_plural(last_word)
     for start in range(len(text) - len(term) + 1):
         span = text[start : start + len(term)]
         if (
-            _remove_plural(span[-1].lower) == last
-            and all(word.lower == part for word, part in zip(span, head, strict=False))
+            _remove_plural(span[-1].lower) == last_word
+            and all(word.lower == part for word, part in zip(span, first_words, strict=False))
             and all(word.joined for word in span[1:])
             and not any(word.unit for word in span)
         ):
@@ -310,14 +318,22 @@ def _is_term(word: _Word) -> bool:
 @lru_cache(maxsize=4096)
 def _split_words(text: str) -> tuple[_Word, ...]:
     text = normalise_formulas(text)
-    units = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
-    words, last, first = [], 0, True
+    unit_positions = {position for match in _UNIT.finditer(text) for position in range(match.start(), match.end())}
+    words, last_end, is_first = [], 0, True
     for match in _TOKEN.finditer(text):
-        gap = text[last : match.start()]
-        first = first or any(sign in gap for sign in ".?!:")
-        surface = match[0]
-        words.append(_Word(surface.casefold(), surface, first, not _BOUND.search(gap), match.start() in units))
-        last, first = match.end(), False
+        separator = text[last_end : match.start()]
+        is_first = is_first or any(sign in separator for sign in ".?!:")
+        spelling = match[0]
+        words.append(
+            _Word(
+                spelling.casefold(),
+                spelling,
+                is_first,
+                not _NON_SPACE.search(separator),
+                match.start() in unit_positions,
+            )
+        )
+        last_end, is_first = match.end(), False
     return tuple(words)
 
 
@@ -330,7 +346,7 @@ def _word_set(words: str) -> frozenset[str]:
 def _stop_words() -> frozenset[str]:
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-    return _word_set(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED, _PAPER, _TIME)))
+    return _word_set(" ".join((*ENGLISH_STOP_WORDS, _CALIBRATED_WORDS, _PAPER_WORDS, _TIME_WORDS)))
 
 
 NEAREST = 2
@@ -346,7 +362,7 @@ _MAX_NAME_WORDS = 6
 _N_STATEMENTS = 5
 _STATEMENT_CHARACTERS = 220
 _N_OTHER_NAMES = 12
-_EVERYWHERE = (
+_UBIQUITOUS_WORDS = (
     "climate change changes global warming research topic statement statements report assessment impact impacts effect "
     "effects of on in and the a an for to by with under future projected projection projections other various key "
     "analysis study studies science environment environmental issue issues risk risks"
@@ -397,13 +413,13 @@ def propose_names(
     for number, (topic_words, topic_examples) in enumerate(zip(words, examples, strict=True)):
         other_names = [name for index, name in enumerate(word_names) if index != number][:_N_OTHER_NAMES]
         texts = [text[:_STATEMENT_CHARACTERS] for text in topic_examples[:_N_STATEMENTS]]
-        rendered = prompt.render(statements=texts, words=list(topic_words), others=other_names)
+        rendered_prompt = prompt.render(statements=texts, words=list(topic_words), others=other_names)
         requests.append(
             GenerationRequest(
-                rendered.messages,
+                rendered_prompt.messages,
                 Sampling(max_tokens=None, seed=seed),
                 schema=_SCHEMA,
-                assistant_prefix=rendered.assistant_prefix,
+                assistant_prefix=rendered_prompt.assistant_prefix,
             )
         )
     return [_parse_name(answer.text) if answer.error is None else "" for answer in model.generate(requests)]
@@ -463,7 +479,7 @@ def _find_name_fault(name: str) -> str:
         return "it is incomplete"
     if set(words) & (_word_set(_BEFORE_PREDICATE) - {"to"}):
         return "it is a sentence"
-    if set(words) <= _word_set(_EVERYWHERE):
+    if set(words) <= _word_set(_UBIQUITOUS_WORDS):
         return "every topic could be called so"
     if len(set(words)) < len(words) or any(len(word) > 24 for word in words):
         return "it repeats itself"
@@ -482,7 +498,7 @@ def _parse_name(text: str) -> str:
 SKETCH_SIZE = 200
 MIN_OVERLAP = 0.5
 """Minimum Dice coefficient of the statements of two topics for them to count as the same."""
-_HEAD = """\
+_FILE_HEADER = """\
 # Names of topics. Change a name between the quotes: the next run keeps it for the topic that has most of the same
 # statements. The program recognises topics by the tables from [proposed] on; do not change them.
 
@@ -573,18 +589,18 @@ def write_names(path: Path, named: Sequence[NamedTopic], unused: Sequence[NamedT
     Raises:
         InputError: The file cannot be written.
     """
-    parts = [_HEAD, _format_toml_tables("", named)]
+    parts = [_FILE_HEADER, _format_toml_tables("", named)]
     if unused:
         parts += ["# Named by hand, and found in an earlier run only.\n", _format_toml_tables("unused.", unused)]
     write_file(path, "".join(parts).encode())
 
 
-def _format_toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
+def _format_toml_tables(prefix: str, named_topics: Sequence[NamedTopic]) -> str:
     columns = {
-        "names": [_quote_toml(topic.name) for topic in named],
-        "proposed": [_quote_toml(topic.proposed) for topic in named],
-        "sizes": [str(topic.size) for topic in named],
-        "statements": [_quote_toml(" ".join(topic.sketch)) for topic in named],
+        "names": [_quote_toml(topic.name) for topic in named_topics],
+        "proposed": [_quote_toml(topic.proposed) for topic in named_topics],
+        "sizes": [str(topic.size) for topic in named_topics],
+        "statements": [_quote_toml(" ".join(topic.sketch)) for topic in named_topics],
     }
     return "".join(
         f"[{prefix}{heading}]\n" + "".join(f"{number} = {value}\n" for number, value in enumerate(values)) + "\n"
@@ -593,20 +609,22 @@ def _format_toml_tables(prefix: str, named: Sequence[NamedTopic]) -> str:
 
 
 def _quote_toml(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + "".join(char if char >= " " and char != "\x7f" else f"\\u{ord(char):04x}" for char in escaped) + '"'
+    escaped_text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        '"' + "".join(char if char >= " " and char != "\x7f" else f"\\u{ord(char):04x}" for char in escaped_text) + '"'
+    )
 
 
 def _parse_named_topics(path: Path, data: Mapping[str, Any], prefix: str) -> list[NamedTopic]:
     try:
-        names, proposed = data.get("names", {}), data.get("proposed", {})
+        names, proposed_names = data.get("names", {}), data.get("proposed", {})
         sizes, statements = data.get("sizes", {}), data.get("statements", {})
         results = []
         for number, name in names.items():
             if not isinstance(name, str) or not name.strip():
                 raise InputError(f"{path}: the name [{prefix}names] {number} must be a non-empty text.")
             sketch = tuple(statements[number].split())
-            results.append(NamedTopic(" ".join(name.split()), proposed[number], int(sizes[number]), sketch))
+            results.append(NamedTopic(" ".join(name.split()), proposed_names[number], int(sizes[number]), sketch))
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path} is damaged at {error}: delete it, or undo the last change to it.") from None
     return results

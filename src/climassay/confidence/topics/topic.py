@@ -87,7 +87,9 @@ class TopicModel:
     def counts(self, statements: Iterable[str]) -> Counter[int]:
         """Count statements by topic, from their ids; unknown ids are ignored."""
         return Counter(
-            assigned.topic for statement in statements if (assigned := self.by_id.get(statement)) is not None
+            assigned_statement.topic
+            for statement in statements
+            if (assigned_statement := self.by_id.get(statement)) is not None
         )
 
 

@@ -95,7 +95,8 @@ class UntaggedScore:
     """Mean score of tagged and untagged statements together."""
     low: float
     high: float
-    """Upper end of the 95% interval of ``together``, for which the errors of both parts are added in quadrature."""
+    """Upper end of the 95% interval of ``together``, for which the standard errors of the tagged and the untagged
+    statements are added in quadrature."""
 
 
 def read_predictions(path: Path) -> Predictions:
@@ -137,9 +138,9 @@ def select_held_out(cases: TrendStatements, predictions: Predictions) -> list[Tr
 def compute_confusion(cases: Sequence[TrendStatement], predictions: Predictions) -> FloatArray:
     """Return the confusion matrix of held-out statements, true levels in rows, shape [levels, levels]."""
     matrix = np.zeros((len(predictions.levels),) * 2)
-    for case, predicted in zip(cases, predictions.for_cases(cases).argmax(axis=1), strict=True):
+    for case, predicted_index in zip(cases, predictions.for_cases(cases).argmax(axis=1), strict=True):
         assert case.tag is not None
-        matrix[predictions.levels.index(case.tag), predicted] += 1
+        matrix[predictions.levels.index(case.tag), predicted_index] += 1
     return matrix
 
 
@@ -149,7 +150,7 @@ def measure_topic_accuracies(
     """Return the accuracy on all held-out statements, followed by the accuracy for each topic with such statements."""
     if not cases:
         return []
-    most_frequent = Counter(case.tag for case in cases).most_common(1)[0][0]
+    majority_level = Counter(case.tag for case in cases).most_common(1)[0][0]
     results = []
     for topic in (None, *range(topics)):
         topic_cases = [case for case in cases if topic in (None, case.topic)]
@@ -157,7 +158,7 @@ def measure_topic_accuracies(
             predicted_indices = predictions.for_cases(topic_cases).argmax(axis=1)
             truth = np.array([predictions.levels.index(case.tag) for case in topic_cases if case.tag is not None])
             accuracy = proportion(int((predicted_indices == truth).sum()), len(topic_cases))
-            constant = sum(case.tag == most_frequent for case in topic_cases) / len(topic_cases)
+            constant = sum(case.tag == majority_level for case in topic_cases) / len(topic_cases)
             results.append(TopicAccuracy(topic, accuracy, float(np.abs(predicted_indices - truth).mean()), constant))
     return results
 
@@ -165,7 +166,7 @@ def measure_topic_accuracies(
 def estimate_untagged_scores(
     cases: TrendStatements, predictions: Predictions, topics: int, *, samples: int = N_SAMPLES, seed: int = 0
 ) -> list[UntaggedScore]:
-    """Estimate the scores of untagged statements in each column: of all topics, then of each topic with enough of them.
+    """Estimate the scores of untagged statements in each column, for all topics and for each topic with enough of them.
 
     Raises:
         InputError: The tagger's error is unknown, and there are no held-out statements to measure it.
@@ -180,19 +181,19 @@ def estimate_untagged_scores(
     results = []
     for topic in (None, *range(topics)):
         for column in cases.columns:
-            untagged, tagged = (
-                [case for case in side if topic in (None, case.topic) and case.column == column]
-                for side in (cases.untagged, cases.tagged)
+            untagged_cases, tagged_cases = (
+                [case for case in candidates if topic in (None, case.topic) and case.column == column]
+                for candidates in (cases.untagged, cases.tagged)
             )
-            predicted_cases = [case for case in untagged if case.id in predictions.probabilities]
+            predicted_cases = [case for case in untagged_cases if case.id in predictions.probabilities]
             if len(predicted_cases) < MIN_UNTAGGED:
                 continue
             shares = estimate_shares(
                 predictions.for_cases(predicted_cases), errors, residuals=predictions.residuals, scores=scores,
                 groups=[case.section for case in predicted_cases], samples=samples, seed=seed,
             )  # fmt: skip
-            mean, error = _compute_section_mean(tagged)
-            untagged_share = len(untagged) / (len(untagged) + len(tagged))
+            mean, error = _compute_section_mean(tagged_cases)
+            untagged_share = len(untagged_cases) / (len(untagged_cases) + len(tagged_cases))
             joint_score = untagged_share * shares.score + (1 - untagged_share) * mean
             low = joint_score - float(
                 np.hypot(untagged_share * (shares.score - shares.score_low), (1 - untagged_share) * 1.96 * error)
@@ -200,7 +201,9 @@ def estimate_untagged_scores(
             high = joint_score + float(
                 np.hypot(untagged_share * (shares.score_high - shares.score), (1 - untagged_share) * 1.96 * error)
             )
-            results.append(UntaggedScore(topic, column, shares, len(untagged), len(tagged), joint_score, low, high))
+            results.append(
+                UntaggedScore(topic, column, shares, len(untagged_cases), len(tagged_cases), joint_score, low, high)
+            )
     return results
 
 
@@ -219,7 +222,7 @@ def _compute_section_mean(cases: Sequence[TrendStatement]) -> tuple[float, float
 
 
 TagUse = Literal["tags", "hardly", "unknown"]
-"""Use of levels of confidence in a document.
+"""Extent to which a document uses levels of confidence.
 
 ``tags``: sentences have levels. ``hardly``: almost no sentence has one. ``unknown``: the data has tagged statements
 only, or few sentences.
@@ -270,36 +273,38 @@ class UntaggedReport:
 
 def count_coverage(statements: Sequence[Statement]) -> list[DocumentCoverage]:
     """Count the tagged and untagged statements of every document, including duplicates; sort by report and document."""
-    tagged: Counter[tuple[str, str]] = Counter()
-    untagged: Counter[tuple[str, str]] = Counter()
+    tagged_counts: Counter[tuple[str, str]] = Counter()
+    untagged_counts: Counter[tuple[str, str]] = Counter()
     for statement in statements:
         title, chapter = statement.document, statement.chapter
         # Documents stored chapter by chapter are counted by chapter.
         title = f"{chapter}: {title}" if chapter and chapter.casefold() not in title.casefold() else title
-        (untagged if statement.tag is None else tagged)[statement.report, title] += 1
+        (untagged_counts if statement.tag is None else tagged_counts)[statement.report, title] += 1
     results = []
-    for report, document in sorted({*tagged, *untagged}):
-        n_tagged, n_untagged = tagged[report, document], untagged[report, document]
-        tagging: TagUse = "unknown" if not n_untagged or n_tagged + n_untagged < _MIN_SENTENCES else "tags"
-        if tagging == "tags" and n_tagged / (n_tagged + n_untagged) < MIN_TAGGED_SHARE:
-            tagging = "hardly"
-        results.append(DocumentCoverage(report, document, n_tagged, n_untagged, tagging))
+    for report, document in sorted({*tagged_counts, *untagged_counts}):
+        n_tagged, n_untagged = tagged_counts[report, document], untagged_counts[report, document]
+        tag_use: TagUse = "unknown" if not n_untagged or n_tagged + n_untagged < _MIN_SENTENCES else "tags"
+        if tag_use == "tags" and n_tagged / (n_tagged + n_untagged) < MIN_TAGGED_SHARE:
+            tag_use = "hardly"
+        results.append(DocumentCoverage(report, document, n_tagged, n_untagged, tag_use))
     return results
 
 
 def find_untagged_reports(statements: Sequence[Statement]) -> list[UntaggedReport]:
-    """Return the reports of the statements' cycles that are known, or found in the data, not to tag statements."""
+    """Return the reports of the statements' cycles that did not tag statements, as is known or found in the data."""
     cycles = {statement.cycle for statement in statements if statement.cycle}
-    reports = {key: UntaggedReport(*key, why, True) for key, why in UNTAGGED_REPORTS.items() if key[0] in cycles}
-    tagged: Counter[tuple[str, str]] = Counter()
+    reports = {
+        key: UntaggedReport(*key, practice, True) for key, practice in UNTAGGED_REPORTS.items() if key[0] in cycles
+    }
+    tagged_counts: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
     for statement in statements:
         if statement.cycle and statement.working_group:
             total[statement.cycle, statement.working_group] += 1
-            tagged[statement.cycle, statement.working_group] += statement.tag is not None
+            tagged_counts[statement.cycle, statement.working_group] += statement.tag is not None
     for key, count in total.items():
-        if key not in reports and count >= _MIN_SENTENCES and tagged[key] / count < MIN_TAGGED_SHARE:
-            reason = f"{tagged[key]} of its {count} sentences have a level of confidence"
+        if key not in reports and count >= _MIN_SENTENCES and tagged_counts[key] / count < MIN_TAGGED_SHARE:
+            reason = f"{tagged_counts[key]} of its {count} sentences have a level of confidence"
             reports[key] = UntaggedReport(*key, reason, False)
     return [reports[key] for key in sorted(reports)]
 
@@ -340,7 +345,7 @@ class TrendAnalysis:
     seed: int = 0
 
     def name(self, topic: int | None, all_topics: str = "all topics") -> str:
-        """Return a topic's name; ``all_topics`` for None."""
+        """Return a topic's name; if ``topic`` is None, return ``all_topics``."""
         return all_topics if topic is None else self.model.name(topic)
 
 
@@ -357,7 +362,7 @@ def analyse_trends(
     Args:
         statements: Statements of reports, including untagged ones if there are any.
         model: Topics of the same statements.
-        by: Columns to compare; see :func:`~climassay.confidence.trends.scores.select_cases`.
+        by: Kind of columns to compare; see :func:`~climassay.confidence.trends.scores.select_cases`.
         predictions: Predictions of a tagger; those for tagged statements must be held-out predictions.
         seed: Seed of every bootstrap.
 
@@ -367,11 +372,11 @@ def analyse_trends(
     cases = select_cases(statements, model, by)
     topics = len(model.topics)
     accuracies: list[TopicAccuracy] = []
-    untagged: list[UntaggedScore] = []
+    untagged_scores: list[UntaggedScore] = []
     if predictions is not None:
         accuracies = measure_topic_accuracies(select_held_out(cases, predictions), predictions, topics)
         if any(case.id in predictions.probabilities for case in cases.untagged):
-            untagged = estimate_untagged_scores(cases, predictions, topics, seed=seed)
+            untagged_scores = estimate_untagged_scores(cases, predictions, topics, seed=seed)
     return TrendAnalysis(
         tuple(statements),
         model,
@@ -380,7 +385,7 @@ def analyse_trends(
         tuple(count_coverage(statements)),
         tuple(find_untagged_reports(statements)),
         tuple(accuracies),
-        tuple(untagged),
+        tuple(untagged_scores),
         measure_changes(cases, topics, seed=seed),
         seed,
     )

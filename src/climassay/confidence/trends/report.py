@@ -33,7 +33,7 @@ from climassay.statistics import Interval
 MAX_POINTS = 20_000
 """Maximum number of points on a map, of about 14 bytes each. If there are more, every k-th by id is drawn, and a note
 says so."""
-_SIGNIFICANT = 0.05
+_SIGNIFICANCE_LEVEL = 0.05
 _SIGNIFICANCE = ("clear after Holm's correction", "not clear")
 _MAX_COLUMNS = 5
 """Maximum number of columns in a figure, which is the number of colours."""
@@ -55,8 +55,8 @@ def score_plot(analysis: TrendAnalysis) -> DotPlot:
 def column_plot(analysis: TrendAnalysis) -> DotPlot:
     """Return a plot of the topics' scores in each column, side by side."""
     cells, sizes = analysis.scores.cells, {score.column: score.n for score in analysis.scores.by_column}
-    largest = sorted(analysis.cases.columns, key=lambda column: -sizes[column])[:_MAX_COLUMNS]
-    columns = tuple(column for column in analysis.cases.columns if column in largest)
+    largest_columns = sorted(analysis.cases.columns, key=lambda column: -sizes[column])[:_MAX_COLUMNS]
+    columns = tuple(column for column in analysis.cases.columns if column in largest_columns)
     order = sorted(analysis.scores.by_topic, key=lambda score: -score.value)
     dots = [
         _make_dot(analysis.model.name(score.topic or 0), column, cell)
@@ -86,7 +86,7 @@ def topic_bars(analysis: TrendAnalysis) -> StackedBars:
 
 
 def deviation_plot(analysis: TrendAnalysis) -> DotPlot:
-    """Return a dot plot of the topics' differences from the mean of their columns, after shrinkage."""
+    """Return a dot plot of the shrunk differences between the topics' scores and the means of their columns."""
     dots = [
         _make_difference_dot(
             analysis, deviation.topic, deviation.p_holm, deviation.shrunken.value, deviation.shrunken.interval
@@ -102,17 +102,17 @@ def change_plots(analysis: TrendAnalysis) -> list[DotPlot]:
     pairs = dict.fromkeys((change.before, change.after) for change in analysis.changes)
     return [
         _make_dot_plot(
-            f"Change from {before} to {after}",
+            f"Change from {earlier_cycle} to {later_cycle}",
             [
                 _make_difference_dot(analysis, change.topic, change.p_holm, change.value, change.interval)
                 for change in analysis.changes
-                if (change.before, change.after) == (before, after) and change.topic is not None
+                if (change.before, change.after) == (earlier_cycle, later_cycle) and change.topic is not None
             ],
             "Bars: 95% interval over sections, not corrected for the number of topics.",
             axis="difference in score",
             order=_SIGNIFICANCE,
         )
-        for before, after in pairs
+        for earlier_cycle, later_cycle in pairs
     ]
 
 
@@ -121,16 +121,16 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
 
     Args:
         analysis: Analysis of the statements.
-        column: Column whose statements are shown; None for all.
+        column: Cycle, working group or report whose statements are shown; None for all.
     """
     tag_by_id = {case.id: case.tag for case in analysis.cases.tagged if column in (None, case.column)}
     mapped_statements = [
         statement for statement in analysis.model.statements if statement.x is not None and statement.y is not None
     ]
-    selected = [statement for statement in mapped_statements if statement.id in tag_by_id]
-    step = -(-len(selected) // MAX_POINTS) or 1
-    drawn_statements = selected[::step]
-    clouds = tuple(
+    selected_statements = [statement for statement in mapped_statements if statement.id in tag_by_id]
+    step = -(-len(selected_statements) // MAX_POINTS) or 1
+    drawn_statements = selected_statements[::step]
+    point_groups = tuple(
         Cloud(
             tag,
             tuple(
@@ -148,7 +148,7 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     )
     note = "Neighbours are about the same (UMAP of statements with context); the axes themselves have no meaning."
     points_by_topic: dict[int, list[tuple[float, float]]] = {}
-    for statement in selected:
+    for statement in selected_statements:
         if statement.topic != OUTSIDE:
             points_by_topic.setdefault(statement.topic, []).append((statement.x or 0.0, statement.y or 0.0))
     # First phrases of topics' names at the medians of their statements, the largest topics first.
@@ -163,10 +163,10 @@ def statement_map(analysis: TrendAnalysis, column: str | None = None) -> Scatter
     if labels:
         note += " A topic's name is at its median if there is room, the largest first."
     if step > 1:
-        note += f" {len(drawn_statements)} of {len(selected)} statements are drawn, evenly by their ids."
+        note += f" {len(drawn_statements)} of {len(selected_statements)} statements are drawn, evenly by their ids."
     return ScatterPlot(
         f"Statements by tag{f', {column}' if column else ''}",
-        tuple(cloud for cloud in clouds if cloud.points),
+        tuple(point_group for point_group in point_groups if point_group.points),
         _axis_without_ticks("first direction", x),
         _axis_without_ticks("second direction", y),
         note,
@@ -194,7 +194,9 @@ def report_heat(analysis: TrendAnalysis) -> HeatMap:
 
 
 def _make_difference_dot(analysis: TrendAnalysis, topic: int, p: float, value: float, interval: Interval) -> Dot:
-    return Dot(analysis.model.name(topic), _SIGNIFICANCE[p >= _SIGNIFICANT], value, interval.low, interval.high, 0.0)
+    return Dot(
+        analysis.model.name(topic), _SIGNIFICANCE[p >= _SIGNIFICANCE_LEVEL], value, interval.low, interval.high, 0.0
+    )
 
 
 def _make_dot(label: str, group: str, score: TopicScore, reference: float | None = None) -> Dot:
@@ -211,9 +213,9 @@ def _make_dot_plot(
     axis: str = "score",
     order: tuple[str, ...] = (),
 ) -> DotPlot:
-    ends = [end for dot in dots for end in (dot.low, dot.high)] or [-2.0, 2.0]
-    ends += [dot.reference for dot in dots if dot.reference is not None]
-    return DotPlot(title, tuple(dots), axis, note, Axis.over(axis, ends, max_ticks=8), together, order)
+    bounds = [bound for dot in dots for bound in (dot.low, dot.high)] or [-2.0, 2.0]
+    bounds += [dot.reference for dot in dots if dot.reference is not None]
+    return DotPlot(title, tuple(dots), axis, note, Axis.over(axis, bounds, max_ticks=8), together, order)
 
 
 def _axis_without_ticks(label: str, values: list[float]) -> Axis:
@@ -270,7 +272,7 @@ def score_table(analysis: TrendAnalysis) -> Table:
 
 
 def score_rows(analysis: TrendAnalysis) -> Table:
-    """Return the scores as numbers for spreadsheets, one row per topic and column; an empty cell means all."""
+    """Return the scores as numbers, one row per topic and column; an empty topic or column means all of them."""
     results = (*analysis.scores.cells.values(), *analysis.scores.by_topic, *analysis.scores.by_column)
     rows = [
         (
@@ -299,14 +301,14 @@ def share_table(analysis: TrendAnalysis) -> Table:
         (name, *(f"{100 * count / score.n:.1f}" if score.n else "-" for count in score.counts), str(score.n))
         for name, score in named_scores
     ]
-    strong = range(len(scores.by_topic), len(rows))
-    return Table.of("Share of each tag in per cent", ["", *TAGS, "statements"], rows, strong=list(strong))
+    strong_rows = range(len(scores.by_topic), len(rows))
+    return Table.of("Share of each tag in per cent", ["", *TAGS, "statements"], rows, strong=list(strong_rows))
 
 
 def deviation_table(analysis: TrendAnalysis) -> Table:
     """Return the topics that are most and least confident relative to other statements in the same columns."""
     deviations = analysis.scores.deviations
-    selected = (
+    selected_deviations = (
         deviations
         if len(deviations) <= 2 * _N_SHOWN_DEVIATIONS
         else (*deviations[:_N_SHOWN_DEVIATIONS], *deviations[-_N_SHOWN_DEVIATIONS:])
@@ -320,7 +322,7 @@ def deviation_table(analysis: TrendAnalysis) -> Table:
             format_interval(deviation.raw.interval, signs=True),
             format_p_value(deviation.p_holm),
         )
-        for deviation in selected
+        for deviation in selected_deviations
     ]
     kind = analysis.cases.kind
     note = (
@@ -457,7 +459,7 @@ def format_score(score: TopicScore) -> str:
 
 
 def format_interval(interval: Interval, *, signs: bool = False) -> str:
-    """Format an interval as ``low to high``, with plus signs if it is of a difference."""
+    """Format an interval as ``low to high``; with ``signs``, positive ends have a plus sign."""
     formatter = format_signed if signs else format_number
     return f"{formatter(interval.low)} to {formatter(interval.high)}"
 
@@ -482,15 +484,15 @@ def significant_deviations(
     deviations: Sequence[TopicDeviation],
 ) -> tuple[list[TopicDeviation], list[TopicDeviation]]:
     """Return the topics above and those below the mean with a corrected p-value below 0.05, most extreme first."""
-    significant = [deviation for deviation in deviations if deviation.p_holm < 0.05]
-    above = [deviation for deviation in significant if deviation.shrunken.value > 0]
-    return above, [deviation for deviation in reversed(significant) if deviation.shrunken.value < 0]
+    selected_deviations = [deviation for deviation in deviations if deviation.p_holm < 0.05]
+    deviations_above = [deviation for deviation in selected_deviations if deviation.shrunken.value > 0]
+    return deviations_above, [deviation for deviation in reversed(selected_deviations) if deviation.shrunken.value < 0]
 
 
 _TABLE_COLUMNS = 3
 """Maximum number of columns for which a table of scores with intervals fits on a page."""
 _MAX_MAPS = 4
-"""Maximum number of columns for which each gets a map of its own."""
+"""Maximum number of columns for each of which a separate map is drawn."""
 
 
 def trend_tables(analysis: TrendAnalysis) -> dict[str, Table]:
@@ -571,9 +573,9 @@ def summarise(analysis: TrendAnalysis) -> list[str]:
     if len(scores.by_column) > 1:
         by_column = "; ".join(f"{score.column} {_format_with_interval(score)}" for score in scores.by_column if score.n)
         sentences.append(f"By {kind}: {by_column}.")
-    above, below = significant_deviations(scores.deviations)
+    deviations_above, deviations_below = significant_deviations(scores.deviations)
     n_compared = len(scores.deviations)
-    for word, deviations in (("More", above), ("Less", below)):
+    for word, deviations in (("More", deviations_above), ("Less", deviations_below)):
         if deviations:
             names = "; ".join(analysis.model.name(deviation.topic) for deviation in deviations)
             sentences.append(
@@ -581,15 +583,17 @@ def summarise(analysis: TrendAnalysis) -> list[str]:
             )
     if not n_compared:
         sentences.append(f"No topic has enough sections to be compared with others of its {kind}s.")
-    elif not above and not below:
+    elif not deviations_above and not deviations_below:
         sentences.append(f"No topic of {n_compared} differs clearly from others of its {kind}s (Holm, 0.05).")
     for overall_change in (change for change in analysis.changes if change.topic is None):
-        before, after = overall_change.before, overall_change.after
-        by_topic = [c for c in analysis.changes if (c.before, c.after) == (before, after) and c.topic is not None]
+        earlier_cycle, later_cycle = overall_change.before, overall_change.after
+        by_topic = [
+            c for c in analysis.changes if (c.before, c.after) == (earlier_cycle, later_cycle) and c.topic is not None
+        ]
         names = "; ".join(f"{analysis.name(c.topic)} ({format_signed(c.value)})" for c in by_topic if c.p_holm < 0.05)
         interval, p = format_interval(overall_change.interval, signs=True), format_p_value(overall_change.p)
         sentences.append(
-            f"From {before} to {after} the mean score changed by {format_signed(overall_change.value)} "
+            f"From {earlier_cycle} to {later_cycle} the mean score changed by {format_signed(overall_change.value)} "
             f"({interval}, p {p}). Clearly changed topics (Holm, 0.05, of {len(by_topic)}): {names or 'none'}."
         )
     if analysis.untagged_reports and kind == "cycle":

@@ -28,7 +28,7 @@ from climassay.errors import InputError
 from climassay.statistics import Estimate, Interval, holm
 
 ColumnKind = Literal["cycle", "working group", "report"]
-"""Property by whose values statements are divided into columns, which are compared."""
+"""Property that divides statements into the columns to compare, one column for each of its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnK
     Raises:
         InputError: No tagged statement is in the model, so the files do not belong together.
     """
-    unique = [statement for statement in statements if statement.duplicate_of is None]
-    has_cycles = len({statement.cycle for statement in unique if statement.cycle}) > 1
-    has_groups = any(statement.working_group for statement in unique)
-    kind: ColumnKind = by or ("cycle" if has_cycles else "working group" if has_groups else "report")
-    attribute = {"cycle": "cycle", "working group": "working_group", "report": "report"}[kind]
+    unique_statements = [statement for statement in statements if statement.duplicate_of is None]
+    has_cycles = len({statement.cycle for statement in unique_statements if statement.cycle}) > 1
+    has_groups = any(statement.working_group for statement in unique_statements)
+    column_kind: ColumnKind = by or ("cycle" if has_cycles else "working group" if has_groups else "report")
+    attribute = {"cycle": "cycle", "working group": "working_group", "report": "report"}[column_kind]
     cases = [
         TrendStatement(
             id=statement.id,
@@ -89,11 +89,11 @@ def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnK
             section=(statement.document_id, statement.group or statement.paragraph_id or statement.id),
             tag=statement.tag,
         )
-        for statement in unique
+        for statement in unique_statements
         if (topic := model.topic_of(statement.id)) is not None and (topic != OUTSIDE or statement.tag is not None)
     ]
-    tagged = tuple(case for case in cases if case.tag is not None)
-    if not tagged:
+    tagged_cases = tuple(case for case in cases if case.tag is not None)
+    if not tagged_cases:
         raise InputError("No tagged statement has a topic: make the topics from this file of statements.")
 
     def order(column: str) -> tuple[int, str]:
@@ -102,9 +102,9 @@ def select_cases(statements: Sequence[Statement], model: TopicModel, by: ColumnK
         return {"SYR": 1, "other": 3}.get(column, 2), column
 
     columns = tuple(sorted({case.column for case in cases}, key=order))
-    untagged = tuple(case for case in cases if case.tag is None)
-    unknown = sum(statement.tag is not None for statement in unique) - len(tagged)
-    return TrendStatements(kind, columns, tagged, untagged, unknown)
+    untagged_cases = tuple(case for case in cases if case.tag is None)
+    n_unknown = sum(statement.tag is not None for statement in unique_statements) - len(tagged_cases)
+    return TrendStatements(column_kind, columns, tagged_cases, untagged_cases, n_unknown)
 
 
 MIN_SECTIONS = 5
@@ -121,7 +121,7 @@ class TopicScore:
     topic: int | None
     """Number of the topic; None for all topics."""
     column: str | None
-    """Column; None for all columns."""
+    """Cycle, working group or report; None for all of them."""
     value: float
     interval: Interval | None
     """95% interval; None if there are fewer than five sections."""
@@ -153,7 +153,7 @@ class TopicDeviation:
 
 @dataclass(frozen=True)
 class TrendScores:
-    """Scores by topic, by column, and by topic and column (``cells``)."""
+    """Scores by topic, by column, and by pair of topic and column (``cells``)."""
 
     by_topic: tuple[TopicScore, ...]
     by_column: tuple[TopicScore, ...]
@@ -236,24 +236,26 @@ class _SectionSums:
         if len(compared_topics) < 2:
             return ()
         values = _compute_differences(self.sums.sum(axis=0)[None], self.counts.sum(axis=0)[None])[0, compared_topics]
-        resampled = _compute_differences(
+        resampled_differences = _compute_differences(
             *(np.tensordot(self.weights, array, axes=1) for array in (self.sums, self.counts))
         )
-        resampled = resampled[:, compared_topics]
-        errors = np.nanstd(resampled, axis=0, ddof=1)
-        bounds = np.nanquantile(resampled, [0.025, 0.975], axis=0)
+        resampled_differences = resampled_differences[:, compared_topics]
+        errors = np.nanstd(resampled_differences, axis=0, ddof=1)
+        bounds = np.nanquantile(resampled_differences, [0.025, 0.975], axis=0)
         factors, shrunken_values = shrink(values, errors)
         p_values = [
             erfc(abs(value / error) / sqrt(2)) if error else 1.0 for value, error in zip(values, errors, strict=True)
         ]
         deviations = []
-        for index, (topic, corrected) in enumerate(zip(compared_topics, holm(p_values), strict=True)):
+        for index, (topic, corrected_p) in enumerate(zip(compared_topics, holm(p_values), strict=True)):
             sections = by_topic[topic].sections
             half_width = _Z95 * float(np.sqrt(factors[index])) * float(errors[index])
             centre = float(shrunken_values[index])
-            raw = Estimate(float(values[index]), Interval(float(bounds[0, index]), float(bounds[1, index])), sections)
-            shrunken = Estimate(centre, Interval(centre - half_width, centre + half_width), sections)
-            deviations.append(TopicDeviation(topic, raw, shrunken, p_values[index], corrected))
+            raw_estimate = Estimate(
+                float(values[index]), Interval(float(bounds[0, index]), float(bounds[1, index])), sections
+            )
+            shrunken_estimate = Estimate(centre, Interval(centre - half_width, centre + half_width), sections)
+            deviations.append(TopicDeviation(topic, raw_estimate, shrunken_estimate, p_values[index], corrected_p))
         return tuple(sorted(deviations, key=lambda deviation: -deviation.shrunken.value))
 
 
@@ -283,28 +285,28 @@ def _compute_differences(sums: FloatArray, counts: FloatArray) -> FloatArray:
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         means = sums.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
-        expected = np.nansum(counts * means, axis=2)
-        return np.asarray(((sums.sum(axis=2) - expected) / counts.sum(axis=2))[:, :-1])
+        expected_sums = np.nansum(counts * means, axis=2)
+        return np.asarray(((sums.sum(axis=2) - expected_sums) / counts.sum(axis=2))[:, :-1])
 
 
 N_PERMUTATIONS = 9_999
 _PERMUTATION_STREAM = 5_077
 """Key of the permutations' random stream, which makes them independent of other draws with the same seed."""
 _N_FIRST_PERMUTATIONS = 999
-"""Number of permutations after which the test of a clearly unchanged topic stops."""
+"""Number of permutations after which the test stops if the topic is clearly unchanged."""
 _MAX_FIRST_P = 0.1
 """Maximum p-value after the first permutations for which further ones are drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicChange:
-    """Change of a topic's mean score from one column to another."""
+    """Change of a topic's mean score from one cycle or report to the next."""
 
     topic: int | None
     """Number of the topic; None for all topics together."""
     before: str
     after: str
-    """Later column."""
+    """Later of the two cycles or reports."""
     means: tuple[float, float]
     statements: tuple[int, int]
     sections: tuple[int, int]
@@ -337,16 +339,17 @@ def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tu
     if cases.kind != "cycle" and (cases.kind != "report" or len(cases.columns) != 2):
         return ()
     results: list[TopicChange] = []
-    for before, after in pairwise(cases.columns):
-        pair_cases = [case for case in cases.tagged if case.column in (before, after)]
-        overall_change = _measure_change(None, pair_cases, before, after, seed)
+    for earlier_column, later_column in pairwise(cases.columns):
+        pair_cases = [case for case in cases.tagged if case.column in (earlier_column, later_column)]
+        overall_change = _measure_change(None, pair_cases, earlier_column, later_column, seed)
         if overall_change is None:
             continue
         by_topic: dict[int, list[TrendStatement]] = {}
         for case in pair_cases:
             by_topic.setdefault(case.topic, []).append(case)
         candidates = (
-            _measure_change(number, by_topic.get(number, ()), before, after, seed) for number in range(topics)
+            _measure_change(number, by_topic.get(number, ()), earlier_column, later_column, seed)
+            for number in range(topics)
         )
         changes = [change for change in candidates if change is not None]
         corrected_p_values = holm([change.p for change in changes]) if changes else []
@@ -356,7 +359,7 @@ def measure_changes(cases: TrendStatements, topics: int, *, seed: int = 0) -> tu
 
 
 def _measure_change(
-    topic: int | None, cases: Sequence[TrendStatement], before: str, after: str, seed: int
+    topic: int | None, cases: Sequence[TrendStatement], earlier_column: str, later_column: str, seed: int
 ) -> TopicChange | None:
     """Return the change of one topic; None if either column has too few sections."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import.
@@ -365,7 +368,7 @@ def _measure_change(
     for case in cases:
         sections.setdefault((case.column, case.section), []).append(case.score)
     names = sorted(sections)
-    is_later = np.array([column == after for column, _ in names], dtype=bool)
+    is_later = np.array([column == later_column for column, _ in names], dtype=bool)
     sizes = (int((~is_later).sum()), int(is_later.sum()))
     if min(sizes) < MIN_SECTIONS:
         return None
@@ -379,8 +382,8 @@ def _measure_change(
     t_quantile = float(stdtrit(degrees_of_freedom, 0.975))
     return TopicChange(
         topic,
-        before,
-        after,
+        earlier_column,
+        later_column,
         (float(side_totals[0][0] / side_totals[0][1]), float(side_totals[1][0] / side_totals[1][1])),
         (int(side_totals[0][1]), int(side_totals[1][1])),
         sizes,
@@ -393,15 +396,15 @@ def _measure_change(
 def _compute_permutation_p(
     is_later: NDArray[np.bool_], sums: FloatArray, counts: FloatArray, generator: np.random.Generator
 ) -> float:
-    def ratios(sides: NDArray[np.bool_]) -> FloatArray:
-        differences, errors, _ = _compute_mean_differences(sides, sums, counts)
+    def ratios(later_masks: NDArray[np.bool_]) -> FloatArray:
+        differences, errors, _ = _compute_mean_differences(later_masks, sums, counts)
         return np.abs(differences) / np.maximum(errors, 1e-9)
 
-    (observed,) = ratios(is_later[None])
+    (observed_ratio,) = ratios(is_later[None])
     n_beyond, n_drawn = 0, 0
     for count in (_N_FIRST_PERMUTATIONS, N_PERMUTATIONS - _N_FIRST_PERMUTATIONS):
-        sides = generator.permuted(np.broadcast_to(is_later, (count, len(is_later))), axis=1)
-        n_beyond += int((ratios(sides) >= observed - 1e-9).sum())
+        later_masks = generator.permuted(np.broadcast_to(is_later, (count, len(is_later))), axis=1)
+        n_beyond += int((ratios(later_masks) >= observed_ratio - 1e-9).sum())
         n_drawn += count
         if (n_beyond + 1) / (n_drawn + 1) > _MAX_FIRST_P:
             break

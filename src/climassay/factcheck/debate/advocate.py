@@ -129,8 +129,8 @@ def give_opinions(
         result = yield from _judge_by_scores(advocate, context, passages, state, number)
     # A failed call is not a change of opinion: it must not keep open a debate that would close without it.
     verdict = result.opinion.verdict
-    changed = previous is not None and verdict is not None and previous.verdict != verdict
-    result = result._replace(opinion=replace(result.opinion, changed=changed))
+    has_changed = previous is not None and verdict is not None and previous.verdict != verdict
+    result = result._replace(opinion=replace(result.opinion, changed=has_changed))
     for follow_up in result.replies:
         context.on_event(follow_up)
     context.on_event(result.opinion)
@@ -141,8 +141,8 @@ def _make_uninformed_opinion(
     advocate: Advocate, context: DebateContext, number: int, subclaim: int | None, passages: Sequence[RetrievedPassage]
 ) -> AdvocateOpinion:
     """Return an opinion with the verdict "not enough information"."""
-    retrieved = tuple(item.number for item in passages)
-    return AdvocateOpinion(advocate.name, number, subclaim, context.scale.nei, False, retrieved=retrieved)
+    passage_numbers = tuple(item.number for item in passages)
+    return AdvocateOpinion(advocate.name, number, subclaim, context.scale.nei, False, retrieved=passage_numbers)
 
 
 # ---------------------------------------------------------------------------------------------- one call, by schema
@@ -197,12 +197,12 @@ def _judge_by_schema(
     parts = []
     for subclaim, part, statement in zip(subclaims, empty_parts, assessment.statements, strict=True):
         # The reasoning on a statement is its explanation.
-        explained = replace(statement, explanation=statement.draft)
-        verified = verify(context, explained, subclaim.text, unique_passages, in_house=in_house)
-        parts.append(_make_opinion(context, part, statement, verified))
+        explained_statement = replace(statement, explanation=statement.draft)
+        verification = verify(context, explained_statement, subclaim.text, unique_passages, in_house=in_house)
+        parts.append(_make_opinion(context, part, statement, verification))
     quotations = [quotation for part in parts for quotation in part.quotations]
-    verified = verify(context, assessment, context.claim, unique_passages, quotations=quotations, in_house=in_house)
-    opinion = _make_opinion(context, empty_opinion, assessment, verified)
+    verification = verify(context, assessment, context.claim, unique_passages, quotations=quotations, in_house=in_house)
+    opinion = _make_opinion(context, empty_opinion, assessment, verification)
     n_removed = sum(part.removed_quotations for part in (opinion, *parts))
     replies = tuple(
         replace(question, retrieved=empty_opinion.retrieved, reply=context.ground(text, False, unique_passages)[0])
@@ -212,20 +212,20 @@ def _judge_by_schema(
 
 
 def _make_opinion(
-    context: DebateContext, empty_opinion: AdvocateOpinion, assessment: Assessment, verified: VerifiedAssessment
+    context: DebateContext, empty_opinion: AdvocateOpinion, assessment: Assessment, verification: VerifiedAssessment
 ) -> AdvocateOpinion:
     """Return ``empty_opinion``, filled in with a verified assessment."""
     questions = tuple(
         FollowUp(empty_opinion.round + 1, empty_opinion.advocate, question.to, question.text, queries=question.queries)
         for question in assessment.questions
     )
-    has_verdict = verified.verdict != context.scale.nei
+    has_verdict = verification.verdict != context.scale.nei
     # The draft of a withheld verdict is kept with it.
-    keeps_draft = has_verdict or verified.withheld or context.config.elicitation == "schema"
+    keeps_draft = has_verdict or verification.withheld or context.config.elicitation == "schema"
     return replace(
         empty_opinion,
-        **verified._asdict(),
-        informed=_is_informed(context, verified.verdict, verified.levels),
+        **verification._asdict(),
+        informed=_is_informed(context, verification.verdict, verification.levels),
         placement=assessment.placement if has_verdict else None,
         probabilities=assessment.probabilities if has_verdict else (),
         draft=assessment.draft if keeps_draft else "",
@@ -234,9 +234,9 @@ def _make_opinion(
 
 
 def _is_informed(context: DebateContext, verdict: str | None, levels: Levels | None) -> bool:
-    """Return whether a verdict counts, because it does not express a lack of information.
+    """Return whether a verdict counts, that is, does not express a lack of information.
 
-    Labels such as "unsupported" express one if the evidence is limited.
+    Labels such as "unsupported" express a lack of information if the evidence is limited.
     """
     lacks_evidence = verdict in context.scale.lack and levels is not None and levels.evidence == "limited"
     return verdict is not None and verdict != context.scale.nei and not lacks_evidence
@@ -252,7 +252,7 @@ def _judge_by_scores(
     state: DebateState,
     number: int,
 ) -> Steps[RoundOpinions]:
-    """Judge each statement separately and, if there are several, derive the verdict on the whole claim from theirs."""
+    """Judge each statement separately and, if there are several, judge the whole claim from their verdicts."""
     parts = yield from gather(
         [
             _judge_statement(advocate, context, subclaim, results, state, number)
@@ -283,8 +283,8 @@ def _judge_statement(
     if assessment.error is not None:
         return replace(empty_opinion, verdict=None, error=assessment.error)
     context.report_activity(advocate.name, "checking quotations", number)
-    verified = verify(context, assessment, subclaim.text, passages, in_house=advocate.is_plain)
-    opinion = _make_opinion(context, empty_opinion, assessment, verified)
+    verification = verify(context, assessment, subclaim.text, passages, in_house=advocate.is_plain)
+    opinion = _make_opinion(context, empty_opinion, assessment, verification)
     if opinion.verdict == context.scale.nei:
         return opinion
     contradicts = yield from find_contradiction(
@@ -366,10 +366,10 @@ def find_contradiction(
         context.render("side", claim=BLANK, explanation=BLANK),
     ]
     try:
-        right, wrong = yield from score_options(model, prompts, (" right", " wrong"), context.config)
+        p_right, p_wrong = yield from score_options(model, prompts, (" right", " wrong"), context.config)
     except ModelError:
         return None
-    return (right > wrong) != context.scale.is_correct(verdict)
+    return (p_right > p_wrong) != context.scale.is_correct(verdict)
 
 
 # ---------------------------------------------------------------------------------------------------------- prompts
@@ -386,18 +386,18 @@ def _assessment_prompt(
     """Return the prompt in which an advocate judges subclaims; several are judged in one answer."""
     profiles = {profile.name: profile for profile in state.profiles}
     other_participants = [participant_values(*item) for item in profiles.items() if item[0] != advocate.name]
-    about = profiles[advocate.name].about if advocate.name in profiles else ""
+    source_description = profiles[advocate.name].about if advocate.name in profiles else ""
     statements = subclaims if len(subclaims) > 1 else ()
-    common = {
+    common_values = {
         **_advocate_values(advocate),
-        "about": join_lines(about),
+        "about": join_lines(source_description),
         "others": other_participants,
         "ask": bool(other_participants) and not state.is_last,
         "max_questions": MAX_QUESTIONS,
     }
     prompt = context.render(
         "advocate",
-        **common,
+        **common_values,
         claim=join_lines(context.claim),
         statement=join_lines(context.claim if statements else subclaims[0].text),
         statements=[{"number": subclaim.number, "text": join_lines(subclaim.text)} for subclaim in statements],
@@ -408,7 +408,7 @@ def _assessment_prompt(
     )
     blank = context.render(
         "advocate",
-        **common,
+        **common_values,
         claim=BLANK,
         statement=BLANK,
         statements=[],
@@ -436,7 +436,7 @@ def _select_fitting_passages(
     state: DebateState,
     questions: Sequence[FollowUp],
 ) -> list[RetrievedPassage]:
-    """Return as many of the first passages as fit the model's context window with prompt and answer, at least one.
+    """Return the first passages that fit the model's context window together with prompt and answer, at least one.
 
     All passages are returned if the size of the window is unknown.
     """
@@ -460,8 +460,8 @@ def _advocate_values(advocate: Advocate) -> dict[str, str]:
 
 def participant_values(name: str, profile: AdvocateProfile | None) -> dict[str, str]:
     """Return the template values that describe an advocate in the prompts of other participants."""
-    kind, about = (profile.kind, profile.about) if profile else ("collection", "")
-    return {"name": name, "kind": kind, "about": join_lines(about)}
+    kind, source_description = (profile.kind, profile.about) if profile else ("collection", "")
+    return {"name": name, "kind": kind, "about": join_lines(source_description)}
 
 
 def _opinion_values(context: DebateContext, opinion: AdvocateOpinion) -> dict[str, object]:
@@ -480,7 +480,7 @@ def write_question(
     context: DebateContext, model: str, asker: str, opinions: Sequence[AdvocateOpinion], to: str
 ) -> Steps[str | None]:
     """Let a model write a question to an advocate and return it; None if the text is not a usable question."""
-    rendered = context.render(
+    rendered_prompt = context.render(
         "question",
         asker=asker,
         to=to,
@@ -488,7 +488,7 @@ def write_question(
         opinions=[_opinion_values(context, opinion) for opinion in opinions],
     )
     sampling = replace(context.config.sampling, max_tokens=_QUESTION_TOKENS, stop=("\n",))
-    request = GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix)
+    request = GenerationRequest(rendered_prompt.messages, sampling, assistant_prefix=rendered_prompt.assistant_prefix)
     completion = yield from request_text(model, request)
     return None if completion.error is not None else extract_question(completion.text)
 
@@ -497,7 +497,7 @@ def write_reply(
     advocate: Advocate, context: DebateContext, follow_up: FollowUp, passages: Sequence[RetrievedPassage]
 ) -> Steps[FollowUp]:
     """Return a question with the advocate's reply, requested in a separate call (``scored``)."""
-    rendered = context.render(
+    rendered_prompt = context.render(
         "reply",
         **_advocate_values(advocate),
         sources=source_values(passages),
@@ -505,12 +505,14 @@ def write_reply(
         asker=follow_up.asker,
         question=join_lines(follow_up.question),
     )
-    request = GenerationRequest(rendered.messages, context.config.sampling, assistant_prefix=rendered.assistant_prefix)
+    request = GenerationRequest(
+        rendered_prompt.messages, context.config.sampling, assistant_prefix=rendered_prompt.assistant_prefix
+    )
     context.report_activity(advocate.name, "replying", follow_up.round)
     completion = yield from request_text(advocate.model, request)
-    answered = replace(follow_up, retrieved=tuple(item.number for item in passages), error=completion.error)
+    answered_question = replace(follow_up, retrieved=tuple(item.number for item in passages), error=completion.error)
     if completion.error is None:
         sentences, _ = context.ground(completion.text, completion.finish_reason == "length", passages)
-        answered = replace(answered, reply=sentences)
-    context.on_event(answered)
-    return answered
+        answered_question = replace(answered_question, reply=sentences)
+    context.on_event(answered_question)
+    return answered_question

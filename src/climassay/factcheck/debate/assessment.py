@@ -67,10 +67,10 @@ class ElicitationConfig:
     calibrated: bool = True
     """Whether to calibrate probabilities with a content-free prompt (``scored`` only)."""
     brief: bool = False
-    """Whether to use short prompts, and to generate each text without the preceding lines of the answer in view, for
-    very small models (``scored`` only)."""
+    """Whether to use short prompts, and to leave the preceding lines of the answer out of the prompt when a text is
+    generated, for very small models (``scored`` only)."""
     side_check: bool = True
-    """Whether to ask the model which side of the scale an explanation argues for (``scored`` only)."""
+    """Whether to ask the model for which side of the scale an explanation argues (``scored`` only)."""
     text_tokens: int = 80
     """Maximum number of tokens of a draft, an explanation or a reply."""
     temperature: float = 0.0
@@ -238,7 +238,7 @@ class _PartialAnswer:
 
 
 def compute_probabilities(answers: Sequence[OptionScores]) -> tuple[float, ...]:
-    """Return the probabilities of the options in the first answer; a second, content-free answer calibrates them.
+    """Return the option probabilities of the first answer, calibrated by the second (to a content-free prompt), if any.
 
     Raises:
         ModelError: A request failed.
@@ -249,7 +249,7 @@ def compute_probabilities(answers: Sequence[OptionScores]) -> tuple[float, ...]:
 def score_options(
     model: str, prompts: Sequence[RenderedPrompt], options: Sequence[str], config: ElicitationConfig
 ) -> Steps[tuple[float, ...]]:
-    """Return the probabilities of options after the first prompt, calibrated by the second, content-free one.
+    """Return the probabilities of options after the first prompt, calibrated by the second, content-free one, if any.
 
     Raises:
         ModelError: A request failed.
@@ -323,10 +323,12 @@ def _score_verdict(partial_answer: _PartialAnswer) -> Steps[tuple[float, ...]]:
 # ------------------------------------------------------------------------------------------------------ by schema
 
 _CHARACTERS_PER_TOKEN = 10
-"""Characters that the schema allows per token. This is generous, because the limit truncates local models' texts."""
+"""Number of characters that the schema allows per token; it is generous, because the limit truncates local models'
+texts."""
 _MAX_QUOTATION_LENGTH = 1000
 _MAX_QUOTATIONS = 6
-"""Maximum number of quotations in one answer; small models fill the list, so that it decides how long they take."""
+"""Maximum number of quotations in one answer; small models fill the list, so this number determines how long they
+take."""
 MAX_QUESTIONS = 3
 """Maximum number of questions of a participant in one round; the prompts state it."""
 
@@ -356,7 +358,7 @@ def answer_schema(prompt: AssessmentPrompt, config: ElicitationConfig) -> dict[s
 def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON schemas of the fields that judge a statement or a claim."""
     verdict: dict[str, Any] = {"verdict": _enum_schema([*prompt.scale.labels, prompt.scale.nei])}
-    grounds: dict[str, Any] = {}
+    grounds_schema: dict[str, Any] = {}
     if prompt.passages:
         quotation: dict[str, Any] = {
             "passage": {"type": "integer", "enum": list(prompt.passages)},
@@ -366,15 +368,19 @@ def _judgement_schema(prompt: AssessmentPrompt, config: ElicitationConfig, text:
         if prompt.statements and not prompt.judges_statements:
             number = {"type": "integer", "minimum": 1, "maximum": max(prompt.statements)}
             quotation["statements"] = {"type": "array", "items": number, "maxItems": len(prompt.statements)}
-        grounds["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MAX_QUOTATIONS}
-    grounds["reasoning"] = text
-    certainty: dict[str, Any] = {
+        grounds_schema["quotations"] = {"type": "array", "items": object_schema(quotation), "maxItems": _MAX_QUOTATIONS}
+    grounds_schema["reasoning"] = text
+    certainty_schema: dict[str, Any] = {
         "evidence": _enum_schema(EVIDENCE),
         "agreement": _enum_schema(AGREEMENT),
         "confidence": _enum_schema(CONFIDENCES),
         "likelihood": _enum_schema([UNQUANTIFIED, *LIKELIHOODS]),
     }
-    return verdict | grounds | certainty if config.verdict_first else grounds | verdict | certainty
+    return (
+        verdict | grounds_schema | certainty_schema
+        if config.verdict_first
+        else grounds_schema | verdict | certainty_schema
+    )
 
 
 def _enum_schema(words: Sequence[str]) -> dict[str, Any]:

@@ -28,7 +28,8 @@ RERANK_FACTOR = 4
 LATEST_FACTOR = 3
 """Number of candidates per returned passage if older editions are filtered out afterwards."""
 _BEST_SENTENCES = 2
-"""Number of sentences per passage, those nearest to the query, whose mean similarity reranks the passage."""
+"""Number of sentences per passage, those most similar to the query, by whose mean similarity the passage is
+reranked."""
 
 
 def search_all(
@@ -41,8 +42,8 @@ def search_all(
     Args:
         requests: Searches to run. The results of a search in several collections are interleaved.
         collections: Collections by name.
-        find_latest: Function that returns the ids of a collection's documents that have no later edition, by the
-            collection's name.
+        find_latest: Function that takes a collection's name and returns the ids of its documents that have no later
+            edition.
     """
     results: dict[tuple[int, str], list[FoundPassage]] = {}
     for name in dict.fromkeys(name for request in requests for name in request.collections):
@@ -53,17 +54,17 @@ def search_all(
                 batches.setdefault(
                     (request.passages, request.min_cosine, request.rerank, request.latest_only), []
                 ).append(index)
-        for (n_passages, min_cosine, rerank, latest_only), indices in batches.items():
-            n_candidates = n_passages * (RERANK_FACTOR if rerank else 1) * (LATEST_FACTOR if latest_only else 1)
+        for (n_passages, min_cosine, is_reranked, latest_only), indices in batches.items():
+            n_candidates = n_passages * (RERANK_FACTOR if is_reranked else 1) * (LATEST_FACTOR if latest_only else 1)
             queries = [requests[index].query for index in indices]
             hits = group.search_many(
                 queries, k=n_candidates, min_cosine="measured" if min_cosine is None else min_cosine
             )
             if latest_only:
-                latest = find_latest(name)
-                hits = [[hit for hit in query_hits if hit.passage.document_id in latest] for query_hits in hits]
-            selected = select_excerpts([requests[index] for index in indices], hits, group.encoder)
-            for index, selection in zip(indices, selected, strict=True):
+                latest_ids = find_latest(name)
+                hits = [[hit for hit in query_hits if hit.passage.document_id in latest_ids] for query_hits in hits]
+            selections = select_excerpts([requests[index] for index in indices], hits, group.encoder)
+            for index, selection in zip(indices, selections, strict=True):
                 results[index, name] = [FoundPassage(hit.passage, name, hit.cosine, text) for hit, text in selection]
     return [
         _interleave([results[index, name] for name in request.collections], request)
@@ -76,12 +77,14 @@ def _interleave(lists: Sequence[Sequence[FoundPassage]], request: SearchRequest)
 
     Similarities of different collections may not be comparable.
     """
-    ranked = [(rank, number, result) for number, results in enumerate(lists) for rank, result in enumerate(results)]
-    ranked.sort(key=lambda entry: entry[:2])
-    unique: dict[str, FoundPassage] = {}  # several collections may contain a passage
-    for _, _, result in ranked:
-        unique.setdefault(result.passage.id, result)
-    return tuple(unique.values())[: request.passages]
+    ranked_results = [
+        (rank, number, result) for number, results in enumerate(lists) for rank, result in enumerate(results)
+    ]
+    ranked_results.sort(key=lambda entry: entry[:2])
+    unique_passages: dict[str, FoundPassage] = {}  # several collections may contain a passage
+    for _, _, result in ranked_results:
+        unique_passages.setdefault(result.passage.id, result)
+    return tuple(unique_passages.values())[: request.passages]
 
 
 def select_excerpts(
@@ -177,16 +180,16 @@ class RequestBatcher:
 
     def _score_options(self, requests: Sequence[ScoringRequest]) -> list[OptionScores]:
         scores = dict(self._blank_scores)
-        missing = [request for request in dict.fromkeys(requests) if request not in scores]
-        for name in dict.fromkeys(request.model for request in missing):
-            model_requests = [request for request in missing if request.model == name]
+        new_requests = [request for request in dict.fromkeys(requests) if request not in scores]
+        for name in dict.fromkeys(request.model for request in new_requests):
+            model_requests = [request for request in new_requests if request.model == name]
             try:
                 answers = self._models[name].option_logprobs([request.model_request for request in model_requests])
             except ModelError as error:
                 answers = [OptionScores.failed(str(error)) for _ in model_requests]
             scores.update(zip(model_requests, answers, strict=True))
         self._blank_scores.update(
-            (request, scores[request]) for request in missing if request.blank and scores[request].error is None
+            (request, scores[request]) for request in new_requests if request.blank and scores[request].error is None
         )
         return [scores[request] for request in requests]
 

@@ -49,7 +49,8 @@ TEMPLATES = (
     "reply", "side",
 )  # fmt: skip
 MIN_MOVED_WORDS = 5
-"""Minimum number of words of a quotation that is attributed to another passage; a shorter one may occur by chance."""
+"""Minimum number of words for a quotation to be attributed to another passage than the model named; a shorter one may
+occur there by chance."""
 _MAX_WORDS = 90
 """Maximum number of words of another participant's explanation in a small model's prompt."""
 
@@ -135,9 +136,9 @@ class DebateContext:
     activities: dict[str, Activity] = field(default_factory=dict)
     """Current activity of each participant."""
     read_window: Callable[[str], int | None] = lambda _: None
-    """Function that returns a model's context length in tokens, by its name; None if it is not known yet."""
+    """Function that takes a model's name and returns its context length in tokens; None if it is not known yet."""
     left_out: dict[str, int] = field(default_factory=dict)
-    """Number of passages that did not fit the model's context window, by advocate; the largest number of any round."""
+    """Number of passages that did not fit the model's context window, by advocate; the maximum over all rounds."""
 
     def report_activity(self, participant: str, doing: Doing, round_number: int) -> None:
         """Emit an event if the activity of a participant has changed."""
@@ -301,23 +302,23 @@ def verify(
     if explanation and assessment.lead:
         explanation = (replace(explanation[0], text=f"{assessment.lead} {explanation[0].text}"), *explanation[1:])
     texts = {item.number: item.passage.text for item in passages}
-    located = [_locate_quotation(item, texts) for item in assessment.quotations]
-    valid_quotations = [item for item in located if item is not None]
+    located_quotations = [_locate_quotation(item, texts) for item in assessment.quotations]
+    valid_quotations = [item for item in located_quotations if item is not None]
     removed_quotations = len(assessment.quotations) - len(valid_quotations)
     all_quotations = merge_quotations([*quotations, *valid_quotations])
-    verified = VerifiedAssessment(verdict, explanation, removed_citations, all_quotations, removed_quotations)
+    result = VerifiedAssessment(verdict, explanation, removed_citations, all_quotations, removed_quotations)
     if verdict is None or verdict == scale.nei:
-        return verified
+        return result
     numbers = cited_numbers(explanation, all_quotations)
     if context.config.elicitation == "schema" and not _supports_verdict(scale, verdict, explanation, all_quotations):
         numbers = ()
     if not numbers and context.config.elicitation == "scored" and passages and context.encoder is not None:
         # Very small models neither cite nor quote: the nearest sentence of the passages in the prompt is quoted.
-        nearest = nearest_sentence(statement, passages, context.encoder)
-        all_quotations, numbers = (*all_quotations, nearest), (nearest.passage,)
-        verified = verified._replace(quotations=all_quotations)
+        nearest_quotation = nearest_sentence(statement, passages, context.encoder)
+        all_quotations, numbers = (*all_quotations, nearest_quotation), (nearest_quotation.passage,)
+        result = result._replace(quotations=all_quotations)
     if not numbers and not in_house:
-        return verified._replace(verdict=scale.nei, withheld=verdict)
+        return result._replace(verdict=scale.nei, withheld=verdict)
     levels = assessment.levels
     if levels is not None and levels.likelihood is not None:
         is_correct = scale.is_correct(verdict)
@@ -325,7 +326,7 @@ def verify(
         sentences = supporting_sentences(context, statement, is_correct, cited_passages, all_quotations)
         if not is_likelihood_supported(levels.likelihood, is_correct, sentences):
             levels = replace(levels, likelihood=None)
-    return verified._replace(levels=levels)
+    return result._replace(levels=levels)
 
 
 def _locate_quotation(quotation: Quotation, texts: Mapping[int, str]) -> Quotation | None:
@@ -357,8 +358,8 @@ def is_likelihood_supported(likelihood: Likelihood, is_correct: bool, sentences:
     """Return whether a likelihood fits the verdict's side and one of the sentences states it or its opposite."""
     if not fits_verdict(likelihood, is_correct):
         return False
-    stated = {match[1].lower() for text in sentences for match in _TERM.finditer(" ".join(text.split()))}
-    return likelihood in stated or OPPOSITES.get(likelihood) in stated
+    stated_terms = {match[1].lower() for text in sentences for match in _TERM.finditer(" ".join(text.split()))}
+    return likelihood in stated_terms or OPPOSITES.get(likelihood) in stated_terms
 
 
 def supporting_sentences(
@@ -378,13 +379,13 @@ def supporting_sentences(
         quotations: Quotations of the verdict.
 
     Returns:
-        Quotations for the verdict's side and the sentences that contain them. For each passage without a quotation, its
-        sentence nearest to the statement.
+        Quotations for the verdict's side, the sentences that contain them and, for each cited passage without a
+        quotation, its sentence nearest to the statement.
     """
     results = []
     for source in cited:
-        quoted = [quotation for quotation in quotations if quotation.passage == source.number]
-        for quotation in quoted:
+        passage_quotations = [quotation for quotation in quotations if quotation.passage == source.number]
+        for quotation in passage_quotations:
             if quotation.side is None or is_correct == (quotation.side == "for"):
                 # The sentences that contain a part of the quotation state more than the part.
                 pieces = OMISSION.split(quotation.text.replace("\u2026", "..."))
@@ -392,7 +393,7 @@ def supporting_sentences(
                 sentences = split_sentences(source.passage.text)
                 results.append(quotation.text)
                 results += [text for text in sentences if any(is_quoted(part, text) for part in parts)]
-        if not quoted and context.encoder is not None:
+        if not passage_quotations and context.encoder is not None:
             results.append(nearest_sentence(statement, [source], context.encoder).text)
     return results
 

@@ -57,7 +57,8 @@ class RetrievedEvidence:
     """Passages retrieved for a claim."""
 
     passages: tuple[tuple[tuple[FoundPassage, ...], ...], ...]
-    """Passages by advocate and subclaim, best first, limited to the advocate's number of passages."""
+    """Passages by advocate and subclaim, best first; at most as many for each subclaim as the advocate's settings
+    allow."""
     candidates: tuple[FoundPassage, ...] = ()
     """Passages that were graded, with their grades."""
     warning: str = ""
@@ -113,21 +114,23 @@ def find_evidence(
                 grades = yield from _grade_candidates(grader, claim, subclaims, list(candidates.values()))
         except ValueError as error:
             warning = f"The passages could not be graded ({error}), so they stand in the order of the search."
-    graded = {
+    graded_passages = {
         key: replace(candidate, grade=grades[key].value) if key in grades else candidate
         for key, candidate in candidates.items()
     }
-    selected: list[list[tuple[FoundPassage, ...]]] = []
-    for first in range(0, len(pairs), len(subclaims)):
-        advocate, advocate_results = pairs[first][0], results[first : first + len(subclaims)]
+    selected_passages: list[list[tuple[FoundPassage, ...]]] = []
+    for start_index in range(0, len(pairs), len(subclaims)):
+        advocate, advocate_results = pairs[start_index][0], results[start_index : start_index + len(subclaims)]
         passages = [
-            _select_relevant(subclaim, subclaim_results, advocate_results, graded, grades)
+            _select_relevant(subclaim, subclaim_results, advocate_results, graded_passages, grades)
             if grades
             else subclaim_results
             for subclaim, subclaim_results in zip(subclaims, advocate_results, strict=True)
         ]
-        selected.append(_without_subject_passages([tuple(selection[: advocate.passages]) for selection in passages]))
-    return RetrievedEvidence(tuple(map(tuple, selected)), tuple(graded.values()), warning)
+        selected_passages.append(
+            _without_subject_passages([tuple(selection[: advocate.passages]) for selection in passages])
+        )
+    return RetrievedEvidence(tuple(map(tuple, selected_passages)), tuple(graded_passages.values()), warning)
 
 
 def _select_candidates(results: Sequence[Sequence[FoundPassage]], n_characters: int) -> dict[_Key, FoundPassage]:
@@ -252,7 +255,7 @@ def _grade_candidates(
     if statements:
         number = {"type": "integer", "minimum": 1, "maximum": len(subclaims)}
         entry["statements"] = {"type": "array", "maxItems": len(subclaims), "items": number}
-    rendered = grader.prompt.render(
+    rendered_prompt = grader.prompt.render(
         claim=join_lines(claim),
         statements=statements,
         passages=[
@@ -261,10 +264,10 @@ def _grade_candidates(
         ],
     )
     request = GenerationRequest(
-        rendered.messages,
+        rendered_prompt.messages,
         Sampling(max_tokens=None),
         schema=object_schema({"grades": {"type": "array", "maxItems": len(candidates), "items": object_schema(entry)}}),
-        assistant_prefix=rendered.assistant_prefix,
+        assistant_prefix=rendered_prompt.assistant_prefix,
     )
     completion = yield from request_text(grader.model, request)
     if completion.error is not None:

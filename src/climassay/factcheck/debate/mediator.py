@@ -104,8 +104,8 @@ def are_close(spread: int | None, scale: Scale) -> bool:
 # ---------------------------------------------------------------------------------------------------- consolidation
 
 QuestionMode = Literal["must", "may", "no"]
-"""Rule for the mediator's questions: ``must`` ask, if verdicts contrast in round 1; ``may`` ask; or ``no`` questions,
-if no round can follow."""
+"""Whether the mediator asks questions: it ``must`` (verdicts contrast in round 1), it ``may``, or it asks ``no``
+questions (no round can follow)."""
 
 
 def consolidate(
@@ -253,7 +253,7 @@ def _truncate_draft(opinion: AdvocateOpinion) -> str:
 
 
 def describe_authority(weight: float) -> str:
-    """Return ``high``, ``medium`` or ``low`` for a weight, as used in the mediator's prompt."""
+    """Return ``high``, ``medium`` or ``low`` for a weight; the mediator's prompt contains this word."""
     return "high" if weight >= 1 else "medium" if weight >= 0.5 else "low"
 
 
@@ -280,8 +280,8 @@ def pool(opinions: Sequence[AdvocateOpinion], weights: Mapping[str, float]) -> t
     pool_weights = np.array([weights[opinion.advocate] for opinion in usable_opinions])
     log_probabilities = np.log(np.clip(np.array([opinion.probabilities for opinion in usable_opinions]), 1e-12, None))
     log_pool = (pool_weights / pool_weights.sum()) @ log_probabilities
-    unnormalised = np.exp(log_pool - log_pool.max())
-    return tuple(float(value) for value in unnormalised / unnormalised.sum())
+    unnormalised_pool = np.exp(log_pool - log_pool.max())
+    return tuple(float(value) for value in unnormalised_pool / unnormalised_pool.sum())
 
 
 # --------------------------------------------------------------------------------------------------- the next round
@@ -385,11 +385,13 @@ def ask_follow_ups(
         )
     opinions, scale = consolidation.informed, context.scale
     positions = [scale.position(opinion.verdict or "") for opinion in opinions]
-    ends = (min(positions), max(positions)) if decision.reason == "contrast" else (None,)
+    target_positions = (min(positions), max(positions)) if decision.reason == "contrast" else (None,)
     follow_ups = []
-    for position_asked in ends:
+    for target_position in target_positions:
         candidates = [
-            opinion for opinion, position in zip(opinions, positions, strict=True) if position_asked in (None, position)
+            opinion
+            for opinion, position in zip(opinions, positions, strict=True)
+            if target_position in (None, position)
         ]
         recipient = max(candidates, key=lambda opinion: mediator.weights[opinion.advocate])
         text = None
@@ -402,7 +404,7 @@ def ask_follow_ups(
         other_views = [
             f"{opinion.advocate} says {opinion.verdict}" for opinion in opinions if opinion.verdict != recipient.verdict
         ]
-        if position_asked is not None and other_views:
+        if target_position is not None and other_views:
             text = (
                 f"You say {recipient.verdict}, but {', '.join(other_views)}: which of your passages bear on this "
                 "difference?"
@@ -432,24 +434,28 @@ def final_verdict(
     assessment = yield from explain(consolidation.prompt, context.config, consolidation.assessment)
     if assessment.error is not None:
         return Verdict("failed", None, claim, error=assessment.error)
-    verified = verify(context, assessment, claim, consolidation.sources)
-    if verified.verdict != context.scale.nei and not supporting_numbers(verified.explanation, verified.quotations):
-        verified = verified._replace(verdict=context.scale.nei, withheld=verified.verdict, levels=None)
-    fields = verified._asdict()
+    verification = verify(context, assessment, claim, consolidation.sources)
+    if verification.verdict != context.scale.nei and not supporting_numbers(
+        verification.explanation, verification.quotations
+    ):
+        verification = verification._replace(verdict=context.scale.nei, withheld=verification.verdict, levels=None)
+    fields = verification._asdict()
     verdict = Verdict("not enough information", fields.pop("verdict"), claim, **fields)
-    if verified.verdict == context.scale.nei:
+    if verification.verdict == context.scale.nei:
         reason = "What the advocates brought does not settle the claim."
-        caveat = withheld_caveat(verified.withheld) if verified.withheld else reason
+        caveat = withheld_caveat(verification.withheld) if verification.withheld else reason
         return replace(verdict, caveats=(caveat, *failure_notes))
-    contradicts = yield from find_contradiction(context, mediator.model, claim, verified.verdict, verified.explanation)
+    contradicts = yield from find_contradiction(
+        context, mediator.model, claim, verification.verdict, verification.explanation
+    )
     caveats = []
     if len(consolidation.informed) == 1:
         name = consolidation.informed[0].advocate
-        basis = "evidence, agreement and confidence are rated" if verified.levels else "the verdict is given"
+        basis = "evidence, agreement and confidence are rated" if verification.levels else "the verdict is given"
         caveats = [f"Only {name} has information on this claim: {basis} by this source alone."]
     elif not are_close(decision.spread, context.scale):
-        views = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in consolidation.informed)
-        caveats = [f"The advocates still differ: {views}."]
+        position_list = ", ".join(f"{opinion.advocate} says {opinion.verdict}" for opinion in consolidation.informed)
+        caveats = [f"The advocates still differ: {position_list}."]
     return replace(
         verdict,
         outcome="verdict",

@@ -29,7 +29,7 @@ _MAX_QUERY_LENGTH = 200
 """Maximum number of characters of a search query."""
 _MIN_WORDS = 3
 """Minimum number of words of a statement."""
-_REFUSED: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
+_REFUSAL_KINDS: Mapping[str, "Kind"] = {"not checkable": "not checkable", "not about climate": "not about climate"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class ClaimReading:
     """Method that split the claim."""
     kind: "Kind" = "checkable"
     reason: str = ""
-    """Reason why the claim is not checkable or not about climate, in one sentence."""
+    """Reason why the claim is not checkable or not about climate, in one sentence; empty if it is checkable."""
 
 
 def read_claim(
@@ -51,7 +51,7 @@ def read_claim(
     """Split a claim into statements and, with full prompts, decide whether it can be checked.
 
     Args:
-        text: The claim.
+        text: Claim to split.
         splitter: ``model`` requests quotations of the claim, each with a statement that can be understood alone, and
             falls back on rules if the quotations are not in the claim, overlap, or omit half of it; ``rules`` splits at
             sentences and semicolons; ``whole`` takes the claim as one statement.
@@ -63,7 +63,7 @@ def read_claim(
         return ClaimReading((single_subclaim(text),), "whole")
     if splitter == "model":
         template = templates["split_brief" if profile.brief else "split"]
-        rendered = template.render(
+        rendered_prompt = template.render(
             claim=join_lines(text),
             max_statements=MAX_SUBCLAIMS,
             max_length=_MAX_LENGTH,
@@ -72,10 +72,13 @@ def read_claim(
         )
         schema = answer_schema(len(text), profile)
         request = GenerationRequest(
-            rendered.messages, Sampling(max_tokens=None), schema=schema, assistant_prefix=rendered.assistant_prefix
+            rendered_prompt.messages,
+            Sampling(max_tokens=None),
+            schema=schema,
+            assistant_prefix=rendered_prompt.assistant_prefix,
         )
         completion = yield from request_text(model, request)
-        instructions = " ".join(message.content for message in rendered.messages if message.role == "system")
+        instructions = " ".join(message.content for message in rendered_prompt.messages if message.role == "system")
         reading = None if completion.error is not None else _parse_answer(text, completion.text, profile, instructions)
         if reading is not None:
             return reading
@@ -139,7 +142,7 @@ def answer_schema(claim_length: int, profile: Profile) -> dict[str, Any]:
         query = {"type": "string", "maxLength": _MAX_QUERY_LENGTH}
         part["queries"] = {"type": "array", "maxItems": profile.queries, "items": query}
     parts = {"type": "array", "minItems": 0, "maxItems": MAX_SUBCLAIMS, "items": object_schema(part)}
-    kind = {"type": "string", "enum": ["checkable", *_REFUSED]}
+    kind = {"type": "string", "enum": ["checkable", *_REFUSAL_KINDS]}
     return object_schema({"reason": text, "kind": kind, "parts": parts})
 
 
@@ -152,7 +155,7 @@ def _parse_answer(text: str, answer: str, profile: Profile, instructions: str) -
     """
     try:
         data = json.loads(answer)
-        refusal = None if profile.brief else _REFUSED.get(data["kind"])
+        refusal = None if profile.brief else _REFUSAL_KINDS.get(data["kind"])
         reason = join_lines(str(data["reason"])) if refusal else ""
         parts = []
         max_queries = 0 if profile.brief else profile.queries

@@ -58,7 +58,7 @@ class DebateSetup:
     profile: Profile = STRONG
     """Settings of the prompts for reading the claim and grading passages."""
     read_window: Callable[[str], int | None] = lambda _: None
-    """Function that returns a model's context length in tokens, by its name; None if it is not known yet."""
+    """Function that takes a model's name and returns its context length in tokens; None if it is not known yet."""
 
     @property
     def reads_claims(self) -> bool:
@@ -125,9 +125,9 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
     rounds, consolidation = yield from _run_rounds(context, setup, evidence)
     context.report_activity(NAME, "concluding", len(rounds))
     verdict = yield from final_verdict(setup.mediator, context, claim.text, rounds[-1], consolidation)
-    verdicts_without: tuple[tuple[str, str | None], ...] = ()
+    ablated_verdicts: tuple[tuple[str, str | None], ...] = ()
     if settings.leave_one_out:
-        verdicts_without = yield from _leave_one_out(context, setup, rounds[-1], consolidation)
+        ablated_verdicts = yield from _leave_one_out(context, setup, rounds[-1], consolidation)
     transcript = replace(
         setup.transcript(claim, verdict),
         subclaims=reading.subclaims,
@@ -135,7 +135,7 @@ def _run_debate(claim: Claim, setup: DebateSetup, on_event: Callable[[Event], No
         sources=context.sources.citations(),
         prefixed=settings.context_prefix,
         split=reading.splitter,
-        without=verdicts_without,
+        without=ablated_verdicts,
     )
     warning = dating_warning(claim, [source.passage for source in transcript.cited])
     refusal_warning = _refusal_warning(reading) if refusal else ""
@@ -192,10 +192,10 @@ def _run_rounds(
             questions if answers_in_opinions else (),
             number >= max_rounds,
         )
-        previous = {opinion.advocate: opinion for opinion in rounds[-1].opinions} if rounds else {}
+        previous_opinions = {opinion.advocate: opinion for opinion in rounds[-1].opinions} if rounds else {}
         results = yield from gather(
             [
-                give_opinions(advocate, context, advocate_passages, state, previous.get(advocate.name))
+                give_opinions(advocate, context, advocate_passages, state, previous_opinions.get(advocate.name))
                 for advocate, advocate_passages in zip(setup.advocates, passages, strict=True)
             ]
         )
@@ -221,7 +221,7 @@ def _run_rounds(
 def _prepare_next_round(
     context: DebateContext,
     setup: DebateSetup,
-    last: Round,
+    last_round: Round,
     consolidation: Consolidation,
     passages: PassageTable,
     evidence: RetrievedEvidence,
@@ -231,14 +231,14 @@ def _prepare_next_round(
     With ``scored`` the questions are also answered; with ``schema`` the advocates' next opinions include the replies.
     """
     uses_schema = context.config.elicitation == "schema"
-    number = last.number + 1
+    number = last_round.number + 1
     context.report_activity(NAME, "asking", number)
-    mediator_questions = yield from ask_follow_ups(setup.mediator, context, last.decision, consolidation)
+    mediator_questions = yield from ask_follow_ups(setup.mediator, context, last_round.decision, consolidation)
     if uses_schema:
-        advocate_questions = [opinion.asks for opinion in last.opinions]
+        advocate_questions = [opinion.asks for opinion in last_round.opinions]
     else:
         advocate_questions = yield from gather(
-            [_ask_other_advocate(context, setup, advocate, last) for advocate in setup.advocates]
+            [_ask_other_advocate(context, setup, advocate, last_round) for advocate in setup.advocates]
         )
     questions = tuple(dict.fromkeys([*mediator_questions, *(item for group in advocate_questions for item in group)]))
     indices = {advocate.name: index for index, advocate in enumerate(setup.advocates)}
@@ -257,12 +257,13 @@ def _prepare_next_round(
         if any(item.grade != RELATED for item in new_passages):
             # Passages that are only related to the subject were used for lack of relevant ones.
             updated_passages[index] = [
-                [item for item in old if item.grade != RELATED] for old in updated_passages[index]
+                [item for item in current_passages if item.grade != RELATED]
+                for current_passages in updated_passages[index]
             ]
         # A model that can read many passages keeps all that its opinion may be based on; a small one has limited room.
         updated_passages[index] = [
-            add_follow_up_passages(new_passages, old, recipient.passages, keep_all=uses_schema)
-            for old in updated_passages[index]
+            add_follow_up_passages(new_passages, current_passages, recipient.passages, keep_all=uses_schema)
+            for current_passages in updated_passages[index]
         ]
     context.report_sources()
     if uses_schema:
@@ -296,32 +297,32 @@ def add_follow_up_passages(
 
 
 def _ask_other_advocate(
-    context: DebateContext, setup: DebateSetup, advocate: Advocate, last: Round
+    context: DebateContext, setup: DebateSetup, advocate: Advocate, last_round: Round
 ) -> Steps[tuple[FollowUp, ...]]:
     """Let an uncertain advocate ask the informed advocate with the greatest authority; return at most one question."""
     weights = setup.mediator.weights
-    candidates = [opinion for opinion in last.opinions if opinion.informed and opinion.advocate != advocate.name]
-    opinion = next(opinion for opinion in last.opinions if opinion.advocate == advocate.name)
+    candidates = [opinion for opinion in last_round.opinions if opinion.informed and opinion.advocate != advocate.name]
+    opinion = next(opinion for opinion in last_round.opinions if opinion.advocate == advocate.name)
     if not candidates or opinion.levels is None or opinion.levels.confidence not in UNCERTAIN:
         return ()
-    to = max(candidates, key=lambda opinion: weights[opinion.advocate]).advocate
+    recipient = max(candidates, key=lambda opinion: weights[opinion.advocate]).advocate
     context.report_activity(advocate.name, "asking", opinion.round + 1)
-    text = yield from write_question(context, advocate.model, advocate.name, last.opinions, to)
-    return (FollowUp(opinion.round + 1, advocate.name, to, text),) if text else ()
+    text = yield from write_question(context, advocate.model, advocate.name, last_round.opinions, recipient)
+    return (FollowUp(opinion.round + 1, advocate.name, recipient, text),) if text else ()
 
 
 def _leave_one_out(
-    context: DebateContext, setup: DebateSetup, last: Round, consolidation: Consolidation
+    context: DebateContext, setup: DebateSetup, last_round: Round, consolidation: Consolidation
 ) -> Steps[tuple[tuple[str, str | None], ...]]:
-    """Return each informed advocate's name with the mediator's verdict if that advocate is left out."""
+    """Return pairs of an informed advocate's name and the mediator's verdict without that advocate."""
     names = [opinion.advocate for opinion in consolidation.informed]
     results = yield from gather(
         [
             consolidate(
                 setup.mediator,
                 context,
-                [opinion for opinion in last.opinions if opinion.advocate != name],
-                [part for part in last.parts if part.advocate != name],
+                [opinion for opinion in last_round.opinions if opinion.advocate != name],
+                [part for part in last_round.parts if part.advocate != name],
                 [item for item in consolidation.follow_ups if name not in (item.to, item.asker)],
             )
             for name in names
@@ -345,12 +346,12 @@ def _measure_entailment(transcript: Transcript) -> Steps[Transcript]:
             replace(sentence, entailment=tuple(next(answers) for _ in sentence.citations)) for sentence in sentences
         )
 
-    last = transcript.rounds[-1]
-    explanations = [transcript.verdict.explanation, *(opinion.explanation for opinion in last.opinions)]
+    last_round = transcript.rounds[-1]
+    explanations = [transcript.verdict.explanation, *(opinion.explanation for opinion in last_round.opinions)]
     verdict, *measured_explanations = yield from gather([measure(sentences) for sentences in explanations])
     opinions = tuple(
         replace(opinion, explanation=sentences)
-        for opinion, sentences in zip(last.opinions, measured_explanations, strict=True)
+        for opinion, sentences in zip(last_round.opinions, measured_explanations, strict=True)
     )
-    rounds = (*transcript.rounds[:-1], replace(last, opinions=opinions))
+    rounds = (*transcript.rounds[:-1], replace(last_round, opinions=opinions))
     return replace(transcript, rounds=rounds, verdict=replace(transcript.verdict, explanation=verdict))

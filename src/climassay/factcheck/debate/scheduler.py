@@ -29,7 +29,7 @@ class _QueuedRequest:
 
     request: Request
     waiters: list[tuple[int, int]]
-    """Pairs of a debate's index and the request's index in that debate. Identical requests of several debates are sent
+    """Pairs of a debate's index and the request's index in that debate. An identical request of several debates is sent
     once."""
 
 
@@ -55,7 +55,7 @@ class DebateScheduler(Generic[T]):
 
     Args:
         debates: Coroutines of the debates.
-        batcher: Answers the requests.
+        batcher: Batcher that answers the requests.
         concurrency: Maximum number of debates in progress.
         on_result: Callback that receives each result, in order of completion.
         on_requests: Callback that receives requests before they are sent; its exceptions end the debates.
@@ -109,7 +109,7 @@ class DebateScheduler(Generic[T]):
         return [self._results[index] for index in range(len(self._debates))]
 
     def _do_next(self, pool: ThreadPoolExecutor) -> None:
-        """Advance a debate if one is ready, otherwise start searches, then call local models or wait for a thread."""
+        """Advance a debate if one is ready; otherwise start searches, and call local models or wait for a thread."""
         while self._n_started < len(self._debates) and len(self._pending) + len(self._ready) < self._concurrency:
             self._ready.append((self._n_started, None))
             self._n_started += 1
@@ -119,10 +119,10 @@ class DebateScheduler(Generic[T]):
         while self._searches and self._n_searching < (MAX_SEARCHES if self._running else 1):
             # While requests are running, each call has one debate's searches, so that its requests start soon.
             debate = self._searches[0].waiters[0][0] if self._running else None
-            selected = [search for search in self._searches if debate in (None, search.waiters[0][0])]
-            self._searches = self._searches[len(selected) :]
+            selected_searches = [search for search in self._searches if debate in (None, search.waiters[0][0])]
+            self._searches = self._searches[len(selected_searches) :]
             self._n_searching += 1
-            self._start(pool, selected)
+            self._start(pool, selected_searches)
         if self._local_requests and not self._n_searching:
             entries, self._local_requests = self._local_requests, []
             self._announce(entries)
@@ -150,8 +150,8 @@ class DebateScheduler(Generic[T]):
             entry = _QueuedRequest(request, [(debate, index)])
             if model is None:
                 (self._searches if isinstance(request, SearchRequest) else self._local_requests).append(entry)
-            elif (running := self._running.get(repr(request))) is not None:
-                running.waiters.append((debate, index))
+            elif (running_request := self._running.get(repr(request))) is not None:
+                running_request.waiters.append((debate, index))
             else:
                 self._running[repr(request)] = entry
                 calls.setdefault((type(request), model), []).append(entry)
@@ -180,8 +180,10 @@ class DebateScheduler(Generic[T]):
         for entry, answer in zip(call.entries, call.answers, strict=True):
             self._running.pop(repr(entry.request), None)
             for debate, index in entry.waiters:
-                pending = self._pending[debate]
-                pending.answers[index] = answer
-                if len(pending.answers) == pending.n_requests:
+                partial_answers = self._pending[debate]
+                partial_answers.answers[index] = answer
+                if len(partial_answers.answers) == partial_answers.n_requests:
                     del self._pending[debate]
-                    self._ready.append((debate, [pending.answers[i] for i in range(pending.n_requests)]))
+                    self._ready.append(
+                        (debate, [partial_answers.answers[i] for i in range(partial_answers.n_requests)])
+                    )

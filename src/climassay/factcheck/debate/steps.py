@@ -45,9 +45,11 @@ class SearchRequest:
     passages: int
     """Maximum number of passages."""
     excerpt_words: int = 0
-    """Maximum number of words of each passage, from its sentences nearest to the query; 0 keeps whole passages."""
+    """Maximum number of words per passage; the sentences nearest to the query are selected, and 0 keeps whole
+    passages."""
     rerank: bool = False
-    """Whether to rerank four times as many passages by their sentences nearest to the query."""
+    """Whether to retrieve four times as many passages as needed and rerank them by the similarity of their best
+    sentences to the query."""
     latest_only: bool = False
     """Whether to leave out documents that have a later edition in the collection."""
     min_cosine: float | None = None
@@ -87,7 +89,7 @@ class FoundPassage:
 Request = TextRequest | ScoringRequest | SearchRequest | EntailmentRequest
 """Request of a debate, sent to a model or a search."""
 Steps = Generator[tuple[Request, ...], list[Any], T]
-"""Coroutine that yields requests, is sent their answers and returns a result of type ``T``."""
+"""Coroutine that yields requests, receives their answers and returns a result of type ``T``."""
 
 
 def request_text(model: str, request: GenerationRequest) -> Steps[Completion]:
@@ -111,16 +113,18 @@ def gather(steps: Sequence[Steps[T]]) -> Steps[list[T]]:
     results: dict[int, T] = {}
     answers: dict[int, list[Any] | None] = dict.fromkeys(range(len(steps)))
     while True:
-        pending: dict[int, tuple[Request, ...]] = {}
+        pending_requests: dict[int, tuple[Request, ...]] = {}
         for index, step_answers in answers.items():
             try:
-                pending[index] = next(steps[index]) if step_answers is None else steps[index].send(step_answers)
+                pending_requests[index] = (
+                    next(steps[index]) if step_answers is None else steps[index].send(step_answers)
+                )
             except StopIteration as end:
                 results[index] = end.value
-        if not pending:
+        if not pending_requests:
             return [results[index] for index in range(len(steps))]
-        flat_answers = iter((yield tuple(request for requests in pending.values() for request in requests)))
-        answers = {index: list(islice(flat_answers, len(requests))) for index, requests in pending.items()}
+        flat_answers = iter((yield tuple(request for requests in pending_requests.values() for request in requests)))
+        answers = {index: list(islice(flat_answers, len(requests))) for index, requests in pending_requests.items()}
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ MEDIATOR: Final = "mediator"
 def find_opinion(transcript: Transcript, advocate: str, number: int | None = None) -> AdvocateOpinion | None:
     """Return an advocate's opinion on the whole claim after round ``number``, by default the last one.
 
-    If the debate closed earlier, the last opinion is returned; None if the advocate has no opinion.
+    If the debate closed earlier, return the advocate's last opinion; if it has none, return None.
     """
     if not transcript.rounds:
         return None
@@ -46,7 +46,7 @@ def find_opinion(transcript: Transcript, advocate: str, number: int | None = Non
 def verdict_of(transcript: Transcript, party: str, number: int | None = None) -> str | None:
     """Return an advocate's or the mediator's verdict after round ``number`` (by default the last).
 
-    None if there is none.
+    If there is no such verdict, return None.
     """
     if party == MEDIATOR:
         if number is None or number >= len(transcript.rounds):
@@ -61,7 +61,7 @@ FOLLOW_UP: Final = "follow-up"
 
 
 def round_outcome(transcript: Transcript, number: int) -> str | None:
-    """Return the mediator's verdict after a round, or ``follow-up`` if the debate went on; None if there is none."""
+    """Return the mediator's verdict after a round (``follow-up`` if the debate went on); None if it has none."""
     return FOLLOW_UP if number < len(transcript.rounds) else verdict_of(transcript, MEDIATOR)
 
 
@@ -89,7 +89,7 @@ class RiskCoverage:
     area: float
     """Mean accuracy over the range of coverage, with ties in random order.
 
-    This is 1 minus the area under the risk-coverage curve, divided by the range.
+    This is 1 minus the ratio of the area under the risk-coverage curve to the width of the range.
     """
     unordered: float
     """Area expected for a random order of the verdicts: the accuracy of all verdicts."""
@@ -115,7 +115,7 @@ def risk_coverage(
         for transcript in verdict_transcripts
     ]
     by_probability = all(probability is not None for probability in probabilities)
-    ranked = []
+    scored_verdicts = []
     for transcript, probability in zip(verdict_transcripts, probabilities, strict=True):
         levels = transcript.verdict.levels
         confidence = -1 if levels is None else CONFIDENCES.index(levels.confidence)
@@ -123,9 +123,11 @@ def risk_coverage(
         is_right = scale.collapse(transcript.verdict.label or "", classes) == scale.collapse(
             truths[transcript.claim.id], classes
         )
-        ranked.append((certainty, is_right))
+        scored_verdicts.append((certainty, is_right))
     curve = selective_curve(
-        [certainty for certainty, _ in ranked], [is_right for _, is_right in ranked], n_items=len(transcripts)
+        [certainty for certainty, _ in scored_verdicts],
+        [is_right for _, is_right in scored_verdicts],
+        n_items=len(transcripts),
     )
     constant = constant_baseline([scale.collapse(truths[transcript.claim.id], classes) for transcript in transcripts])
     return RiskCoverage(
@@ -170,11 +172,11 @@ class RoundCounts:
 
     debates: int
     needed: tuple[tuple[int, int], ...]
-    """Pairs of a number of rounds and the number of debates that had it."""
+    """Pairs of a number of rounds and the number of debates with that many rounds."""
     closed: tuple[tuple[str, int], ...]
-    """Pairs of a reason for closing and the number of debates closed for it, most frequent first."""
+    """Pairs of a reason for closing and the number of debates closed for this reason, most frequent first."""
     opened: tuple[tuple[str, int], ...]
-    """Pairs of a reason for a further round and the number of rounds opened for it, most frequent first."""
+    """Pairs of a reason for a further round and the number of rounds opened for this reason, most frequent first."""
     changed: int
     """Number of advocates' verdicts that changed from one round to the next."""
 
@@ -189,7 +191,7 @@ class PartyAgreement:
     ordinal: ResampledEstimate | None
     """Alpha on the ordinal scale, with a bootstrap interval over claims; None if there are no such claims."""
     sides: ResampledEstimate | None
-    """Alpha on the two sides of the scale."""
+    """Alpha of the verdicts collapsed to the two sides of the scale; None if there are no such claims."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +221,7 @@ class CitationCounts:
     removed: int
     """Number of citations removed because they name no retrieved passage."""
     with_foreign_numbers: int
-    """Number of sentences with citations that state a number absent from the cited passages."""
+    """Number of cited sentences that state a number absent from the passages that they cite."""
     entailed: Estimate | None
     """Proportion of citations whose passage entails the sentence; None if not measured."""
 
@@ -301,11 +303,11 @@ def measure_agreement(
             [opinion.verdict if opinion is not None and opinion.informed else None for opinion in row]
             for row in opinions
         ]
-        ratings = [row for row in verdicts if sum(view is not None for view in row) >= 2]
-        sides = [[None if view is None else scale.is_correct(view) for view in row] for row in ratings]
+        ratings = [row for row in verdicts if sum(verdict is not None for verdict in row) >= 2]
+        side_ratings = [[None if verdict is None else scale.is_correct(verdict) for verdict in row] for row in ratings]
         ordinal = _compute_alpha(ratings, scale.labels, seed) if ratings else None
         results.append(
-            PartyAgreement(stage, len(ratings), ordinal, _compute_alpha(sides, None, seed) if ratings else None)
+            PartyAgreement(stage, len(ratings), ordinal, _compute_alpha(side_ratings, None, seed) if ratings else None)
         )
     return tuple(results)
 
@@ -358,7 +360,7 @@ def count_citations(debates: Sequence[Transcript], parties: Sequence[str]) -> tu
                 cited=origins["model"],
                 attributed=origins["attributed"],
                 in_house=sum(sentence.in_house for sentence in sentences),
-                removed=sum(removed for _, removed, _ in explanations),
+                removed=sum(n_removed for _, n_removed, _ in explanations),
                 with_foreign_numbers=sum(bool(sentence.foreign_numbers) for sentence in sentences),
                 entailed=entailed_share,
             )
@@ -374,40 +376,40 @@ def measure_advocate_effects(
     counts: Sequence[int],
     seed: int,
 ) -> tuple[AdvocateEffect, ...]:
-    """Return the effect of leaving each advocate out, measured on the debates that recorded it."""
+    """Return the effect of leaving each advocate out, measured on the debates whose transcripts record it."""
     results = []
     for advocate in advocates:
-        labels_without = [
+        ablated_labels = [
             (transcript, dict(transcript.without)[advocate])
             for transcript in debates
             if advocate in dict(transcript.without)
         ]
-        usable_labels = [
+        usable_debates = [
             (transcript, label)
-            for transcript, label in labels_without
+            for transcript, label in ablated_labels
             if label is not None and transcript.verdict.label is not None
         ]
         levels = []
-        for count in counts if usable_labels else ():
+        for count in counts if usable_debates else ():
             pairs = [
                 (scale.collapse(verdict_of(transcript, MEDIATOR) or scale.nei, count), scale.collapse(label, count))
-                for transcript, label in usable_labels
+                for transcript, label in usable_debates
             ]
             triples = [
                 (scale.collapse(truths[transcript.claim.id], count), *pair)
-                for (transcript, _), pair in zip(usable_labels, pairs, strict=True)
+                for (transcript, _), pair in zip(usable_debates, pairs, strict=True)
                 if transcript.claim.id in truths
             ]
             gain = None
             if triples:
-                accuracy_without = [float(without == truth) for truth, _, without in triples]
-                accuracy_with = [float(verdict == truth) for truth, verdict, _ in triples]
-                gain = paired_difference(accuracy_without, accuracy_with, seed=seed)
-            n_changed = sum(verdict != without for verdict, without in pairs)
+                ablated_accuracy = [float(ablated_verdict == truth) for truth, _, ablated_verdict in triples]
+                full_accuracy = [float(verdict == truth) for truth, verdict, _ in triples]
+                gain = paired_difference(ablated_accuracy, full_accuracy, seed=seed)
+            n_changed = sum(verdict != ablated_verdict for verdict, ablated_verdict in pairs)
             levels.append(LevelChange(count, proportion(n_changed, len(pairs)), gain))
-        if labels_without:
+        if ablated_labels:
             results.append(
-                AdvocateEffect(advocate, len(usable_labels), len(labels_without) - len(usable_labels), tuple(levels))
+                AdvocateEffect(advocate, len(usable_debates), len(ablated_labels) - len(usable_debates), tuple(levels))
             )
     return tuple(results)
 
@@ -557,8 +559,8 @@ def analyse(
     truth = [published_verdicts[transcript.claim.id] for transcript in labelled_checks]
 
     def score(party: str, count: int, after_round: int | None = None) -> VerdictScores:
-        predicted = [verdict_of(transcript, party, after_round) for transcript in labelled_checks]
-        return score_verdicts(truth, predicted, scale, classes=count, seed=seed, resamples=resamples)
+        predictions = [verdict_of(transcript, party, after_round) for transcript in labelled_checks]
+        return score_verdicts(truth, predictions, scale, classes=count, seed=seed, resamples=resamples)
 
     max_rounds = max((len(transcript.rounds) for transcript in labelled_checks), default=0)
     by_round = [

@@ -95,7 +95,7 @@ def score_table(analysis: RunAnalysis) -> Table:
 
 
 def informed_score_table(analysis: RunAnalysis) -> Table:
-    """Return accuracy and macro-F1 on rows without "not enough information"; empty if it never occurs."""
+    """Return accuracy and macro-F1 on rows without "not enough information"; an empty table if it never occurs."""
     levels = list(scores_by_level(analysis))
     has_nei = any(scores.rows.nei or scores.rows.true_nei for _, _, scores in levels)
     rows = [
@@ -210,10 +210,10 @@ def agreement_table(analysis: RunAnalysis) -> Table:
         for alpha in (agreement.ordinal, agreement.sides):
             alpha_cells = (_EMPTY_CELL, _EMPTY_CELL)
             if alpha is not None:
-                ends = alpha.interval
+                bounds = alpha.interval
                 alpha_cells = (
                     f"{alpha.value:.2f}",
-                    _EMPTY_CELL if ends is None else " to ".join(f"{end:.2f}" for end in ends),
+                    _EMPTY_CELL if bounds is None else " to ".join(f"{bound:.2f}" for bound in bounds),
                 )
             cells += alpha_cells
         rows.append(cells)
@@ -233,7 +233,7 @@ def left_out_table(analysis: RunAnalysis) -> Table:
             gain_cells: tuple[str, ...] = (_EMPTY_CELL,) * 4
             if level.gain is not None:
                 gain = level.gain.difference
-                interval = " to ".join(f"{100 * end:+.1f}" for end in gain.interval)
+                interval = " to ".join(f"{100 * bound:+.1f}" for bound in gain.interval)
                 gain_cells = (str(gain.n), f"{100 * gain.value:+.1f}", interval, shown_p_value(level.gain.p_value))
             changed_cells = _estimate_cells(level.changed)[1:]
             rows.append(

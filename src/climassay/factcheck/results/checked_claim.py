@@ -50,8 +50,8 @@ class CheckedClaim(Transcript, Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the transcript and the earlier fact-checks as JSON-serialisable values."""
-        past = {} if self.past is None else {"past": [asdict(check) for check in self.past]}
-        return {**as_data(self), **past}
+        past_data = {} if self.past is None else {"past": [asdict(check) for check in self.past]}
+        return {**as_data(self), **past_data}
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one row per opinion, in the order of the debate."""

@@ -44,15 +44,15 @@ class Publication:
 
     @property
     def provenance(self) -> str:
-        """Sentence on who assessed the claim and what the reviewers think of the result."""
+        """Sentence that states who assessed the claim and what the reviewers think of the result."""
         agree, disagree = (
             sum(review.opinion == opinion for review in self.reviews) for opinion in ("agree", "disagree")
         )
         if not agree and not disagree:
             return "Assessed by a language model; not reviewed by a person."
-        agreeing = f"{_people(agree)} agree{'s' if agree == 1 else ''}" if agree else ""
-        opposing = f"{_people(disagree)} disagree{'s' if disagree == 1 else ''}" if disagree else ""
-        opinions = " and ".join(filter(None, (agreeing, opposing)))
+        agreement = f"{_people(agree)} agree{'s' if agree == 1 else ''}" if agree else ""
+        opposition = f"{_people(disagree)} disagree{'s' if disagree == 1 else ''}" if disagree else ""
+        opinions = " and ".join(filter(None, (agreement, opposition)))
         return f"Assessed by a language model; {opinions} with the result."
 
 
@@ -74,7 +74,7 @@ class Citation:
 
 
 def cite(transcript: Transcript, scale: Scale, publication: Publication) -> Citation:
-    """Return the citation of a published fact-check.
+    """Return the bibliographic citation of a published fact-check.
 
     Raises:
         InputError: The verdict is not one of the scale's labels.
@@ -127,9 +127,9 @@ def source_dates(transcript: Transcript) -> str:
     if not documents:
         return ""
     years = sorted(match.group() for text in documents.values() if (match := re.search(r"\d{4}", text or "")))
-    undated = len(documents) - len(years)
+    n_undated = len(documents) - len(years)
     if not years:
         return f"Sources: {counted(len(documents), 'document')} without a date."
     span = years[0] if years[0] == years[-1] else f"{years[0]} to {years[-1]}"
-    note = f" ({counted(undated, 'document')} without a date)" if undated else ""
+    note = f" ({counted(n_undated, 'document')} without a date)" if n_undated else ""
     return f"Sources of {span}{note}."

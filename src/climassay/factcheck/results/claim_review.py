@@ -109,10 +109,10 @@ def claim_review(
         # Only sentences with citations, without the fixed opening.
         cited_texts = [sentence.text for sentence in verdict.explanation if sentence.citations]
         texts = cited_texts or [sentence.text for sentence in verdict.explanation]
-        bare = [text.removeprefix(explanation_lead(verdict.label)).strip() for text in texts]
-        review["reviewBody"] = " ".join(text[:1].upper() + text[1:] for text in bare)
-    cited = cited_numbers(verdict.explanation, verdict.quotations)
-    review["citation"] = [_creative_work(source) for source in transcript.sources if source.number in cited]
+        stripped_texts = [text.removeprefix(explanation_lead(verdict.label)).strip() for text in texts]
+        review["reviewBody"] = " ".join(text[:1].upper() + text[1:] for text in stripped_texts)
+    passage_numbers = cited_numbers(verdict.explanation, verdict.quotations)
+    review["citation"] = [_creative_work(source) for source in transcript.sources if source.number in passage_numbers]
     return review
 
 
@@ -121,11 +121,11 @@ def _creative_work(source: PassageCitation) -> dict[str, Any]:
     passage = source.passage
     titles = [title for title in (passage.report, passage.document, passage.chapter) if title]
     pages = dict.fromkeys(page for page in (passage.first_page, passage.last_page) if page is not None)
-    work: dict[str, Any] = {"@type": "CreativeWork", "name": ", ".join(dict.fromkeys(titles))}
+    creative_work: dict[str, Any] = {"@type": "CreativeWork", "name": ", ".join(dict.fromkeys(titles))}
     if pages:
-        work["pagination"] = "-".join(map(str, pages))
+        creative_work["pagination"] = "-".join(map(str, pages))
     address = safe_link(passage.url)
-    return work | ({"url": address} if address else {})
+    return creative_work | ({"url": address} if address else {})
 
 
 def _valid_address(value: str, name: str) -> str:

@@ -137,7 +137,7 @@ ENTAILMENT_PRECISION = (
     "interval 69 to 79), which is no more than if every passage were marked (74%). Other models are measured by "
     "climassay metrics entailment evaluate prompted:MODEL."
 )
-"""Sentence on the precision of marks by entailment; see docs/results/entailment.md."""
+"""Sentence on the precision of the entailment model in marking supporting passages; see docs/results/entailment.md."""
 
 
 def fallacy_note(fallacy: Fallacy) -> str:
@@ -228,19 +228,19 @@ def factcheck_page(transcript: Transcript, scale: Scale | None = None, publicati
 def page_values(transcript: Transcript, scale: Scale, publication: Publication | None = None) -> dict[str, Any]:
     """Return the template values of a fact-check, with its citation if it is published.
 
-    ``check`` is the transcript returned by :func:`~climassay.factcheck.transcript.reader_view`; templates must escape
-    its texts.
+    The value ``check`` is the transcript as returned by :func:`~climassay.factcheck.transcript.reader_view`. Its texts
+    are not escaped, so templates must escape them.
 
     Raises:
         InputError: The verdict is not one of the scale's labels.
     """
     transcript = reader_view(transcript, scale)
-    cited = transcript.cited
-    numbers = {source.number for source in cited}
-    label, explained = transcript.verdict.label, transcript.verdict.explanation
+    cited_passages = transcript.cited
+    numbers = {source.number for source in cited_passages}
+    label, explanation = transcript.verdict.label, transcript.verdict.explanation
     quotations = quoted_texts(transcript)
-    n_attributed = sum(sentence.origin == "attributed" for sentence in explained)
-    n_cited = sum(bool(sentence.citations) for sentence in explained)
+    n_attributed = sum(sentence.origin == "attributed" for sentence in explanation)
+    n_cited = sum(bool(sentence.citations) for sentence in explanation)
     note = (
         f"{n_attributed} of {n_cited} cited sentences got their citation by comparing them with the passages, not by "
         "the model."
@@ -258,14 +258,14 @@ def page_values(transcript: Transcript, scale: Scale, publication: Publication |
         "views": [_advocate_view(transcript, profile) for profile in transcript.advocates],
         "quoted": quoted_passages(transcript),
         "passage_pieces": lambda source: mark_quotations(source.passage.text, quotations.get(source.number, ())),
-        "cited": cited,
+        "cited": cited_passages,
         "uncited": [source for source in transcript.sources if source.number not in numbers],
         "attributed": note if n_attributed else "",
     }
 
 
 def shared_values(scale: Scale, numbers: Collection[int]) -> dict[str, Any]:
-    """Return the template values common to all parts of a debate; ``numbers`` are those of the passages to link to."""
+    """Return the template values common to all parts of a debate; ``numbers`` are those of passages to link to."""
     return {
         "scale": scale,
         "numbers": numbers,
@@ -394,10 +394,10 @@ def _list_sentence_problems(sentences: Sequence[AnswerSentence]) -> list[str]:
     foreign_numbers = list(dict.fromkeys(number for sentence in sentences for number in sentence.foreign_numbers))
     if foreign_numbers:
         notes.append(f"Numbers in the explanation that the cited passages do not have: {', '.join(foreign_numbers)}.")
-    if unchecked := note_unchecked_references(
+    if reference_note := note_unchecked_references(
         reference for sentence in sentences for reference in sentence.unchecked_references
     ):
-        notes.append(unchecked)
+        notes.append(reference_note)
     n_in_house = sum(sentence.in_house for sentence in sentences)
     if n_in_house:
         phrase = "rests on no passage and is" if n_in_house == 1 else "rest on no passage and are"

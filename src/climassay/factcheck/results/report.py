@@ -52,7 +52,8 @@ from climassay.reporting.html import Block
 MAX_DISAGREEMENTS = 200
 """Maximum number of disagreements listed in a report."""
 MIN_OTHERS = 20
-"""Minimum number of claims outside the most frequent class for a sentence that compares scores with its baseline."""
+"""Minimum number of claims outside the most frequent class for the report to compare scores with the majority-class
+baseline."""
 
 
 def factcheck_report(
@@ -71,7 +72,7 @@ def factcheck_report(
         for distribution in analysis.distributions
         if distribution.party not in ("published", MEDIATOR)
     ]
-    published = f"{analysis.with_truth} of them with a published verdict, " if analysis.with_truth else ""
+    truth_note = f"{analysis.with_truth} of them with a published verdict, " if analysis.with_truth else ""
     participants = f"debated by {', '.join(advocates)}" if advocates else "none of them debated"
     classes = analysis.scale.classes(analysis.n_classes)
     positions = {name: number / (len(classes) - 1) for number, name in enumerate(classes)}
@@ -108,7 +109,7 @@ def factcheck_report(
     }
     return Report(
         title=f"Fact-check{'s' if analysis.claims != 1 else ''} of {file}",
-        lead=f"{counted(analysis.claims, 'claim')}, {published}{participants}; "
+        lead=f"{counted(analysis.claims, 'claim')}, {truth_note}{participants}; "
         "verdicts by language models, not reviewed by a person."
         + (f" {DEMONSTRATION}" if analysis.demonstration else ""),
         sections=tuple(Section(heading, blocks) for heading, blocks in blocks_by_heading.items() if blocks),

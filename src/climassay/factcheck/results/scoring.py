@@ -23,7 +23,7 @@ Unknown = Literal["error", "wrong"]
 
 NO_VERDICT = "no verdict"
 """Column of the confusion matrix for predictions that are missing or not verdicts of the scale."""
-_MISSING = frozenset({"", "nan", "<na>", "none", "null"})
+_MISSING_SPELLINGS = frozenset({"", "nan", "<na>", "none", "null"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,10 @@ class Confusion:
     """Confusion matrix of true and predicted verdicts."""
 
     truth: tuple[str, ...]
-    """True classes, one per row of the matrix, from wrong to right, then "not enough information" if it occurs."""
+    """Row labels of the matrix: the classes from wrong to right, then "not enough information" if it is the truth of a
+    row."""
     predicted: tuple[str, ...]
-    """Predicted classes, one per column of the matrix, then "not enough information", then ``no verdict``."""
+    """Column labels of the matrix: the classes from wrong to right, "not enough information" and ``no verdict``."""
     counts: tuple[tuple[int, ...], ...]
     """Number of verdicts for each true class (outer) and predicted class (inner)."""
 
@@ -108,7 +109,7 @@ class VerdictScores:
 class _EncodedVerdicts:
     """Verdicts as class indices.
 
-    The index after the classes means NEI and, for predictions, the next one no verdict.
+    The index after those of the classes means NEI. For predictions, the index after that means no verdict.
     """
 
     truth: NDArray[np.int64]
@@ -196,14 +197,14 @@ def score_verdicts(
     claim_indices = [
         index_by_claim.setdefault(claim_key(text) or row, len(index_by_claim)) for row, text in enumerate(texts)
     ]
-    encoded = _EncodedVerdicts(
+    codes = _EncodedVerdicts(
         truth_codes, predicted_classes, np.array(claim_indices, dtype=np.int64), predicted_codes == _MISSING_CODE
     ).take(is_labelled)
-    is_first = np.zeros(len(encoded.claims), dtype=bool)
-    is_first[np.unique(encoded.claims, return_index=True)[1]] = True
+    is_first = np.zeros(len(codes.claims), dtype=bool)
+    is_first[np.unique(codes.claims, return_index=True)[1]] = True
     resampling = _Resampling(level, resamples, seed)
-    row_scores = _score_rows(encoded, names, resampling)
-    scores_without_duplicates = row_scores if is_first.all() else _score_rows(encoded.take(is_first), names, resampling)
+    row_scores = _score_rows(codes, names, resampling)
+    scores_without_duplicates = row_scores if is_first.all() else _score_rows(codes.take(is_first), names, resampling)
     return VerdictScores(
         scale=scale.name,
         classes=names[:-1],
@@ -224,7 +225,7 @@ def _encode(verdicts: Sequence[object], scale: Scale, count: int | None, names: 
     texts = ["" if verdict is None else str(verdict) for verdict in verdicts]
     for text in dict.fromkeys(texts):
         name = scale.match(text, count)
-        is_missing = text.strip().casefold() in _MISSING
+        is_missing = text.strip().casefold() in _MISSING_SPELLINGS
         codes[text] = names.index(name) if name is not None else _MISSING_CODE if is_missing else _UNKNOWN_CODE
     return np.array([codes[text] for text in texts], dtype=np.int64)
 
@@ -240,40 +241,40 @@ def _raise_for_unknown_verdict(
         )
 
 
-def _score_rows(encoded: _EncodedVerdicts, names: Sequence[str], resampling: _Resampling) -> RowScores:
+def _score_rows(codes: _EncodedVerdicts, names: Sequence[str], resampling: _Resampling) -> RowScores:
     nei, no_verdict = len(names) - 1, len(names)
     counts = np.zeros((len(names), len(names) + 1), dtype=np.int64)
-    np.add.at(counts, (encoded.truth, encoded.predicted), 1)
+    np.add.at(counts, (codes.truth, codes.predicted), 1)
     true_nei = int(counts[nei].sum())
     n_rows = len(names) if true_nei else nei
-    is_informed = (encoded.truth != nei) & (encoded.predicted != nei)
-    metrics = _compute_metrics(encoded, names, resampling)
-    without_nei = (
+    is_informed = (codes.truth != nei) & (codes.predicted != nei)
+    metrics = _compute_metrics(codes, names, resampling)
+    metrics_without_nei = (
         metrics
         if is_informed.all()
-        else _compute_metrics(encoded.take(is_informed), names, resampling)
+        else _compute_metrics(codes.take(is_informed), names, resampling)
         if is_informed.any()
         else None
     )
     return RowScores(
         figures=metrics,
-        without_nei=without_nei,
-        claims=int(encoded.claims.max()) + 1,
+        without_nei=metrics_without_nei,
+        claims=int(codes.claims.max()) + 1,
         nei=int(counts[:, nei].sum()),
         true_nei=true_nei,
-        missing=int(encoded.missing.sum()),
-        unknown=int(counts[:, no_verdict].sum() - encoded.missing.sum()),
+        missing=int(codes.missing.sum()),
+        unknown=int(counts[:, no_verdict].sum() - codes.missing.sum()),
         confusion=Confusion(tuple(names[:n_rows]), (*names, NO_VERDICT), tuple(map(tuple, counts[:n_rows].tolist()))),
     )
 
 
-def _compute_metrics(encoded: _EncodedVerdicts, names: Sequence[str], resampling: _Resampling) -> VerdictMetrics:
+def _compute_metrics(codes: _EncodedVerdicts, names: Sequence[str], resampling: _Resampling) -> VerdictMetrics:
     k = len(names)
-    cells = encoded.truth * (k + 1) + encoded.predicted
-    counts = np.bincount(cells, minlength=k * (k + 1)).reshape(k, k + 1)
-    resampled = _resample_counts(cells, encoded.claims, counts.size, resampling).reshape(-1, k, k + 1)
+    cell_indices = codes.truth * (k + 1) + codes.predicted
+    counts = np.bincount(cell_indices, minlength=k * (k + 1)).reshape(k, k + 1)
+    resampled_counts = _resample_counts(cell_indices, codes.claims, counts.size, resampling).reshape(-1, k, k + 1)
     constant_index = int(counts.sum(1).argmax())
-    claims = int(encoded.claims.max()) + 1
+    claims = int(codes.claims.max()) + 1
 
     def estimates(sample: NDArray[np.int64], samples: NDArray[np.int64]) -> list[Estimate]:
         bounds = np.quantile(
@@ -282,20 +283,22 @@ def _compute_metrics(encoded: _EncodedVerdicts, names: Sequence[str], resampling
         return [
             Estimate(
                 value,
-                share_interval(Interval(*ends), value, claims, resampling.level, ends_only=True),
+                share_interval(Interval(*interval_bounds), value, claims, resampling.level, ends_only=True),
                 claims,
                 resampling.level,
             )
-            for value, ends in zip(_compute_averages(sample[None])[:, 0].tolist(), bounds.T.tolist(), strict=True)
+            for value, interval_bounds in zip(
+                _compute_averages(sample[None])[:, 0].tolist(), bounds.T.tolist(), strict=True
+            )
         ]
 
-    accuracy, precision, recall, f1 = estimates(counts, resampled)
+    accuracy, precision, recall, f1 = estimates(counts, resampled_counts)
     constant_estimates = estimates(
-        _predict_constant(counts, constant_index), _predict_constant(resampled, constant_index)
+        _predict_constant(counts, constant_index), _predict_constant(resampled_counts, constant_index)
     )
-    truth, predicted = counts.sum(1), counts[:, :k].sum(0)
+    truth_counts, predicted_counts = counts.sum(1), counts[:, :k].sum(0)
     return VerdictMetrics(
-        n=len(cells),
+        n=len(cell_indices),
         accuracy=accuracy,
         precision=precision,
         recall=recall,
@@ -305,8 +308,10 @@ def _compute_metrics(encoded: _EncodedVerdicts, names: Sequence[str], resampling
         constant_precision=constant_estimates[1],
         constant_recall=constant_estimates[2],
         constant_f1=constant_estimates[3],
-        averaged=tuple(name for index, name in enumerate(names) if truth[index] + predicted[index]),
-        one_sided=tuple(name for index, name in enumerate(names) if bool(truth[index]) != bool(predicted[index])),
+        averaged=tuple(name for index, name in enumerate(names) if truth_counts[index] + predicted_counts[index]),
+        one_sided=tuple(
+            name for index, name in enumerate(names) if bool(truth_counts[index]) != bool(predicted_counts[index])
+        ),
     )
 
 
@@ -336,7 +341,7 @@ def _compute_averages(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _resample_counts(
-    cells: NDArray[np.int64], claims: NDArray[np.int64], size: int, resampling: _Resampling
+    cell_indices: NDArray[np.int64], claims: NDArray[np.int64], size: int, resampling: _Resampling
 ) -> NDArray[np.int64]:
     """Return the cell counts, shape [resamples, size], of bootstrap samples of claims with all their rows.
 
@@ -344,19 +349,19 @@ def _resample_counts(
     kinds of claims, which is equivalent to drawing single claims but much faster.
 
     Args:
-        cells: Index of each row's cell of the confusion matrix, shape [n].
+        cell_indices: Index of each row's cell of the confusion matrix, shape [n].
         claims: Index of each row's claim, shape [n].
         size: Number of cells.
         resampling: Number of samples and seed.
     """
-    occupied_cells, columns = np.unique(cells, return_inverse=True)
+    occupied_cells, columns = np.unique(cell_indices, return_inverse=True)
     rows = np.zeros((int(claims.max()) + 1, len(occupied_cells)), dtype=np.int64)
     np.add.at(rows, (claims, columns.reshape(-1)), 1)
-    kinds, frequency = np.unique(rows, axis=0, return_counts=True)
+    distinct_rows, frequency = np.unique(rows, axis=0, return_counts=True)
     generator = np.random.default_rng(resampling.seed)
     draws = generator.multinomial(len(rows), frequency / len(rows), size=resampling.resamples)
     samples = np.zeros((resampling.resamples, size), dtype=np.int64)
-    samples[:, occupied_cells] = draws @ kinds
+    samples[:, occupied_cells] = draws @ distinct_rows
     return samples
 
 
@@ -368,19 +373,20 @@ def verdict_data(scores: VerdictScores) -> dict[str, Any]:
     """Return all scores as JSON-serialisable values; those on all rows are at the top level.
 
     Returns:
-        ``n``, ``accuracy``, ``precision``, ``recall``, ``f1``, ``constant`` and its four figures, ``averaged``,
+        ``n``, ``accuracy``, ``precision``, ``recall``, ``f1``, ``constant`` and its four scores, ``averaged``,
         ``one_sided``; the same under ``without_nei``; ``claims``, ``nei``, ``true_nei``, ``missing``, ``unknown``,
         ``confusion``; all of these once more under ``without_duplicates``; ``duplicates``, ``unlabelled``, ``scale``,
-        ``classes``. An estimate is an object with ``value`` and ``interval`` (shares), ``n`` (claims) and ``level``.
+        ``classes``. An estimate is an object with ``value`` and ``interval`` (proportions), ``n`` (number of claims)
+        and ``level``.
     """
-    unique = scores.without_duplicates
+    deduplicated_scores = scores.without_duplicates
     return {
         "scale": scores.scale,
         "classes": scores.classes,
         **_row_data(scores.rows),
         "unlabelled": scores.unlabelled,
         "duplicates": scores.duplicates,
-        "without_duplicates": None if unique is None else _row_data(unique),
+        "without_duplicates": None if deduplicated_scores is None else _row_data(deduplicated_scores),
     }
 
 
@@ -392,39 +398,39 @@ def _row_data(rows: RowScores) -> dict[str, Any]:
 def verdict_tables(scores: VerdictScores, *, width: int | None = None) -> list[Table]:
     """Return a table of scores and the majority-class baseline, and the confusion matrix, at most ``width`` wide."""
     named_table = _confusion_table(scores, numbered=False)
-    cells = zip(*([column.heading for column in named_table.columns], *named_table.rows), strict=True)
-    table_width = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in cells)
+    table_columns = zip(*([column.heading for column in named_table.columns], *named_table.rows), strict=True)
+    table_width = sum(2 + max(len(line) for cell in column for line in cell.split("\n")) for column in table_columns)
     fits = width is None or table_width <= width
     rows = [
         (
             name,
             measure,
-            str(figures.n),
+            str(metrics.n),
             *(
                 cell
                 for estimate in (value, constant)
                 for cell in (percent(estimate.value), percent_interval(estimate.interval))
             ),
         )
-        for name, figures in _variants(scores)
-        for measure, value, constant in _metric_rows(figures)
+        for name, metrics in _variants(scores)
+        for measure, value, constant in _metric_rows(metrics)
     ]
     overall = scores.rows.figures
     level = f"{100 * overall.accuracy.level:g}%"
     other_constants = [
-        f"{figures.constant!r} {name}" for name, figures in _variants(scores) if figures.constant != overall.constant
+        f"{metrics.constant!r} {name}" for name, metrics in _variants(scores) if metrics.constant != overall.constant
     ]
     note = f"const.: always {', '.join([repr(overall.constant), *other_constants])}."
     if overall.constant_accuracy.value > overall.accuracy.value:
         note += " The constant answer is right more often than the verdicts scored here."
-    repeated = ", each with all of its rows" if scores.duplicates else ""
+    duplicates_note = ", each with all of its rows" if scores.duplicates else ""
     figure_table = Table.of(
         f"Verdicts against the truth: {scores.scale}, {len(scores.classes)} classes (%)",
         ["rows", "figure", "n", "value", f"{level} interval", "const.", f"const.\n{level} interval"],
         rows,
         left=2,
         grouped=1,
-        note=f"{note} Intervals: bootstrap over {scores.rows.claims:,} claims{repeated}.",
+        note=f"{note} Intervals: bootstrap over {scores.rows.claims:,} claims{duplicates_note}.",
     )
     return [figure_table, named_table if fits else _confusion_table(scores, numbered=True)]
 
@@ -441,39 +447,41 @@ def _variants(scores: VerdictScores) -> Iterator[tuple[str, VerdictMetrics]]:
                 yield informed_label, rows.without_nei
 
 
-def _metric_rows(figures: VerdictMetrics) -> tuple[tuple[str, Estimate, Estimate], ...]:
+def _metric_rows(metrics: VerdictMetrics) -> tuple[tuple[str, Estimate, Estimate], ...]:
     return (
-        ("accuracy", figures.accuracy, figures.constant_accuracy),
-        ("macro precision", figures.precision, figures.constant_precision),
-        ("macro recall", figures.recall, figures.constant_recall),
-        ("macro F1", figures.f1, figures.constant_f1),
+        ("accuracy", metrics.accuracy, metrics.constant_accuracy),
+        ("macro precision", metrics.precision, metrics.constant_precision),
+        ("macro recall", metrics.recall, metrics.constant_recall),
+        ("macro F1", metrics.f1, metrics.constant_f1),
     )
 
 
 def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
     """Return the confusion matrix without classes that are neither true nor predicted, so that it fits a screen."""
-    confusion, occurring = scores.rows.confusion, set(scores.rows.figures.averaged)
-    absent = [name for name in scores.classes if name not in occurring]
-    columns = [column for column, name in enumerate(confusion.predicted) if name not in absent]
+    confusion, occurring_classes = scores.rows.confusion, set(scores.rows.figures.averaged)
+    absent_classes = [name for name in scores.classes if name not in occurring_classes]
+    columns = [column for column, name in enumerate(confusion.predicted) if name not in absent_classes]
     numbers = [*map(str, range(1, len(columns) - 1)), "NEI", "none"]
-    listed = [row for row in zip(confusion.truth, confusion.counts, strict=True) if row[0] not in absent]
+    listed_rows = [row for row in zip(confusion.truth, confusion.counts, strict=True) if row[0] not in absent_classes]
     rows = [
         (f"{number} {name}" if numbered else name, *(str(counts[column]) for column in columns), str(sum(counts)))
-        for number, (name, counts) in zip(numbers, listed, strict=False)
+        for number, (name, counts) in zip(numbers, listed_rows, strict=False)
     ]
     totals = [sum(counts[column] for counts in confusion.counts) for column in columns]
     rows.append(("sum", *map(str, totals), str(scores.rows.figures.n)))
     names = [confusion.predicted[column].replace(" ", "\n") for column in columns]
     row_scores, nei = scores.rows, confusion.predicted[-2]
-    unknown = f"; not of the scale: {row_scores.unknown:,}" if row_scores.unknown else ""
-    right = ", except NEI where it is the truth" if row_scores.true_nei else ""
+    unknown_note = f"; not of the scale: {row_scores.unknown:,}" if row_scores.unknown else ""
+    exception_note = ", except NEI where it is the truth" if row_scores.true_nei else ""
     note = ["Columns: numbers of the rows; none: no verdict."] if numbered else []
-    wrong = f"{row_scores.nei:,}; missing: {row_scores.missing:,}{unknown}; all count as wrong{right}"
-    note.append(f"Predictions of {nei!r} (NEI): {wrong}.")
+    counts_note = (
+        f"{row_scores.nei:,}; missing: {row_scores.missing:,}{unknown_note}; all count as wrong{exception_note}"
+    )
+    note.append(f"Predictions of {nei!r} (NEI): {counts_note}.")
     if row_scores.figures.one_sided:
         note.append(f"On one side only, and 0 in the averages: {', '.join(map(repr, row_scores.figures.one_sided))}.")
-    if absent:
-        note.append(f"On neither side, and not shown: {', '.join(map(repr, absent))}.")
+    if absent_classes:
+        note.append(f"On neither side, and not shown: {', '.join(map(repr, absent_classes))}.")
     if scores.duplicates is not None:
         note.append(f"Rows that repeat the claim of an earlier row: {scores.duplicates:,}.")
     if scores.unlabelled:
@@ -489,20 +497,20 @@ def _confusion_table(scores: VerdictScores, *, numbered: bool) -> Table:
 
 def verdict_report(scores: VerdictScores, subject: str, facts: Sequence[tuple[str, str]] = ()) -> Report:
     """Return a report of scores; ``subject`` names what was scored, and ``facts`` are listed at the end."""
-    figures = scores.rows.figures
+    metrics = scores.rows.figures
     dots = tuple(
         Dot(f"{measure}, {name}", measure, value.value, *value.interval, constant.value)
-        for name, variant in _variants(scores)
-        for measure, value, constant in _metric_rows(variant)
+        for name, metrics_of_rows in _variants(scores)
+        for measure, value, constant in _metric_rows(metrics_of_rows)
         if measure in ("accuracy", "macro F1")
     )
     note = "Dots: share. Bars: bootstrap interval over claims. Dashed tick: the best constant answer."
     plot = DotPlot("Accuracy and macro F1", dots, axis="share", note=note)
     return Report(
         title=f"Verdicts of {subject}",
-        lead=f"{figures.n:,} verdicts on the scale {scores.scale} in {len(scores.classes)} classes: "
-        f"{percent(figures.accuracy.value)}% are right. Always answering {figures.constant!r} is right in "
-        f"{percent(figures.constant_accuracy.value)}%.",
+        lead=f"{metrics.n:,} verdicts on the scale {scores.scale} in {len(scores.classes)} classes: "
+        f"{percent(metrics.accuracy.value)}% are right. Always answering {metrics.constant!r} is right in "
+        f"{percent(metrics.constant_accuracy.value)}%.",
         sections=(Section("Figures", (plot, *verdict_tables(scores, width=_PAGE_WIDTH))),),
         facts=tuple(facts),
     )
