@@ -117,8 +117,10 @@ class JobResult:
     @classmethod
     def refused(cls, error: ClimassayError) -> "JobResult":
         """Return the result of a job that raised an error."""
-        kind = next((name for name, error_class in _ERRORS.items() if isinstance(error, error_class)), "ModelError")
-        return cls(refusal=(kind, str(error)))
+        error_name = next(
+            (name for name, error_class in _ERRORS.items() if isinstance(error, error_class)), "ModelError"
+        )
+        return cls(refusal=(error_name, str(error)))
 
     def checked(self, fingerprint: str | None = None) -> "JobResult":
         """Return this result, or raise the error for which the worker refused the job.
@@ -131,8 +133,8 @@ class JobResult:
             ModelError: The fingerprint differs.
         """
         if self.refusal is not None:
-            kind, sentence = self.refusal
-            raise _ERRORS[kind](sentence)
+            error_name, sentence = self.refusal
+            raise _ERRORS[error_name](sentence)
         if fingerprint is not None and self.lost is None and self.fingerprint != fingerprint:
             raise ModelError(
                 "Two workers have different weights under the same name: install the same model on every node, or name "
@@ -236,7 +238,7 @@ class DistributedModel(DescribedModel):
         self,
         method: Literal["generate", "option_logprobs", "harvest"],
         requests: Sequence[R],
-        failed: Callable[[str], A],
+        create_failure: Callable[[str], A],
         on_result: Callable[[int, A], None] | None,
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[A]:
@@ -249,10 +251,14 @@ class DistributedModel(DescribedModel):
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
         jobs = (RemoteCall(method, [requests[index] for index in part], dict(options)) for part in parts)
-        for number, done in self._pool.run(self._spec, jobs):
-            done.checked(self.fingerprint)
-            self.work = contract.Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
-            answers = done.result if done.lost is None else [failed(done.lost) for _ in parts[number]]
+        for number, job_result in self._pool.run(self._spec, jobs):
+            job_result.checked(self.fingerprint)
+            self.work = contract.Work(self.work.passes + job_result.passes, self.work.tokens + job_result.tokens)
+            answers = (
+                job_result.result
+                if job_result.lost is None
+                else [create_failure(job_result.lost) for _ in parts[number]]
+            )
             for index, answer in zip(parts[number], answers, strict=True):
                 results[index] = answer
                 if on_result is not None:
@@ -346,7 +352,7 @@ class DistributedEncoder:
 
 
 def shares(count: int, workers: int, max_size: int) -> int:
-    """Return the number of requests per job: a quarter of the requests per worker, from 1 to ``max_size``.
+    """Return the number of requests per job: a quarter of those that each worker gets, from 1 to ``max_size``.
 
     Small jobs keep workers from waiting for the last one.
     """

@@ -116,7 +116,7 @@ class JudgeScores:
     versus_longer: PairedFigure
     """Accuracy on differing pairs minus the accuracy of "the longer text is better" on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
-    """The same difference on pairs of nearly equal length."""
+    """Difference as in ``versus_longer``, on pairs of nearly equal length only."""
     calibration: Calibration | None
     """Calibration of the probabilities on differing pairs; None for methods without probabilities."""
     n_items: int
@@ -543,7 +543,7 @@ class _TaskFolds:
 
 
 class _TokenCountingModel(RecordedModel):
-    """A recorded model that counts the prompt tokens of all answers, whether computed or cached."""
+    """Recorded model that counts the prompt tokens of all answers, whether computed or cached."""
 
     prompt_tokens = 0
 
@@ -572,19 +572,19 @@ class _BenchmarkRun:
     def evaluate(self, parts: Sequence[_TaskFolds], methods: Sequence[MethodName]) -> list[JudgeResult]:
         """Score all methods on all qualities; return the results ordered by quality, then by method."""
         results: dict[tuple[int, str], JudgeResult] = {}
-        for pointwise, unit in ((False, "Comparisons"), (True, "Items")):
+        for pointwise, noun in ((False, "Comparisons"), (True, "Items")):
             names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINTWISE_METHODS) == pointwise]
             if not names:
                 continue
             requests = [part.requests(pointwise) for part in parts]
             all_requests = [request for part_requests in requests for request in part_requests]
             harvester = self._create_harvester(parts[0])
-            with self.progress.task(f"{unit} read by {self.model.name}", len(all_requests)) as bar:
+            with self.progress.task(f"{noun} read by {self.model.name}", len(all_requests)) as bar:
                 harvester.harvest(all_requests, bar.advance)
             self.cost += harvester.cost
             for number, part in enumerate(parts):
-                share = len(requests[number]) / max(1, len(all_requests))
-                for result in self._score_on_harvest(part, names, harvester.cost, share):
+                cost_fraction = len(requests[number]) / max(1, len(all_requests))
+                for result in self._score_on_harvest(part, names, harvester.cost, cost_fraction):
                     results[number, result.scores.method] = result
         for number, part in enumerate(parts):
             for name in methods:
@@ -598,19 +598,19 @@ class _BenchmarkRun:
         return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
 
     def _score_on_harvest(
-        self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, share: float
+        self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, cost_fraction: float
     ) -> list[JudgeResult]:
-        """Score methods on stored hidden states; ``share`` is the fraction of the joint cost that the quality bears."""
+        """Score methods on stored hidden states; ``cost_fraction`` is the quality's part of the joint cost."""
         harvester = self._create_harvester(part)
         table = StateTable(harvester, part.task.items)
         scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]
         additional_cost = harvester.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
         self.cost += replace(additional_cost, tokens_two_pass=0, stored=0)
-        n_computed = additional_cost.computed + round(share * joint_cost.computed)
+        n_computed = additional_cost.computed + round(cost_fraction * joint_cost.computed)
         cost = Cost(
-            additional_cost.passes + round(share * joint_cost.passes),
-            additional_cost.tokens_computed + round(share * joint_cost.tokens_computed),
+            additional_cost.passes + round(cost_fraction * joint_cost.passes),
+            additional_cost.tokens_computed + round(cost_fraction * joint_cost.tokens_computed),
             additional_cost.tokens_two_pass,
             n_computed,
             additional_cost.computed + additional_cost.stored - n_computed,
@@ -624,12 +624,12 @@ class _BenchmarkRun:
         # A sort may compare pairs that the folds did not foresee: the number of requests is not known.
         with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
             scores = self._score(part, name, model, None, on_progress=bar.advance)
-        tally = model.tally
-        passes, tokens = tally.sent, tally.usage.prompt_tokens
+        counts = model.tally
+        passes, tokens = counts.sent, counts.usage.prompt_tokens
         if work_before is not None and isinstance(self.model, OpenWeights):
-            work = self.model.work - work_before
-            passes, tokens = work.passes, work.tokens
-        cost = Cost(passes, tokens, model.prompt_tokens, tally.sent, tally.hits)
+            computation = self.model.work - work_before
+            passes, tokens = computation.passes, computation.tokens
+        cost = Cost(passes, tokens, model.prompt_tokens, counts.sent, counts.hits)
         self.cost += cost
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 
@@ -664,7 +664,7 @@ class _BenchmarkRun:
         )
         if not settings.as_published:
             return scores
-        published = score_as_published(
+        published_scores = score_as_published(
             name,
             items,
             part.questions,
@@ -674,4 +674,4 @@ class _BenchmarkRun:
             threshold=settings.threshold,
             seed=settings.seed,
         )
-        return replace(scores, as_published=published)
+        return replace(scores, as_published=published_scores)

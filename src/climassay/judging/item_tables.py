@@ -154,7 +154,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     Args:
         file: The table.
         columns: Columns to use.
-        context_words: Maximum number of words of a context, which is truncated after them; None keeps all.
+        context_words: Maximum number of words of a context; longer contexts are truncated, unless this is None.
 
     Raises:
         InputError: The file cannot be read, a column does not exist, two texts have the same identifier, ratings that
@@ -249,11 +249,11 @@ def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Item
     """
     column_names = list(dict.fromkeys(name for row in rows[:50] for name in row))
     fields = ("text", "id", "context", "group", "label")
-    requested = {field: name for field in fields if (name := getattr(columns, field)) is not None}
-    if requested.get("label", "").split(".")[0] in column_names:
-        del requested["label"]
+    name_by_field = {field: name for field in fields if (name := getattr(columns, field)) is not None}
+    if name_by_field.get("label", "").split(".")[0] in column_names:
+        del name_by_field["label"]
     column_by_field: dict[str, Any] = {
-        field: require_column(path, column_names, name) for field, name in requested.items()
+        field: require_column(path, column_names, name) for field, name in name_by_field.items()
     }
     return replace(columns, **column_by_field)
 

@@ -254,7 +254,7 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
 def _min_log_likelihood(
     min_scores: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score
 ) -> NDArray[np.float64]:
-    """Return the lowest log-likelihood with which a path can still reach a score, finite, shape [merges, 1]."""
+    """Return the log-likelihood below which a path cannot reach the minimum score; finite, shape [merges, 1]."""
     min_totals = min_scores * max_comparisons if score == "mean" else min_scores
     return np.maximum(min_totals - _TOLERANCE * max_comparisons, -np.finfo(np.float64).max)[:, None]
 

@@ -18,7 +18,7 @@ from climassay.prompts import Prompt, load_prompt
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text to be judged."""
+    """Text to be judged."""
 
     id: str
     """Identifier, unique among the items."""

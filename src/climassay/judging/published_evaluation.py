@@ -210,7 +210,7 @@ def _rank_correlation(
     beam_size: int | None,
     threshold: float,
 ) -> JudgeScore:
-    """Return the mean rank correlation over groups, sorted by their test comparisons.
+    """Return the mean over groups of the rank correlation, after sorting each group by its test comparisons.
 
     Pairs without a test comparison count as undecided.
     """

@@ -174,8 +174,8 @@ class _Graph:
         heads = [f"{prefix}q", f"{prefix}k", f"{prefix}v"]
         self.node("Split", [qkv, sizes], heads, axis=2)
         attention = self.node("MultiHeadAttention", heads, f"{prefix}mixed", _CONTRIB, num_heads=self.shape.heads)
-        attended = self.dense(attention, f"{prefix}attention.output.dense")
-        states = self.residual(attended, states, f"{prefix}attention.output.LayerNorm")
+        attention_output = self.dense(attention, f"{prefix}attention.output.dense")
+        states = self.residual(attention_output, states, f"{prefix}attention.output.LayerNorm")
         activations = self.dense(states, f"{prefix}intermediate.dense")
         activations = self.node("Gelu", [activations], f"{activations}_gelu", _CONTRIB)
         return self.residual(self.dense(activations, f"{prefix}output.dense"), states, f"{prefix}output.LayerNorm")
@@ -478,10 +478,10 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Number of cached texts divided by the number of texts to encode before the cache is written again.
+"""Ratio of the number of cached texts to the number of texts that are encoded between two writes of the cache.
 
-At least ``_MIN_CHUNK`` texts are encoded. Each write replaces the whole cache; an interruption loses the texts encoded
-since the last write.
+At least ``_MIN_CHUNK`` texts are encoded between two writes. Each write replaces the whole cache; an interruption loses
+the texts encoded since the last write.
 """
 
 

@@ -105,7 +105,8 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
     Args:
         provider: ``openai``, or the name of a table of the user's configuration.
         base_url: Server of ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. Unless it is a
-            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is that of these two or of a table.
+            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is one of theirs or that of a
+            table.
         api_key: Key that overrides the configured one.
 
     Raises:

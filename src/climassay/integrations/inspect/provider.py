@@ -93,10 +93,10 @@ _TEXTS = ("text", "reasoning")
 
 
 class ClimassayModel(ModelAPI):
-    """Model of Inspect that calls a climassay model; answers are recorded if that is a recorded model.
+    """Model of Inspect that calls a climassay model; if the latter is a recorded model, answers are recorded.
 
     If a chat ends with an assistant turn, the model continues that turn. The seed of a request is Inspect's seed plus
-    an offset, which depends on the epoch and on how often the request was made in the sample before.
+    an offset, which depends on the epoch and on how often the sample has already made the same request.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class ClimassayModel(ModelAPI):
             InputError: An argument of ``model_args`` is unknown.
         """
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        unknown = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
-        if unknown:
-            raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
+        unknown_arguments = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
+        if unknown_arguments:
+            raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown_arguments))}.")
         self.model = opened or load_model(
             model_name, ModelOptions(base_url=base_url and TrustedUrl(base_url), **model_args)
         )
@@ -188,9 +188,9 @@ class ClimassayModel(ModelAPI):
         state = sample_state()
         if state is None:
             return request
-        repeated = self._repeated[state.uuid, request]
+        n_repeats = self._repeated[state.uuid, request]
         self._repeated[state.uuid, request] += 1
-        seed = request.sampling.seed + _EPOCH_SEEDS * (state.epoch - 1) + repeated
+        seed = request.sampling.seed + _EPOCH_SEEDS * (state.epoch - 1) + n_repeats
         return replace(request, sampling=replace(request.sampling, seed=seed))
 
     def max_connections(self) -> int:

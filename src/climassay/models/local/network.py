@@ -215,7 +215,7 @@ class Network:
 
 
 def _create_branch_mask(segments: Sequence[Segment]) -> Tensor:
-    """Return a mask, bool [tokens, tokens]: True if the second token's segment is the first one's or precedes it."""
+    """Return a mask, bool [tokens, tokens]: True if the second token is in the first one's segment or an ancestor."""
     is_ancestor = torch.eye(len(segments), dtype=torch.bool)
     for index, segment in enumerate(segments):
         if segment.parent is not None:

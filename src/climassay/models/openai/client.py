@@ -221,8 +221,8 @@ _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt":
 """Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
 _SEQUENCE_PROMPT = "Write the numbers from one to nine in words."
 _SEQUENCE_START, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
-"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The pattern needs the space with
-which a new message would not begin."""
+"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The pattern requires
+leading white space, with which a new message would not begin."""
 
 
 class Conversation:
@@ -279,9 +279,10 @@ class Conversation:
 
     @asynccontextmanager
     async def _run_first_alone(self, kind: str, is_unknown: Callable[[], bool]) -> AsyncIterator[None]:
-        """Run the first request of a kind alone, so that other requests can use what it learns.
+        """Run the first request of a kind alone, so that other requests can use the capabilities that it reveals.
 
-        Others wait until it has ended, but at most :data:`HEAD_START` seconds, since a model may reason for minutes.
+        Other requests wait until it has ended, but at most :data:`HEAD_START` seconds, as a model may reason for
+        minutes.
         """
         if (first_request_done := self._first_request_events.get(kind)) is not None or not is_unknown():
             if first_request_done is not None and is_unknown():
@@ -300,7 +301,7 @@ class Conversation:
 
         Every answer is validated. A truncated or invalid answer is requested again with its faults in the prompt. An
         answer that repeats itself until it is truncated is requested once more, with limits for lists and at most
-        :data:`MAX_TOKENS_AFTER_LOOP` tokens, with which later requests without a limit of their own begin.
+        :data:`MAX_TOKENS_AFTER_LOOP` tokens. Later requests that set no limit use this limit from the first attempt.
         """
         learner = self._learner
         usage = Usage()
@@ -375,7 +376,7 @@ class Conversation:
         return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
 
     async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
-        """Score options by the likely tokens at the answer's position or, if these are not enough, by naming."""
+        """Score options by the likely tokens at the answer's position; if these do not suffice, by the option named."""
         learner, usage = self._learner, Usage()
         is_known = learner.capabilities.logprobs == "given"
         continues = False
@@ -412,7 +413,7 @@ class Conversation:
         return scores_by_naming
 
     async def _learn_continuation(self, request: OptionRequest) -> tuple[bool, Usage]:
-        """Test whether the server continues an assistant's message, if the request begins one.
+        """Test whether the server continues an assistant's message, if the request has an assistant prefix.
 
         The test message ends in the middle of a sequence. A server that continues it generates the next word, or
         returns the message with it, which exceeds the token limit of a new message.
@@ -635,7 +636,7 @@ def _score_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage)
 
 
 def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
-    """Remove the assistant prefix and everything from the first stop text on; also return whether there was one."""
+    """Remove the assistant prefix and everything from the first stop text on; also return whether one was found."""
     text = _strip_prefix(text, request.assistant_prefix)
     # Not every server takes stops; the result is the same with all.
     end = min((text.find(stop) for stop in request.sampling.stop if stop and stop in text), default=None)

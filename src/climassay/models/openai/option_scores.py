@@ -72,7 +72,7 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         candidates = _find_options_begun_by(text, options, prefix.candidates)
         decided_options = set(prefix.candidates) - set(candidates) if len(candidates) > 1 else set(prefix.candidates)
         # An upper bound of the log-probability of every token that is not listed.
-        listed_logprobs = [likely.logprob for likely in _listed_tokens(position)]
+        listed_logprobs = [token.logprob for token in _listed_tokens(position)]
         upper_bound = min(min(listed_logprobs), math.log(max(1.0 - math.fsum(map(math.exp, listed_logprobs)), 1e-12)))
         upper_bounds |= dict.fromkeys(decided_options, prefix.logprob + upper_bound)
         if len(candidates) < 2:
@@ -158,7 +158,7 @@ def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Pre
 
 def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
     """Return the listed tokens, adding the generated one if it is not listed."""
-    if any(likely.token == position.chosen.token for likely in position.listed):
+    if any(token.token == position.chosen.token for token in position.listed):
         return position.listed
     return (*position.listed, position.chosen)
 

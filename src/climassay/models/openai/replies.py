@@ -237,10 +237,10 @@ def _read_reply(data: Any) -> Reply:
 
 def _join_half_characters(answer: str) -> str:
     """Join the halves of characters (surrogates) in an answer; warn about a half without its other half."""
-    joined = join_surrogates(answer)
-    if joined.count("\ufffd") > answer.count("\ufffd"):
+    joined_text = join_surrogates(answer)
+    if joined_text.count("\ufffd") > answer.count("\ufffd"):
         warnings.warn("A server sent half a character in an answer: it is kept as U+FFFD.", stacklevel=2)
-    return joined
+    return joined_text
 
 
 def _parse_finish_reason(choice: Any) -> str:
@@ -289,12 +289,12 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         wait = _parse_field_wait(data) if wait is None else wait
         if isinstance(data.get("param"), str):
             parameter = data["param"]
-        inner = next((data[key] for key in ("error", "message", "detail", "msg") if data.get(key)), None)
-        if inner is None:
+        inner_value = next((data[key] for key in ("error", "message", "detail", "msg") if data.get(key)), None)
+        if inner_value is None:
             break
-        if isinstance(inner, str) and isinstance(data.get("message"), str):
-            inner = data["message"]  # "error" is then a short name of the kind
-        data = inner
+        if isinstance(inner_value, str) and isinstance(data.get("message"), str):
+            inner_value = data["message"]  # "error" is then a short name of the kind
+        data = inner_value
     message = _truncate_to_line(data if isinstance(data, str) else json.dumps(data))
     return ErrorReply(message, parameter, " ".join(codes), status, parse_wait(message) if wait is None else wait)
 
@@ -394,28 +394,28 @@ def _parse_token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int,
 
     Most providers count reasoning as part of the completion; some only in the total, some separately.
     """
-    prompt, completion = _parse_token_count(usage, "prompt_tokens"), _parse_token_count(usage, "completion_tokens")
-    total = _parse_token_count(usage, "total_tokens")
+    n_prompt, n_completion = _parse_token_count(usage, "prompt_tokens"), _parse_token_count(usage, "completion_tokens")
+    n_total = _parse_token_count(usage, "total_tokens")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    reasoning = _parse_token_count(details, "reasoning_tokens") or _parse_token_count(usage, "reasoning_tokens")
-    n_uncounted = total - prompt - completion
-    if prompt and completion and n_uncounted > 0:
-        return prompt, completion + n_uncounted, reasoning or n_uncounted
-    if prompt and not completion:
-        completion = max(0, n_uncounted)  # counted in the total alone
-    if reasoning > completion:
-        return prompt, completion + reasoning, reasoning
-    if not reasoning and thoughts:
-        reasoning = round(completion * len(thoughts) / (len(thoughts) + len(text)))
+    n_reasoning = _parse_token_count(details, "reasoning_tokens") or _parse_token_count(usage, "reasoning_tokens")
+    n_uncounted = n_total - n_prompt - n_completion
+    if n_prompt and n_completion and n_uncounted > 0:
+        return n_prompt, n_completion + n_uncounted, n_reasoning or n_uncounted
+    if n_prompt and not n_completion:
+        n_completion = max(0, n_uncounted)  # counted in the total alone
+    if n_reasoning > n_completion:
+        return n_prompt, n_completion + n_reasoning, n_reasoning
+    if not n_reasoning and thoughts:
+        n_reasoning = round(n_completion * len(thoughts) / (len(thoughts) + len(text)))
     elif (
-        not reasoning
-        and completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS
+        not n_reasoning
+        and n_completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS
         and not text.lstrip().startswith(("{", "["))
     ):
         # No token is shorter than a byte: what cannot have become text was thought. JSON is an exception, because
         # llama.cpp returns it without the spaces and line breaks that a small model has put between its parts.
-        reasoning = completion - len(text) // 4
-    return prompt, completion, reasoning
+        n_reasoning = n_completion - len(text) // 4
+    return n_prompt, n_completion, n_reasoning
 
 
 def _count_read_tokens(usage: Any) -> int:
@@ -423,13 +423,13 @@ def _count_read_tokens(usage: Any) -> int:
 
     OpenAI and vLLM include cached tokens in those of the prompt; Anthropic and gateways to it do not.
     """
-    prompt = _parse_token_count(usage, "prompt_tokens")
+    n_prompt = _parse_token_count(usage, "prompt_tokens")
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
     n_cached = max(_parse_token_count(details, "cached_tokens"), _parse_token_count(usage, "cache_read_input_tokens"))
     n_cache_written = max(
         _parse_token_count(details, "cache_write_tokens"), _parse_token_count(usage, "cache_creation_input_tokens")
     )
-    return prompt + n_cached + n_cache_written if prompt else 0
+    return n_prompt + n_cached + n_cache_written if n_prompt else 0
 
 
 def _malformed_error(data: Any) -> BadReplyError:
