@@ -175,19 +175,19 @@ class Worker:
             spec = spec.resolved()
             if spec not in self._loaded:
                 self._loaded[spec] = spec.load()
-            loaded = self._loaded[spec]
-            work_before = getattr(loaded, "work", None)
-            result = job.run(loaded)
+            instance = self._loaded[spec]
+            work_before = getattr(instance, "work", None)
+            result = job.run(instance)
         except ClimassayError as error:
             return JobResult.refused(error)
-        work = None if work_before is None else loaded.work - work_before
-        return JobResult(result, loaded.fingerprint, *((0, 0) if work is None else (work.passes, work.tokens)))
+        work = None if work_before is None else instance.work - work_before
+        return JobResult(result, instance.fingerprint, *((0, 0) if work is None else (work.passes, work.tokens)))
 
     def forget(self, spec: LoadSpec) -> None:
         """Unload a model or encoder."""
-        loaded = self._loaded.pop(spec, None)
-        if hasattr(loaded, "close"):
-            loaded.close()
+        instance = self._loaded.pop(spec, None)
+        if hasattr(instance, "close"):
+            instance.close()
 
 
 class WorkerPool:
@@ -414,8 +414,8 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
         >>> with open_pool(ClusterOptions("local", workers=2)) as pool:
         ...     model = pool.load_model("local:smollm2")
     """
-    with cluster_connection(options) as share:
-        pool = WorkerPool(share, windows)
+    with cluster_connection(options) as worker_resources:
+        pool = WorkerPool(worker_resources, windows)
         try:
             yield pool
         finally:

@@ -340,9 +340,9 @@ class DistributedEncoder:
                     indices[next(numbers)] = (chunk, start)
                     yield RemoteCall("encode", texts[start : start + size], {"role": role})
 
-        for number, done in self._pool.run(self._spec, jobs()):
+        for number, job_result in self._pool.run(self._spec, jobs()):
             chunk, start = indices.pop(number)
-            vectors = done.checked(self.fingerprint).vectors()
+            vectors = job_result.checked(self.fingerprint).vectors()
             chunk.vectors[start : start + len(vectors)] = vectors
             chunk.left -= len(vectors)
             if on_progress is not None:

@@ -57,7 +57,7 @@ def run_tasks(
     for label, shots in spec.settings:
         loaded_tasks = load_tasks(spec, plan.folder)
         tasks: dict[str, Any] = loaded_tasks["tasks"]
-        task_names = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
+        tasks_with_fixed_examples = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
         groups = loaded_tasks["task_groups"]
         loaded_model = load(model)
         try:
@@ -82,7 +82,11 @@ def run_tasks(
                 result = _HarnessOutcomes(
                     name, task, harness_results["samples"][name], harness_model, sample_indices[name]
                 )
-                notes = [f"{name} says itself how many examples it has."] if name in task_names and shots else []
+                notes = (
+                    [f"{name} says itself how many examples it has."]
+                    if name in tasks_with_fixed_examples and shots
+                    else []
+                )
                 if harness_model.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
                         f"{name}: the model wrote its choice, for a server gives no log-probabilities of texts."
@@ -286,8 +290,8 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return scores.scores
 
     def _metric(self, metric: str, suffix: str, filter_name: str) -> str:
-        better = self.task.higher_is_better().get(metric, True)
-        return f"{metric}{suffix}{'' if better else LOWER},{filter_name}".replace(" ", "_")
+        is_higher_better = self.task.higher_is_better().get(metric, True)
+        return f"{metric}{suffix}{'' if is_higher_better else LOWER},{filter_name}".replace(" ", "_")
 
     def _aggregate(self, metric: str) -> Aggregate:
         result: Aggregate = self.task.aggregation().get(metric, _mean)

@@ -290,13 +290,13 @@ def _measure_agreement(
     units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, JudgeScore]
 ) -> Agreement:
     is_differing = test.truth != 0
-    differing, nearly_equal = test.take(is_differing), test.take(is_differing & is_nearly_equal)
+    differing_pairs, nearly_equal_pairs = test.take(is_differing), test.take(is_differing & is_nearly_equal)
     return Agreement(
-        units.share(correctness(differing), differing.pairs),
+        units.share(correctness(differing_pairs), differing_pairs.pairs),
         units.share(np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64), test.pairs),
         ranks["spearman"],
         ranks["kendall"],
-        units.share(correctness(nearly_equal), nearly_equal.pairs),
+        units.share(correctness(nearly_equal_pairs), nearly_equal_pairs.pairs),
     )
 
 

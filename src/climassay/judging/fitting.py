@@ -282,12 +282,12 @@ def solve(
     has_ties = comparisons.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
     mean_weight = weight.sum() / len(weight)
-    weights, _, converged = minimise(
+    weights, _, has_converged = minimise(
         design, davidson_loss(outcomes, weight, has_ties), c, parameters=(0.0,) * has_ties, start=start,
         curvature=mean_weight / 4 * comparisons.basis.curvature, parameter_curvature=weight.sum() / 4,
         tolerance=tolerance, max_iterations=comparisons.max_iter,
     )  # fmt: skip
-    return weights, design @ weights, converged
+    return weights, design @ weights, has_converged
 
 
 def mirror_rows(pairs: IntArray) -> IntArray:

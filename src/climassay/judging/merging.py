@@ -188,10 +188,10 @@ def merge_exact(
         pairs = np.empty((rows.size, 2), dtype=np.int64)
         pairs[:, 0], pairs[:, 1] = level.left[rows, n_left], level.right[rows, diagonal - n_left]
         gain_left, gain_right = gains(look_up(pairs), threshold)
-        values_before = sums[rows, n_left]
+        left_sums = sums[rows, n_left]
         sums, by_right = np.full((2, len(merges), width), -np.inf)
-        sums[rows, n_left + 1] = values_before + gain_left
-        by_right[rows, n_left] = values_before + gain_right
+        sums[rows, n_left + 1] = left_sums + gain_left
+        by_right[rows, n_left] = left_sums + gain_right
         takes_left.append(sums >= by_right)
         np.maximum(sums, by_right, out=sums)
         n_made = diagonal + 1
@@ -277,15 +277,15 @@ _Gains = dict[tuple[int, int], tuple[float, float]]
 
 def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
     """Extend a partial merge by each possible next item or, if a list is exhausted, by the rest of the other."""
-    order, i, j, total, n_made = candidate
+    order, i, j, total, n_comparisons = candidate
     if i == len(left) or j == len(right):
-        return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_made)]
+        return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_comparisons)]
     gain_left, gain_right = cell_gains[i, j]
     extensions = []
     if gain_left > -np.inf:
-        extensions.append(_PartialMerge((*order, left[i]), i + 1, j, total + gain_left, n_made + 1))
+        extensions.append(_PartialMerge((*order, left[i]), i + 1, j, total + gain_left, n_comparisons + 1))
     if gain_right > -np.inf:
-        extensions.append(_PartialMerge((*order, right[j]), i, j + 1, total + gain_right, n_made + 1))
+        extensions.append(_PartialMerge((*order, right[j]), i, j + 1, total + gain_right, n_comparisons + 1))
     return extensions
 
 

@@ -258,8 +258,8 @@ class ProbeCandidate:
         """Train a probe on the training pairs; see :class:`Candidate`."""
         probe = self.fit(fold.train_pairs if train_pairs is None else train_pairs).probe
         layers = probe.provenance.layers
-        kind: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
-        judge: Method = kind(self._states, probe, layers=layers)
+        judge_class: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
+        judge: Method = judge_class(self._states, probe, layers=layers)
         return TrainedJudge(
             lambda pairs: judge.compare(self._items, pairs), probe.tie_band, layers, probe.provenance.regularisation
         )
@@ -396,14 +396,14 @@ class TrainedProbe(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the held-out scores and the provenance as JSON-serialisable values."""
-        source, versus = self.probe.provenance, self.versus_longer
+        source, comparison = self.probe.provenance, self.versus_longer
         return {
             "run": self.run,
             "probe": self.output,
             "quality": load_quality(source).name,
             "accuracy_held_out": asdict(self.accuracy),
             "longer": asdict(self.longer),
-            "versus_longer": {**asdict(versus.difference), "p_value": versus.p_value},
+            "versus_longer": {**asdict(comparison.difference), "p_value": comparison.p_value},
             "calibration": None if self.calibration is None else asdict(self.calibration),
             "tie_band": self.probe.tie_band,
             "scale": self.probe.scale,
@@ -426,11 +426,11 @@ class TrainedProbe(Result):
                 f"Brier score {calibration.brier:.3f} (constant {calibration.brier_constant:.3f}), calibration error "
                 f"{calibration.expected_calibration_error:.3f}."
             )
-        saved = f" Saved as {self.output}." if self.output else ""
+        output_note = f" Saved as {self.output}." if self.output else ""
         yield (
             f"Trained on {counted(self.n_items, 'item')} ({counted(self.n_pairs, 'pair')}, "
             f"{counted(self.failed, 'request')} failed): "
-            f"{self.cost.stored} requests from disk, {self.cost.computed} computed.{saved}"
+            f"{self.cost.stored} requests from disk, {self.cost.computed} computed.{output_note}"
         )
 
     def report(self) -> Report:

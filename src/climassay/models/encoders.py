@@ -199,9 +199,9 @@ class _Graph:
             product = self.node("MatMul", [states, self.constant(f"{name}_matrix", matrix)], f"{name}_product")
             return self.node("Add", [product, shift], f"{name}_out")
         column_scales = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _MAX_WEIGHT
-        quantised = self.constant(f"{name}_levels", np.round(matrix / column_scales).astype(np.int8))
+        int8_matrix = self.constant(f"{name}_levels", np.round(matrix / column_scales).astype(np.int8))
         scales = self.constant(f"{name}_scales", column_scales.astype(np.float32))
-        inputs = [states, quantised, scales, "", shift]
+        inputs = [states, int8_matrix, scales, "", shift]
         return self.node("DynamicQuantizeMatMul", inputs, f"{name}_out", _CONTRIB)
 
 

@@ -72,12 +72,12 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
     if n < 1 or not 0 <= successes <= n:
         raise InputError(f"A proportion needs 0 <= successes <= n and n >= 1, got {successes} of {n}.")
     z = NormalDist().inv_cdf((1 + level) / 2)
-    share = successes / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    proportion_value = successes / n
+    centre = (proportion_value + z * z / (2 * n)) / (1 + z * z / n)
+    half_width = z / (1 + z * z / n) * math.sqrt(proportion_value * (1 - proportion_value) / n + z * z / (4 * n * n))
     # The exact bounds are 0 and 1 at the ends; rounding errors must not change them.
-    low = 0.0 if successes == 0 else max(0.0, centre - half)
-    high = 1.0 if successes == n else min(1.0, centre + half)
+    low = 0.0 if successes == 0 else max(0.0, centre - half_width)
+    high = 1.0 if successes == n else min(1.0, centre + half_width)
     return Interval(low, high)
 
 
@@ -536,18 +536,20 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
 
     if gain < 0 or loss < 0 or gain + loss > 1 or n < 1:
         raise InputError("Power needs probabilities of gain and loss that sum to at most 1, and n >= 1.")
-    discordance = gain + loss
-    if discordance == 0:
+    p_discordant = gain + loss
+    if p_discordant == 0:
         return 0.0
-    discordant = np.arange(1, n + 1)
-    weight = binom.pmf(discordant, n, discordance)
-    discordant, weight = discordant[weight >= 1e-12], weight[weight >= 1e-12]
+    n_discordant = np.arange(1, n + 1)
+    weight = binom.pmf(n_discordant, n, p_discordant)
+    n_discordant, weight = n_discordant[weight >= 1e-12], weight[weight >= 1e-12]
     # The lower rejection region ends at the largest k with P(X <= k) <= alpha / 2 for X ~ Binomial(n, 0.5).
-    k = binom.ppf(alpha / 2, discordant, 0.5)
-    k -= binom.cdf(k, discordant, 0.5) > alpha / 2
-    share = gain / discordance
-    p_rejected = binom.cdf(k, discordant, share) + binom.sf(discordant - k - 1, discordant, share)
-    return float(weight @ np.where(k >= 0, p_rejected, 0.0))
+    k = binom.ppf(alpha / 2, n_discordant, 0.5)
+    k -= binom.cdf(k, n_discordant, 0.5) > alpha / 2
+    gain_fraction = gain / p_discordant
+    p_rejection = binom.cdf(k, n_discordant, gain_fraction) + binom.sf(
+        n_discordant - k - 1, n_discordant, gain_fraction
+    )
+    return float(weight @ np.where(k >= 0, p_rejection, 0.0))
 
 
 def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:

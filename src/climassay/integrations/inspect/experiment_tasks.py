@@ -145,8 +145,8 @@ class _Runner:
         results: dict[str, int] = {}
         argument_names: set[str] = set()
         for name in self._spec.tasks:
-            file, at, task_name = name.partition("@")
-            reference = f"{resolve_file(self._plan.folder, file)}{at}{task_name}"
+            file, separator, task_name = name.partition("@")
+            reference = f"{resolve_file(self._plan.folder, file)}{separator}{task_name}"
             for log in self._eval([reference], constant_model(""), subject=name, run_samples=False):
                 task = log.eval.task
                 if task in results:
@@ -154,7 +154,7 @@ class _Runner:
                 argument_names |= set(log.eval.task_args)
                 registered_name = log.eval.task_registry_name or task
                 self._task_references[task] = (
-                    reference if at or not Path(reference).is_file() else f"{reference}@{registered_name}"
+                    reference if separator or not Path(reference).is_file() else f"{reference}@{registered_name}"
                 )
                 ids = log.eval.dataset.sample_ids or []
                 self._drawn[task] = [

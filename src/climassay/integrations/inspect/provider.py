@@ -53,16 +53,16 @@ class _RequestQueue:
             model.cancel([thread])
 
     async def ask(self, request: contract.GenerationRequest) -> contract.Completion:
-        mine = _PendingRequest(request)
-        self._pending.append(mine)
+        own_request = _PendingRequest(request)
+        self._pending.append(own_request)
         await checkpoint()  # all that are ready to ask get into the first group
         async with self._turn:
-            if mine.answer is None:
+            if own_request.answer is None:
                 group, self._pending = self._pending, []
                 await anyio.to_thread.run_sync(self._answer, group)
-        if mine.answer is None:
+        if own_request.answer is None:
             raise ModelError(f"{self._model.name} was interrupted before it answered.")
-        return mine.answer
+        return own_request.answer
 
     def _answer(self, group: list[_PendingRequest]) -> None:
         """Generate completions for a group of requests, and store each with its request.

@@ -344,9 +344,9 @@ class HiddenStates:
         try:
             with self.capture(all_layers, positions) as result:
                 output = self._model(input_ids=tokens, output_hidden_states=True, use_cache=False, return_dict=True)
-            expected = [states[0].float().to(device) for states in output.hidden_states]
-            return len(expected) == len(all_layers) and all(
-                torch.equal(result[layer], states) for layer, states in zip(all_layers, expected, strict=True)
+            expected_states = [states[0].float().to(device) for states in output.hidden_states]
+            return len(expected_states) == len(all_layers) and all(
+                torch.equal(result[layer], states) for layer, states in zip(all_layers, expected_states, strict=True)
             )
         except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
             return False

@@ -76,10 +76,10 @@ class PromptFormat:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenise many rendered prompts."""
-        encoded = self.tokenizer(
+        encoding = self.tokenizer(
             list(texts), add_special_tokens=not self.has_template, return_attention_mask=False, verbose=False
         )
-        return [list(tokens) for tokens in encoded["input_ids"]]
+        return [list(tokens) for tokens in encoding["input_ids"]]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of generated tokens, without special tokens."""
@@ -103,15 +103,17 @@ class PromptFormat:
         """
         turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
         try:
-            rendered = self._apply_template(turns) if self.has_template else ""
+            chat_text = self._apply_template(turns) if self.has_template else ""
         except ModelError:
-            rendered = ""
+            chat_text = ""
         added_tokens = self.tokenizer.added_tokens_decoder.values()
-        marks = {token.content for token in added_tokens if token.special or re.fullmatch(_MARKUP, token.content)}
-        marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, rendered))
+        markers = {token.content for token in added_tokens if token.special or re.fullmatch(_MARKUP, token.content)}
+        markers |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, chat_text))
         # The longest first: of two that begin alike the tokenizer takes the longer one, too.
         patterns = [
-            re.escape(mark) for mark in sorted(marks, key=lambda mark: (-len(mark), mark)) if not mark.isspace()
+            re.escape(marker)
+            for marker in sorted(markers, key=lambda marker: (-len(marker), marker))
+            if not marker.isspace()
         ]
         if not self.has_template:
             patterns.append(_ROLE_LINE)
@@ -141,10 +143,10 @@ class PromptFormat:
 
 def _insert_space(match: re.Match[str]) -> str:
     """Insert a space into a mark; a single character is replaced by a space."""
-    mark = match[0]
-    if len(mark) == 1:
+    marker = match[0]
+    if len(marker) == 1:
         return " "
-    return f"{mark[:-1]} :" if mark.endswith(":") else f"{mark[0]} {mark[1:]}"
+    return f"{marker[:-1]} :" if marker.endswith(":") else f"{marker[0]} {marker[1:]}"
 
 
 @dataclass(frozen=True, slots=True)

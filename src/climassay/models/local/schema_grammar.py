@@ -122,7 +122,10 @@ class _Builder:
             # Each of several types, with the keywords that belong to it.
             keywords_of_all_types = frozenset[str]().union(*_KEYWORDS.values())
             other_keywords = [keywords_of_all_types - _KEYWORDS.get(name, frozenset()) for name in type_name]
-            parts = [{key: schema[key] for key in schema if key not in excluded} for excluded in other_keywords]
+            parts = [
+                {key: schema[key] for key in schema if key not in irrelevant_keywords}
+                for irrelevant_keywords in other_keywords
+            ]
             return _alternatives(
                 [self.value(part | {"type": name}, path) for part, name in zip(parts, type_name, strict=True)]
             )
@@ -142,9 +145,11 @@ class _Builder:
         return _translate_number(schema, path, is_integer=type_name == "integer")
 
     def _check_known(self, schema: Mapping[str, Any], keywords: frozenset[str], path: str) -> None:
-        unknown = sorted(set(schema) - keywords - _ANNOTATIONS)
-        if unknown:
-            raise ModelError(f"The schema at {path} uses {unknown[0]!r}, which cannot be enforced: leave it out.")
+        unknown_keywords = sorted(set(schema) - keywords - _ANNOTATIONS)
+        if unknown_keywords:
+            raise ModelError(
+                f"The schema at {path} uses {unknown_keywords[0]!r}, which cannot be enforced: leave it out."
+            )
 
     def _reference(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         reference = schema["$ref"]
@@ -225,16 +230,16 @@ class _Builder:
 
         The members after each one have two expressions: with a comma first, if a member precedes them, or without.
         """
-        after_some, after_none = '""', '""'
+        rest_with_comma, rest_or_nothing = '""', '""'
         for pair, is_required in zip(reversed(pairs), reversed(required_flags), strict=True):
-            rest_rule = self._rule("rest", after_some)
+            rest_rule = self._rule("rest", rest_with_comma)
             with_comma, without_comma = f'", " {pair.expression} {rest_rule}', f"{pair.expression} {rest_rule}"
-            rest_without_comma = after_none
-            after_some = with_comma if is_required else f"({with_comma} | {rest_rule})"
-            after_none = (
+            rest_without_comma = rest_or_nothing
+            rest_with_comma = with_comma if is_required else f"({with_comma} | {rest_rule})"
+            rest_or_nothing = (
                 without_comma if is_required else f"({without_comma} | {self._rule('rest', rest_without_comma)})"
             )
-        return after_none
+        return rest_or_nothing
 
     def _rule(self, prefix: str, expression: str) -> str:
         name = f"{prefix}{len(self.rules)}"

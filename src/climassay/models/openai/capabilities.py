@@ -456,12 +456,15 @@ class CapabilityLearner:
 
 def _without_system_role(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return messages with the system's message put before the text of the user's message that follows it."""
-    first, *rest = [dict(message) for message in messages]
-    if first["role"] != "system":
-        return [first, *rest]
-    if not rest or rest[0]["role"] != "user":
-        return [{"role": "user", "content": first["content"]}, *rest]
-    return [{"role": "user", "content": f"{first['content']}\n\n{rest[0]['content']}"}, *rest[1:]]
+    first_message, *later_messages = [dict(message) for message in messages]
+    if first_message["role"] != "system":
+        return [first_message, *later_messages]
+    if not later_messages or later_messages[0]["role"] != "user":
+        return [{"role": "user", "content": first_message["content"]}, *later_messages]
+    return [
+        {"role": "user", "content": f"{first_message['content']}\n\n{later_messages[0]['content']}"},
+        *later_messages[1:],
+    ]
 
 
 def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:

@@ -233,7 +233,7 @@ class _FineTuningJob:
             self._client.close()
 
     def _find_lost_job(self) -> Any | None:
-        """Return a job at the server for our training file; None if there is none."""
+        """Return a job at the server for the uploaded training file; None if there is none."""
         try:
             result, _ = self._request(lambda jobs: jobs.list(limit=100), "jobs")
         except ModelError:

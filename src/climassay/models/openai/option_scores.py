@@ -131,12 +131,12 @@ def generated_logprobs(option_index: int, options: Sequence[str]) -> tuple[float
 def tokens_to_distinguish(options: Sequence[str]) -> int:
     """Return the maximum number of tokens until options with the same beginning differ."""
     bare_options = sorted(_strip_marks(option).casefold() for option in options)
-    shared_characters = (
+    common_prefixes = (
         takewhile(lambda characters: characters[0] == characters[1], zip(*pair, strict=False))
         for pair in pairwise(bare_options)
     )
-    max_shared = max((sum(1 for _ in characters) for characters in shared_characters), default=0)
-    return min(MAX_TOKENS, max_shared + 1)
+    max_prefix_length = max((sum(1 for _ in characters) for characters in common_prefixes), default=0)
+    return min(MAX_TOKENS, max_prefix_length + 1)
 
 
 def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:

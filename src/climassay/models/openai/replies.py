@@ -208,28 +208,28 @@ def _read_reply(data: Any) -> Reply:
         content = message.get("content")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise _malformed_error(data) from None
-    answer, hidden_reasoning = _split_content(content)
+    answer, content_reasoning = _split_content(content)
     text, thoughts = separate_thoughts(_join_half_characters(answer))
     fields = (_flatten_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
-    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden_reasoning, thoughts) if part)
+    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), content_reasoning, thoughts) if part)
     thoughts = join_surrogates(thoughts)
     usage = data.get("usage")
-    prompt, completion, reasoning = _parse_token_counts(usage, text, thoughts)
-    refusal, withheld = message.get("refusal"), None
+    n_prompt, n_completion, n_reasoning = _parse_token_counts(usage, text, thoughts)
+    refusal, withholding_reason = message.get("refusal"), None
     if finish_reason in WITHHELD_REASONS:
-        withheld = "The server's content filter withheld the answer."
+        withholding_reason = "The server's content filter withheld the answer."
     elif isinstance(refusal, str) and refusal and not content:
-        withheld = f"The model refused: {refusal}"
+        withholding_reason = f"The model refused: {refusal}"
     elif finish_reason not in COMPLETE_REASONS | TRUNCATED_REASONS:
         raise _unfinished_error(finish_reason, choice.get("error"))
     return Reply(
         text,
         "length" if finish_reason in TRUNCATED_REASONS else "stop",
-        prompt,
-        completion,
-        reasoning,
+        n_prompt,
+        n_completion,
+        n_reasoning,
         _parse_positions(choice.get("logprobs")),
-        withheld,
+        withholding_reason,
         thoughts,
         _count_read_tokens(usage),
     )
@@ -502,8 +502,12 @@ def _parse_positions(logprobs: Any) -> tuple[Position, ...]:
 
 def _list_likely_tokens(entry: Any) -> list[Any]:
     """Return the likely tokens of a position as a list; older servers map tokens to log-probabilities."""
-    top = entry.get("top_logprobs") or []
-    return [{"token": token, "logprob": logprob} for token, logprob in top.items()] if isinstance(top, dict) else top
+    top_logprobs = entry.get("top_logprobs") or []
+    return (
+        [{"token": token, "logprob": logprob} for token, logprob in top_logprobs.items()]
+        if isinstance(top_logprobs, dict)
+        else top_logprobs
+    )
 
 
 def _parse_likely_token(entry: Any) -> TopLogprob:
