@@ -360,7 +360,7 @@ class JobRelay:
         self._scheduler: WorkerScheduler | None = None
 
     async def __call__(self, batch: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        """Run all jobs of a batch concurrently and yield their numbers and pickled results."""
+        """Run all jobs of a batch concurrently and yield the jobs' numbers and pickled results."""
         if self._scheduler is None:
             self._scheduler = WorkerScheduler(self._workers)  # created here, in the calling event loop
         jobs = [pickle.loads(job) for job in batch["job"]]

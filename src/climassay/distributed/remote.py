@@ -45,7 +45,10 @@ class ModelArguments:
         return load_model(options.pop("name"), ModelOptions(**options))
 
     def resolved(self) -> "ModelArguments":
-        """Set the number format to this machine's default if it is None, so that both load the same model."""
+        """Return the arguments, with this machine's default number format if none is set.
+
+        A worker therefore loads a model only once, whether or not its number format is stated.
+        """
         from climassay.models.local.loading import default_device, default_dtype
 
         return self if self.dtype else replace(self, dtype=default_dtype(self.device or default_device()))
@@ -279,7 +282,7 @@ class _Chunk:
     number: int
     vectors: Vectors
     left: int
-    """Number of texts of the chunk without a vector."""
+    """Number of texts of the chunk that have no vector yet."""
 
 
 class DistributedEncoder:

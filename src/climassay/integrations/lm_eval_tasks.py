@@ -253,7 +253,10 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
 
     def answered(self, sample: int, question: Question) -> tuple[int | None, str, bool]:
-        """Return index and text of the most likely choice, or the generated text; the flag marks unparsed answers."""
+        """Return index and text of the most likely choice, and whether the answer names no choice.
+
+        If the task has no choices, the index is None and the text is the generated text.
+        """
         responses = self.by_doc[sample][0]["filtered_resps"]
         if sample in self.unparsed:
             return None, "", True

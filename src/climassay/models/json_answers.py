@@ -41,13 +41,16 @@ _TAB_COMMANDS = (
 )
 _LINE_COMMANDS = r"(?:abla|u|eg|eq|leq|geq|mid|ot|otin|rightarrow|atural|subseteq|ewcommand|olimits)(?![a-zA-Z.,])"
 _LATEX_COMMANDS = {"t": re.compile(_TAB_COMMANDS), "n": re.compile(_LINE_COMMANDS)}
-"""Patterns of LaTeX commands without their first letter, by that letter, which JSON takes for a tab or line feed."""
+"""Patterns of LaTeX commands without their first letter, by that letter.
+
+JSON reads a backslash and that letter as a tab or a line feed.
+"""
 _CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 _LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
-"""Number of characters at the end of a text that are searched for in it, and number of occurrences that make a loop."""
+"""Number of characters at the end of a text that are searched for in it, and number of occurrences that count as a loop."""
 
 
 def ends_in_loop(text: str) -> bool:

@@ -247,7 +247,7 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
-    """On Ctrl-C, which only the main thread receives, cancel the models' requests in other threads."""
+    """Cancel the models' requests in other threads on Ctrl-C, which only the main thread receives."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -389,7 +389,10 @@ class _InspectOutcomes(TaskOutcomes[str]):
         )
 
     def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
-        """Return option index, text and "unparsed" flag of the answer in the first epoch, as the scorer parsed it."""
+        """Return index and text of the option chosen in the first epoch, and whether the scorer parsed no option.
+
+        If the task has no options, the index is None and the text is the completion.
+        """
         first_epoch = self.by_id[sample][0]
         if not self.choices:
             return None, first_epoch.output.completion.strip(), False

@@ -20,7 +20,7 @@ PLAIN_STOPS = ("\nuser:\n", "\nsystem:\n", "\nassistant:\n")
 _ROLE_LINE = r"(?<![^\n])(?:system|user|assistant):(?![^\n])"
 """Line that begins a turn in the plain format."""
 _MARKUP = r"<+[^<>\s]+>+|\[/?[A-Z_]+\]"
-"""Form of chat template marks, for example ``<|im_start|>``, ``</s>``, ``<<SYS>>`` and ``[INST]``."""
+"""Pattern of the markers of chat templates, for example ``<|im_start|>``, ``</s>``, ``<<SYS>>`` and ``[INST]``."""
 
 
 class PromptFormat:
@@ -96,9 +96,9 @@ class PromptFormat:
 
     @cached_property
     def _control_pattern(self) -> re.Pattern[str] | None:
-        """Pattern of texts that messages must not contain: control tokens and marks between turns.
+        """Pattern of texts that messages must not contain: control tokens and markers between turns.
 
-        Added tokens that are neither special nor look like marks, such as runs of spaces, are allowed. Marks of
+        Added tokens that are neither special nor look like markers, such as several spaces, are allowed. Markers of
         templates that are not single tokens (``[INST]``) are extracted from a rendered chat.
         """
         turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
@@ -142,7 +142,7 @@ class PromptFormat:
 
 
 def _insert_space(match: re.Match[str]) -> str:
-    """Insert a space into a mark; a single character is replaced by a space."""
+    """Insert a space into a marker; a marker of a single character is replaced by a space."""
     marker = match[0]
     if len(marker) == 1:
         return " "

@@ -226,7 +226,7 @@ leading white space, with which a new message would not begin."""
 
 
 class Conversation:
-    """Converts requests to payloads and replies to results. Used in the connection's event loop only."""
+    """Converter of requests to payloads and of replies to results; used in the connection's event loop only."""
 
     def __init__(
         self,

@@ -142,7 +142,7 @@ def tokens_to_distinguish(options: Sequence[str]) -> int:
 def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
     """Return (option index, log-probability) of each listed token that begins exactly one option.
 
-    Return None if another token with at least :data:`NEGLIGIBLE_PROBABILITY` probability begins several.
+    Return None if another token with at least :data:`NEGLIGIBLE_PROBABILITY` probability begins several options.
     """
     results = []
     for token, logprob in _listed_tokens(position):
@@ -164,7 +164,10 @@ def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
 
 
 def _find_options_begun_by(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
-    """Return the indices of options that begin with a text; if some continue with another word, only of these."""
+    """Return the indices of options that begin with a text.
+
+    If the text ends at the end of a word in some of these options, return only the indices of those.
+    """
     bare_text = _strip_marks(text)
     if not bare_text:
         return tuple(candidates)

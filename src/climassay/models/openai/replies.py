@@ -31,7 +31,7 @@ WITHHELD_REASONS = frozenset(
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Fields with the context window in a server's list of models."""
 _MAX_SPECIAL_TOKENS = 16
-"""Maximum number of completion tokens that are not text, such as end marks."""
+"""Maximum number of completion tokens that are not text, such as end-of-text tokens."""
 _MAX_DEPTH = 6
 
 
@@ -125,7 +125,7 @@ class StreamedReply:
     """Chat completion received as server-sent events.
 
     Attributes:
-        done: True after the server's end mark.
+        done: True if the server has sent ``[DONE]``.
     """
 
     def __init__(self) -> None:
