@@ -232,21 +232,23 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         for doc, (sample, *_) in self.by_doc.items():
             options, target = self.choices.get(doc, ()), sample["target"]
             first_target = target[0] if isinstance(target, list) and target else target
-            correct = None
+            correct_index = None
             if options:
-                correct = (
+                correct_index = (
                     first_target
                     if isinstance(first_target, int)
                     else options.index(first_target)
                     if first_target in options
                     else None
                 )
-                correct = correct if correct is not None and 0 <= correct < len(options) else None
+                correct_index = (
+                    correct_index if correct_index is not None and 0 <= correct_index < len(options) else None
+                )
             text = task.doc_to_text(sample["doc"])
             prompt_text = text if isinstance(text, str) else sample["arguments"][0][0]
-            answer = str(first_target) if correct is None else options[correct]
+            answer = str(first_target) if correct_index is None else options[correct_index]
             questions[doc] = Question(
-                f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, options, correct
+                f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, options, correct_index
             )
         hashes = [result[0]["prompt_hash"] for result in self.by_doc.values()]
         digest = hashlib.sha256("".join(hashes).encode()).hexdigest()

@@ -309,9 +309,9 @@ class BertEncoder:
     def _find_graph_file(self) -> Path:
         """Return the path of the cached graph, building it if missing or damaged; safe for concurrent processes."""
         file = cache_folder() / "encoders" / f"{self.fingerprint[:32]}-{self._precision}.onnx"
-        receipt = file.with_suffix(".sha256")
+        digest_file = file.with_suffix(".sha256")
         try:
-            digest = receipt.read_text(encoding="ascii").strip()
+            digest = digest_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             digest = ""
         # A flipped bit of a weight would change every vector unnoticed.
@@ -319,7 +319,7 @@ class BertEncoder:
             file.parent.mkdir(parents=True, exist_ok=True)
             graph = build_graph(self._folder, self._precision)
             write_file(file, graph)
-            write_file(receipt, hashlib.sha256(graph).hexdigest().encode())
+            write_file(digest_file, hashlib.sha256(graph).hexdigest().encode())
         return file
 
 

@@ -50,7 +50,7 @@ _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 _LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
-"""Number of characters at the end of a text that are searched for in it, and number of occurrences that count as a loop."""
+"""Number of characters at the end of a text that are searched for in it, and number of occurrences that are a loop."""
 
 
 def ends_in_loop(text: str) -> bool:

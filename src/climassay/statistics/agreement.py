@@ -93,9 +93,9 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         raise InputError(
             "Fleiss' kappa needs a table of items by labels with the same number (>= 2) of labels per item."
         )
-    raters = table[0].sum()
+    n_raters = table[0].sum()
     proportions = table.sum(0) / table.sum()
-    observed_agreement = float((((table**2).sum(1) - raters) / (raters * (raters - 1))).mean())
+    observed_agreement = float((((table**2).sum(1) - n_raters) / (n_raters * (n_raters - 1))).mean())
     chance_agreement = float((proportions**2).sum())
     return 1.0 if chance_agreement == 1 else (observed_agreement - chance_agreement) / (1 - chance_agreement)
 

@@ -369,10 +369,10 @@ class _InspectOutcomes(TaskOutcomes[str]):
         questions = {}
         for sample, target in zip(first_samples, self.targets, strict=True):
             options = tuple(sample.choices or ()) if self.choices else ()
-            correct = LETTERS.upper().index(target) if options else None
-            answer = target if correct is None else options[correct]
-            id_, text = f"{name}-{sample.id}", _text(sample.input).strip()
-            questions[str(sample.id)] = Question(id_, kind, text, answer.strip(), None, options, correct)
+            correct_index = LETTERS.upper().index(target) if options else None
+            answer = target if correct_index is None else options[correct_index]
+            question_id, text = f"{name}-{sample.id}", _text(sample.input).strip()
+            questions[str(sample.id)] = Question(question_id, kind, text, answer.strip(), None, options, correct_index)
         inputs = json.dumps(
             [[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in first_samples]
         )
