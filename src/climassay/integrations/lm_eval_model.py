@@ -157,8 +157,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         try:
             return str(self.tokenizer.apply_chat_template(chat_history, tokenize=False, **options))
         except TemplateError:
-            rest = [turn for turn in chat_history if turn["role"] != "system"]
-            return str(self.tokenizer.apply_chat_template(rest, tokenize=False, **options))
+            turns_without_system = [turn for turn in chat_history if turn["role"] != "system"]
+            return str(self.tokenizer.apply_chat_template(turns_without_system, tokenize=False, **options))
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **_ignored: Any) -> list[int]:
         """Return the token ids of a text."""

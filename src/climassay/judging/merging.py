@@ -233,7 +233,8 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     for (left, right), merge_pairs in zip(merges, pairs, strict=True):
         table = log_odds[start : start + len(merge_pairs)].reshape(len(left), len(right))
         start += len(merge_pairs)
-        # gains_of_positions[i, j]: log-odds of left[i] against the right items from j on; its gain if j of them come first.
+        # gains_of_positions[i, j]: log-odds of left[i] against the right items from j on, which are its gain if j right
+        # items come first.
         gains_of_positions = np.zeros((len(left), len(right) + 1))
         gains_of_positions[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
         best_gains = np.zeros_like(gains_of_positions)

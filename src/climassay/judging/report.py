@@ -255,7 +255,7 @@ def judge_report(
     """
     settings = benchmark.settings
     first_task = tasks[0]
-    groups = len({item.group for item in first_task.items})
+    n_groups = len({item.group for item in first_task.items})
     sections = judge_sections(benchmark.results)
     if trained is not None:
         sections.append(
@@ -264,8 +264,8 @@ def judge_report(
     sections.append(_ranking_section(benchmark.results, tasks))
     return Report(
         title=f"{benchmark.model} as a judge of {file}",
-        lead=f"{len(first_task.items)} items in {counted(groups, 'group')}; {settings.folds} folds that "
-        f"share no {'group' if groups > 1 else 'item'}, at most {settings.train_items} labelled items to learn from in "
+        lead=f"{len(first_task.items)} items in {counted(n_groups, 'group')}; {settings.folds} folds that "
+        f"share no {'group' if n_groups > 1 else 'item'}, at most {settings.train_items} labelled items to learn from in "
         "each.",
         sections=tuple(sections),
         facts=(

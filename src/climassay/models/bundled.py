@@ -522,8 +522,8 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "padding": None,
         "added_tokens": [
             {"id": number, "content": tokens[number], **flags}
-            for number, formats in enumerate(metadata_values["tokenizer.ggml.token_type"])
-            if formats == _CONTROL_TOKEN
+            for number, token_type in enumerate(metadata_values["tokenizer.ggml.token_type"])
+            if token_type == _CONTROL_TOKEN
         ],
         "normalizer": None,
         "pre_tokenizer": {

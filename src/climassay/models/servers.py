@@ -209,16 +209,16 @@ def providers() -> Mapping[str, Provider]:
         raise InputError(f"{path}: providers are tables that begin with [providers.NAME].")
     results = {}
     for name, entries in tables.items():
-        part = f"[providers.{name}]"
+        header = f"[providers.{name}]"
         if name == LOCAL or not _NAME.fullmatch(name):
-            raise InputError(f"{path}: {part} is not a valid provider name: use letters and digits, and not {LOCAL}.")
+            raise InputError(f"{path}: {header} is not a valid provider name: use letters and digits, and not {LOCAL}.")
         if name == OPENAI and set(entries) - {"prices"}:
-            raise InputError(f"{path}: {part} may contain only prices; its server is set by {BASE_URL_VARIABLE}.")
+            raise InputError(f"{path}: {header} may contain only prices; its server is set by {BASE_URL_VARIABLE}.")
         if name != OPENAI and "base_url" not in entries:
-            raise InputError(f"{path}: {part} needs an entry 'base_url'.")
-        results[name] = parse_table(Provider, entries, str(path), part)
+            raise InputError(f"{path}: {header} needs an entry 'base_url'.")
+        results[name] = parse_table(Provider, entries, str(path), header)
         if _origin(results[name].base_url) is None:
-            raise InputError(f"{path}: {part} has a base_url that is not an http or https address.")
+            raise InputError(f"{path}: {header} has a base_url that is not an http or https address.")
     return results
 
 
