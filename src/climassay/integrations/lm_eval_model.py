@@ -290,11 +290,11 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             model_requests.append(request)
         with self._counted(len(model_requests), "Generating", disable_tqdm) as count:
             answers: list[contract.Completion] = self._model.generate(model_requests, on_result=count)
-        self._note_failures(requests, [instance.error for instance in answers])
+        self._note_failures(requests, [answer.error for answer in answers])
         # Servers take at most four stop texts, so that the others are applied here.
         return [
-            postprocess_generated_text(answer.text, list(instance.sampling.stop), None)
-            for instance, answer in zip(model_requests, answers, strict=True)
+            postprocess_generated_text(answer.text, list(request.sampling.stop), None)
+            for request, answer in zip(model_requests, answers, strict=True)
         ]
 
     def _generation(self, context: str, settings: dict[str, Any]) -> contract.GenerationRequest:

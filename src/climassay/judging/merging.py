@@ -329,9 +329,9 @@ def merge_beam(
         for index, (left, right) in enumerate(merges):
             candidates = deepcopy(beams[index]) if deep_copies else beams[index]
             extensions = [
-                candidate_extension
+                extension
                 for candidate in candidates
-                for candidate_extension in _extend(candidate, left, right, cell_gains[index])
+                for extension in _extend(candidate, left, right, cell_gains[index])
             ]
             # Python's sort is stable: equally good candidates keep their order, left before right.
             extensions.sort(key=lambda candidate: candidate.value(score), reverse=True)

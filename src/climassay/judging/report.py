@@ -265,8 +265,8 @@ def judge_report(
     return Report(
         title=f"{benchmark.model} as a judge of {file}",
         lead=f"{len(first_task.items)} items in {counted(n_groups, 'group')}; {settings.folds} folds that "
-        f"share no {'group' if n_groups > 1 else 'item'}, at most {settings.train_items} labelled items to learn from in "
-        "each.",
+        f"share no {'group' if n_groups > 1 else 'item'}, at most {settings.train_items} labelled items to learn from "
+        "in each.",
         sections=tuple(sections),
         facts=(
             ("Run", benchmark.run),

@@ -324,8 +324,8 @@ class RowLayer(_Layer):
         if not self.shared:
             return keys, values
         return (
-            SharedStates(tuple((rows, tensors[0]) for rows, tensors in self.shared), keys),
-            SharedStates(tuple((rows, tensors[1]) for rows, tensors in self.shared), values),
+            SharedStates(tuple((row_indices, tensors[0]) for row_indices, tensors in self.shared), keys),
+            SharedStates(tuple((row_indices, tensors[1]) for row_indices, tensors in self.shared), values),
         )
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002

@@ -79,7 +79,7 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
             break
         prefix = Prefix(text, prefix.logprob + position.chosen.logprob, candidates)
     mass = math.fsum(
-        math.exp(logprob) for listed_logprobs in logprobs_by_option.values() for logprob in listed_logprobs
+        math.exp(logprob) for option_logprobs in logprobs_by_option.values() for logprob in option_logprobs
     )
     if len(upper_bounds) < len(options) or mass < MIN_OPTION_MASS:
         return None
