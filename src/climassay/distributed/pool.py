@@ -403,7 +403,7 @@ def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall])
 
 @contextmanager
 def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Iterator[WorkerPool]:
-    """Join or start a cluster and start workers in it; they end with the context.
+    """Join or start a cluster and start workers in it; the workers end when the context exits.
 
     Raises:
         InputError: The cluster cannot be joined, or is too small.

@@ -506,8 +506,8 @@ def fit_principal(
     """
     outcomes = _validate_outcomes(pairs, labels, groups)
     rows, mean = _centre(states, pairs)
-    mirror = mirror_rows(pairs)
-    rows = np.where((mirror >= 0)[:, None], (rows - rows[mirror]) / 2, rows)
+    mirror_indices = mirror_rows(pairs)
+    rows = np.where((mirror_indices >= 0)[:, None], (rows - rows[mirror_indices]) / 2, rows)
     length_ratios, slope = _fit_length_slope(rows, lengths, pairs)
     if length_ratios is not None and slope is not None:
         rows -= length_ratios[:, None] * slope
@@ -518,10 +518,10 @@ def fit_principal(
     scale = fit_scale(sign * projections[is_differing], outcomes[is_differing], independent=items)
     weights = sign * basis.expand(np.eye(1, basis.coordinates.shape[1])[0])
     settings = {"method": "principal", "pairs": len(pairs), "ties": "drop", "converged": True}
-    source = Provenance(items=items, settings=settings)
+    provenance = Provenance(items=items, settings=settings)
     band = fit_tie_band(sign * scale * projections, outcomes)
     no_rows = np.zeros(0, dtype=np.int64)
-    probe = Probe("pair", weights, mean, scale, band, source, slope)
+    probe = Probe("pair", weights, mean, scale, band, provenance, slope)
     return ProbeFit(probe, None, HeldOut(no_rows, np.zeros(0), no_rows), pairs)
 
 

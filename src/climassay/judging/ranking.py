@@ -165,16 +165,17 @@ def sort_groups(
         is_of_group = np.isin(compared_pairs[:, 0], list(group))
         strengths: dict[int, float] | None = None
         if method in ("fitted", "strengths"):
-            position_of = {item: number for number, item in enumerate(group)}
+            position_by_item = {item: number for number, item in enumerate(group)}
             group_pairs = np.array(
-                [[position_of[i], position_of[j]] for i, j in compared_pairs[is_of_group].tolist()], dtype=np.int64
+                [[position_by_item[i], position_by_item[j]] for i, j in compared_pairs[is_of_group].tolist()],
+                dtype=np.int64,
             ).reshape(-1, 2)
             strengths = dict(
                 zip(group, fit_strengths(len(group), group_pairs, log_odds[is_of_group]).tolist(), strict=True)
             )
             order = sorted(order, key=strengths.__getitem__, reverse=True)
-        values = None if strengths is None else tuple(strengths.values())
-        rankings.append(Ranking(tuple(order), int(is_of_group.sum()), comparisons.batches, method, values))
+        strength_values = None if strengths is None else tuple(strengths.values())
+        rankings.append(Ranking(tuple(order), int(is_of_group.sum()), comparisons.batches, method, strength_values))
     return rankings
 
 

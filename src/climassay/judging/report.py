@@ -53,14 +53,14 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     def other_accuracy_cells(result: JudgeResult) -> tuple[str, ...]:
         agreement, baselines = result.scores.agreement, result.scores.baselines
         three_way, nearly_equal = agreement.accuracy_three_way, agreement.accuracy_nearly_equal_length
-        constant, longer = (baselines[name].accuracy_three_way.share for name in ("constant", "longer"))
+        constant_share, longer_share = (baselines[name].accuracy_three_way.share for name in ("constant", "longer"))
         gain = result.scores.versus_longer_nearly_equal.gain[:2]
         return (
             str(three_way.n),
             three_way.share,
             three_way.interval,
-            constant,
-            longer,
+            constant_share,
+            longer_share,
             str(nearly_equal.n),
             nearly_equal.share,
             *gain,

@@ -314,16 +314,16 @@ class Conversation:
         has_looped = False
         learner.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
-            is_offered = refusal is None and learner.capabilities.offers_schema(schema)
-            is_stated = not is_offered or learner.capabilities.schema_support == "loose" or bool(problem)
-            if is_stated and not problem:
+            sends_schema = refusal is None and learner.capabilities.offers_schema(schema)
+            adds_instruction = not sends_schema or learner.capabilities.schema_support == "loose" or bool(problem)
+            if adds_instruction and not problem:
                 learner.fallbacks["json_schema"] += 1
-            addition = schema_instruction(schema, problem or None) if is_stated else ""
+            addition = schema_instruction(schema, problem or None) if adds_instruction else ""
             limits_items = has_looped or learner.capabilities.limits_items
             payload = {
                 "messages": chat_messages(request.messages, addition),
                 **self._sampling_parameters(sampling),
-                **({"response_format": response_format(schema, limits_items=limits_items)} if is_offered else {}),
+                **({"response_format": response_format(schema, limits_items=limits_items)} if sends_schema else {}),
             }
             outcome, attempt_usage = await self._send(payload)
             usage += attempt_usage
@@ -334,7 +334,7 @@ class Conversation:
                 if limits_items and outcome.refusal is not None:
                     learner.note_item_limits(False)
                     continue
-                if is_offered and outcome.refusal is not None:
+                if sends_schema and outcome.refusal is not None:
                     refusal = outcome.refusal
                     continue
                 return Completion.failed(str(outcome.error), usage)
@@ -346,7 +346,7 @@ class Conversation:
             except ValueError as error:
                 if reply.withheld is not None:
                     return Completion.failed(reply.withheld, usage)
-                n_attempts += int(is_stated or reply.finish_reason == "length")
+                n_attempts += int(adds_instruction or reply.finish_reason == "length")
                 if reply.finish_reason == "length" and ends_in_loop(reply.text):
                     learner.note_loop()
                     if has_looped:
@@ -360,15 +360,15 @@ class Conversation:
                     problem = "The token limit cut it off before its JSON was complete: write shorter texts."
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
                     continue
-                if is_offered and not problem:
+                if sends_schema and not problem:
                     learner.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
                 # In prose, because the schema was not seen: from here on it appears in the prompt.
-                is_schema_unseen = not (is_stated or learner.capabilities.offers_schema(schema))
+                is_schema_unseen = not (adds_instruction or learner.capabilities.offers_schema(schema))
                 problem = "" if is_schema_unseen else str(error)
                 continue
-            if is_offered and not problem:
+            if sends_schema and not problem:
                 learner.note_schema("strict", schema)
-            if is_offered and has_looped:
+            if sends_schema and has_looped:
                 learner.note_item_limits(True)
             if result not in reply.text:
                 learner.fallbacks["json repaired"] += 1
