@@ -105,7 +105,9 @@ def run_tasks(
 
 
 def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
-    """Load a plan's tasks and groups for the harness's ``evaluate``; ``task_groups`` has the tasks that a score pools.
+    """Load a plan's tasks and groups for the harness's ``evaluate``.
+
+    The additional entry ``task_groups`` contains, by group, the tasks over which the group's scores are averaged.
 
     Raises:
         InputError: A folder or task does not exist, or a task cannot be loaded, for example without a network.
@@ -268,7 +270,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         return None, str(responses[0]).strip() if self.task.OUTPUT_TYPE == "generate_until" else "", False
 
     def scores(self) -> dict[int, dict[str, float]]:
-        """Return scores by sample and ``metric,filter``; also note metrics that are not means over samples."""
+        """Return scores by sample and ``metric,filter``; add notes on metrics that are not means over samples."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
         for doc, samples in self.by_doc.items():
             if doc not in self.errors and doc not in self.unparsed:

@@ -68,8 +68,8 @@ def publish_benchmark(
 ) -> PublishedBenchmark:
     """Write a benchmark as a folder: data, a data card, and tasks for Inspect and lm-evaluation-harness.
 
-    Files of an unchanged benchmark are not rewritten. If it already has tasks for a framework that is not requested
-    now, these remain. Neither framework needs to be installed.
+    Files of an unchanged benchmark are not rewritten. If the folder already has tasks for a framework that
+    is not requested now, these remain. Neither framework needs to be installed.
 
     ``inspect`` writes ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` the folder ``lm_eval`` for ``lm_eval
     --include_path``; ``force`` replaces another benchmark in the folder. The other arguments are those of

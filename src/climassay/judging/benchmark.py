@@ -135,7 +135,10 @@ class JudgeScores:
     order: tuple[tuple[str, float], ...] = field(default=())
     """Pairs of an item's id and its rank, where 1 is the best of the group."""
     as_published: PublishedScores | None = None
-    """Scores by the evaluation of the thesis, which leaks; None if not requested, or if the thesis lacks the method."""
+    """Scores by the evaluation of the thesis, whose training and test pairs share items.
+
+    None if they were not requested, or if the thesis lacks the method.
+    """
 
 
 def score_judge(

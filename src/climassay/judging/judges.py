@@ -455,7 +455,7 @@ class JudgeScore:
     low: float | None
     high: float | None
     n: int
-    """Number of pairs, or of groups, that the value averages."""
+    """Number of pairs, or of groups, over which the value is averaged."""
 
     @property
     def share(self) -> str:

@@ -309,7 +309,7 @@ def _figures(score: EvalScore) -> dict[str, float]:
 
 
 def _number(value: Any, key: str | None) -> float | None:
-    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if it has none."""
+    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if it is not numeric."""
     if key is not None and isinstance(value, Mapping):
         value = value.get(key)
     if isinstance(value, str):
@@ -401,7 +401,7 @@ class _InspectOutcomes(TaskOutcomes[str]):
         return option_index, "" if option_index is None else question.options[option_index], option_index is None
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Return scores by sample and ``metric,scorer``; also note metrics that are not means over samples."""
+        """Return scores by sample and ``metric,scorer``; add notes on metrics that are not means over samples."""
         answered_samples = [name for name in self.by_id if name not in self.errors]
         scores = SampleScores(self.by_id, list(self.errors))
         if not answered_samples:

@@ -20,7 +20,7 @@ from climassay.redaction import TrustedUrl
 CONNECTIONS = 64
 """Default maximum number of concurrent requests, which a local model computes in batches."""
 _EPOCH_SEEDS = 1000
-"""Difference between the seeds of two epochs, which is the maximum number of repeats of a request in an epoch."""
+"""Difference between the seeds of consecutive epochs; a request may be repeated at most this often in an epoch."""
 
 
 class _PendingRequest:

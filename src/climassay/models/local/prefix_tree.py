@@ -219,7 +219,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
             setattr(self, name, new_buffer)
 
     def get_max_length(self) -> int:
-        """Return -1 for no limit."""
+        """Return -1, which means that there is no limit."""
         return -1
 
 

@@ -39,7 +39,7 @@ class StepReading:
     logits: Tensor
     """float32 [rows, vocabulary]: logits of the next token."""
     state_positions: tuple[TokenPosition, ...]
-    """Positions of the hidden states, with rows of ``states``."""
+    """Positions of the hidden states, each with its row in ``states``."""
     states: Tensor | None
     """float32 [rows, layers, width]; None if no states were requested."""
     step: ForwardStep | None

@@ -107,7 +107,7 @@ class _Builder:
     """Values of n, above :data:`_MAX_CHAIN`, for which a rule ``many`` for up to n characters in blocks is needed."""
 
     def value(self, schema: Any, path: str) -> GrammarPiece:
-        """Translate any schema."""
+        """Translate a schema of any type into an expression of the grammar."""
         if not isinstance(schema, Mapping) or not schema:
             raise ModelError(f"The schema at {path} allows anything, so it cannot be enforced: give it a type.")
         if "$ref" in schema:

@@ -47,7 +47,7 @@ PROTOCOL = 2
 
 
 class OpenAIModel:
-    """Generator and option scorer over chat completions.
+    """Generator and option scorer that uses a server's chat completions.
 
     Requests run concurrently under an adaptive limit (:mod:`climassay.models.openai.connection`). Overload, time-outs,
     dropped connections, 5xx and malformed answers are retried with exponential backoff and full jitter, or after the
