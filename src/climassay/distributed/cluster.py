@@ -179,7 +179,7 @@ def _secrets_hidden() -> Iterator[None]:
     """Remove keys and passwords from the environment while Ray starts.
 
     The processes of a cluster on this machine inherit the environment, and need none of its keys. Every user of an
-    existing cluster can read the command lines of its jobs, even of old ones, which may contain passwords.
+    existing cluster can read the command lines of its jobs, even of old ones; these may contain passwords.
     """
     import ray._private.utils as inner
 

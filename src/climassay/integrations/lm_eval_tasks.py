@@ -164,7 +164,7 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
-    """Return the task names that a name or pattern matches, or the path of a YAML file; [None] if there is none."""
+    """Return the task names that a name or pattern matches, or the path of a YAML file; [None] if nothing matches."""
     if name.endswith((".yaml", ".yml")):
         path = Path(resolve_file(folder, name))
         return [str(path) if path.is_file() else None]

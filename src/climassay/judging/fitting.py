@@ -238,8 +238,8 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
 def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
     """Yield, for each fold, the indices of the pairs to train on and to test on.
 
-    A pair is trained on if neither of its items is in the fold, and tested if both are. ``pairs`` has the shape
-    [pairs, 2], ``folds`` the shape [items].
+    A pair is used for training if neither of its items is in the fold, and for testing if both are. ``pairs`` has the
+    shape [pairs, 2], ``folds`` the shape [items].
     """
     sides = folds[pairs]
     for fold in range(int(folds.max(initial=-1)) + 1):

@@ -135,7 +135,7 @@ class Capabilities:
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Name of the parameter that limits the answer."""
     accepted: tuple[str, ...] = ()
-    """Parameters of requests that were answered."""
+    """Parameters that the server has accepted in requests that it answered."""
     dropped: tuple[str, ...] = ()
     """Parameters that are rejected and therefore omitted."""
     is_reasoning_model: bool | None = None
