@@ -206,7 +206,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
 
     def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
-        """Send one request per sample; return log-probability 0 for the choice that is answered, else ``UNKNOWN``."""
+        """Send one request per sample; return log-probability 0 for the choice written, else ``UNKNOWN``."""
         samples: dict[SampleKey, list[int]] = {}
         for number, request in enumerate(requests):
             samples.setdefault(sample_key(request), []).append(number)

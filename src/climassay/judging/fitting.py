@@ -42,7 +42,7 @@ class Basis(NamedTuple):
     """Rows of features in an orthonormal basis of their span, ordered by decreasing variance."""
 
     coordinates: FloatArray
-    """Shape [rows, rank]."""
+    """Coordinates of the rows in the basis, shape [rows, rank]."""
     curvature: FloatArray
     """Sum of squares of each coordinate over the pairs, shape [rank]; approximate if rows are items. It is only used as
     a preconditioner."""

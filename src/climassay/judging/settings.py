@@ -22,7 +22,7 @@ class ProbeSettings:
     regularisation: Annotated[float | None, Field(gt=0, allow_inf_nan=False)] = None
     """Inverse penalty C of probes; by default chosen by cross-validation."""
     ties: Literal["drop", "keep", "three-way"] = "drop"
-    """Treatment of training pairs of equal labels."""
+    """Treatment of training pairs with equal labels."""
     seed: int = 0
 
 

@@ -105,9 +105,8 @@ def provider(name: str, *, served: bool = True) -> Callable[[Load], Load]:
     """Register a function as the loader of a provider's models.
 
     The function is called with the part of the model's name after the colon and, by keyword, the options that it has
-    parameters for:
-    ``base_url``, ``device``, ``dtype``, ``adapter``, ``concurrency``, ``max_output_tokens``, ``reasoning_effort``,
-    ``price``, ``policy`` and ``folder``. Other options are rejected.
+    parameters for: ``base_url``, ``device``, ``dtype``, ``adapter``, ``concurrency``, ``max_output_tokens``,
+    ``reasoning_effort``, ``price``, ``policy`` and ``folder``. Other options are rejected.
 
     Example:
         >>> @provider("echo")

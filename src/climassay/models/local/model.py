@@ -74,7 +74,7 @@ class OptionReadings:
 
     logprobs: list[float]
     states: NDArray[np.float32] | None
-    """Shape [options, layers, width]."""
+    """Hidden states, shape [options, layers, width]; None if none have been read."""
     n_missing: int
     """Number of positions still to be read."""
     greedy: bool = True
@@ -491,7 +491,7 @@ class TextModel(LocalModel):
         return [results[index] for index in range(len(requests))]
 
     def _tokenise_windows(self, request: OptionRequest) -> list[TokenisedOptions]:
-        """Return the windows to compute, with their first scored positions; there are several only without context."""
+        """Return the windows to compute, with their first scored positions; a request with context has only one."""
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
         [continuation] = request.options

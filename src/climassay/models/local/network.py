@@ -35,9 +35,9 @@ class ForwardOutput:
     """Results of a forward pass at the requested positions."""
 
     logits: Tensor
-    """float32 [positions, vocabulary]."""
+    """Logits of the next token, float32 [positions, vocabulary]."""
     states: Tensor | None
-    """float32 [positions, layers, width], if requested."""
+    """Hidden states, float32 [positions, layers, width]; None if they were not requested."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -439,7 +439,7 @@ class Conversation:
         return bool(learner.capabilities.continues), usage
 
     async def _request_logprobs(self, request: OptionRequest, *, use_prefix: bool) -> tuple[RequestOutcome, Usage]:
-        """Request the likely tokens at the position of the answer, after the assistant prefix if ``use_prefix`` is True."""
+        """Request the likely tokens at the answer's position; ``use_prefix`` puts the assistant prefix before it."""
         prefix = request.assistant_prefix if use_prefix else ""
         payload = {
             "messages": chat_messages(request.messages, prefix=prefix)

@@ -358,7 +358,7 @@ class Connection:
             results.put(error)
 
     def _seconds_left(self, start_time: float | None) -> float:
-        """Return the seconds until a request's deadline; ``start_time`` is the time of its first attempt."""
+        """Return the seconds until a request's deadline; ``start_time`` is that of its first attempt, or None."""
         return self._policy.deadline - (0.0 if start_time is None else self._clock.now() - start_time)
 
     async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:
