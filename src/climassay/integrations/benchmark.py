@@ -54,9 +54,9 @@ class PosedQuestion:
     @property
     def choices(self) -> tuple[str, ...]:
         """Option letters, each after the space that separates it from ``prefix``; empty without options."""
-        gap = evaluation.after_prefix(self.prefix)
+        separator = evaluation.after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
-        return tuple(gap + label for label in labels)
+        return tuple(separator + label for label in labels)
 
 
 def pose_questions(

@@ -151,8 +151,8 @@ def write_label_studio(folder: Path, items: Iterable[AnnotationItem], *, confide
             "annotations": [_annotation(draft, label) for label in item.labels],
         }
         if confidence and item.p_valid is not None:
-            guess = _result("verdict", "choices", ["valid" if item.p_valid >= 0.5 else "invalid"])
-            task["predictions"] = [{"model_version": "validator", "score": item.p_valid, "result": [guess]}]
+            prediction = _result("verdict", "choices", ["valid" if item.p_valid >= 0.5 else "invalid"])
+            task["predictions"] = [{"model_version": "validator", "score": item.p_valid, "result": [prediction]}]
         tasks.append(task)
     write_file(folder / "interface.xml", interface().encode())
     text = json.dumps(tasks, ensure_ascii=False, indent=1, allow_nan=False)

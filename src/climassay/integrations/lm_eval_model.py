@@ -193,14 +193,14 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         raise NotImplementedError("texts are scored, not tokens")
 
     def _scored(
-        self, option_requests: list[contract.OptionRequest], requests: "Sequence[Instance]", quiet: bool
+        self, option_requests: list[contract.OptionRequest], requests: "Sequence[Instance]", is_quiet: bool
     ) -> list[tuple[float, bool]]:
         if self._served:
             raise ModelError(
                 f"{self._name} gives no log-probabilities of texts: use tasks of the harness that generate, or a "
                 "local: model."
             )
-        with self._counted(len(option_requests), "Scoring texts", quiet) as count:
+        with self._counted(len(option_requests), "Scoring texts", is_quiet) as count:
             scores = self._model.option_logprobs(option_requests, on_result=count)
         self._note_failures(requests, [score.error for score in scores])
         return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
@@ -239,14 +239,14 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         return result
 
     @contextmanager
-    def _counted(self, total: int, noun: str, quiet: bool) -> Iterator[Callable[..., None]]:
+    def _counted(self, total: int, noun: str, is_quiet: bool) -> Iterator[Callable[..., None]]:
         """Yield a callback that counts answers in the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
             progress.on_more(total)
             yield lambda *_: progress.on_answer(1)
             return
-        with tqdm(total=total, disable=quiet, desc=noun) as bar:
+        with tqdm(total=total, disable=is_quiet, desc=noun) as bar:
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:

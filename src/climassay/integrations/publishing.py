@@ -170,7 +170,7 @@ def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Se
     """Return the README as text: a data card with the metadata that hubs read."""
     import yaml
 
-    head = {
+    header = {
         "pretty_name": benchmark.name,
         "language": ["en"],
         "tags": ["climate"],
@@ -191,7 +191,7 @@ def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Se
     tasks = (f"- `{task.name}`: {', '.join(task.metrics)}" for task in harness_tasks(benchmark))
     number = counted(len(benchmark.questions), "question")
     sections = [
-        f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120)}---\n",
+        f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=120)}---\n",
         f"# {benchmark.name}\n\n{number} on climate, published with climassay.\n",
         "\n".join(table) + "\n",
         _FILES.format(examples=examples, sha256=benchmark.content_sha256),

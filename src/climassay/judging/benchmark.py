@@ -178,7 +178,7 @@ def score_judge(
     candidate.prepare(folds)
     groups = [item.group for item in items]
     units = Units.of(groups, seed=seed)
-    words = np.array(word_counts(items))
+    n_words = np.array(word_counts(items))
     judged_pairs: list[JudgedPairs] = []
     length_by_fold: list[JudgedPairs] = []
     constant_correct: list[FloatArray] = []
@@ -199,8 +199,8 @@ def score_judge(
         # A comparison that failed is not a prediction of equality.
         predictions = np.where(judgements.failed, NO_ANSWER, three_way(judgements.log_odds, trained_judge.tie_band))
         judged_pairs.append(JudgedPairs(fold.test_pairs, truth, judgements.log_odds, predictions))
-        ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
-        band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
+        ratios, outcomes = log_length_differences(n_words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
+        band = fit_tie_band(log_length_differences(n_words, fold.train_pairs), outcomes)
         length_by_fold.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
         # Accuracy of the commonest answer on each test pair, over both its orders.
         n_ties, n_per_side = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
@@ -211,10 +211,10 @@ def score_judge(
         if on_fold is not None:
             on_fold(fold.number)
     judge_pairs, length_pairs = _concatenate(judged_pairs), _concatenate(length_by_fold)
-    ratios = log_length_differences(words, judge_pairs.pairs)
+    ratios = log_length_differences(n_words, judge_pairs.pairs)
     is_nearly_equal = np.abs(ratios) < np.log(NEARLY_EQUAL)
     is_differing = judge_pairs.truth != 0
-    by_length = [(members, words[members].astype(np.float64)) for members, _ in rankings]
+    by_length = [(members, n_words[members].astype(np.float64)) for members, _ in rankings]
     constant_ranking = [(members, np.zeros(len(members))) for members, _ in rankings]
     constant_pairs = replace(judge_pairs, log_odds=np.zeros(len(judge_pairs.pairs)))
     # Direct scoring gives no probabilities but 1, 0.5 and 0.
@@ -290,15 +290,15 @@ def evaluate_judge(
 
 
 def _measure_agreement(
-    units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, JudgeScore]
+    units: Units, test_pairs: JudgedPairs, is_nearly_equal: np.ndarray, rank_correlations: dict[str, JudgeScore]
 ) -> Agreement:
-    is_differing = test.truth != 0
-    differing_pairs, nearly_equal_pairs = test.take(is_differing), test.take(is_differing & is_nearly_equal)
+    is_differing = test_pairs.truth != 0
+    differing_pairs, nearly_equal_pairs = test_pairs.take(is_differing), test_pairs.take(is_differing & is_nearly_equal)
     return Agreement(
         units.share(correctness(differing_pairs), differing_pairs.pairs),
-        units.share(np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64), test.pairs),
-        ranks["spearman"],
-        ranks["kendall"],
+        units.share(np.asarray(test_pairs.predicted == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs),
+        rank_correlations["spearman"],
+        rank_correlations["kendall"],
         units.share(correctness(nearly_equal_pairs), nearly_equal_pairs.pairs),
     )
 
@@ -374,9 +374,9 @@ def _learning_curve(
                 JudgedPairs(fold.test_pairs, truth, judgements.log_odds, np.sign(judgements.log_odds).astype(np.int64))
             )
         if len(judged_parts) == len(folds):
-            test = _concatenate(judged_parts)
-            test = test.take(test.truth != 0)
-            points.append(LearningPoint(size, units.share(correctness(test), test.pairs)))
+            test_pairs = _concatenate(judged_parts)
+            test_pairs = test_pairs.take(test_pairs.truth != 0)
+            points.append(LearningPoint(size, units.share(correctness(test_pairs), test_pairs.pairs)))
     return tuple(points)
 
 

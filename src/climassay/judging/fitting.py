@@ -241,9 +241,11 @@ def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
     A pair is used for training if neither of its items is in the fold, and for testing if both are. ``pairs`` has the
     shape [pairs, 2], ``folds`` the shape [items].
     """
-    sides = folds[pairs]
+    pair_folds = folds[pairs]
     for fold in range(int(folds.max(initial=-1)) + 1):
-        split = Split(np.flatnonzero((sides != fold).all(axis=1)), np.flatnonzero((sides == fold).all(axis=1)))
+        split = Split(
+            np.flatnonzero((pair_folds != fold).all(axis=1)), np.flatnonzero((pair_folds == fold).all(axis=1))
+        )
         if len(split.test):
             yield split
 

@@ -138,8 +138,8 @@ def make_folds(
     n_units = int(unit_of_item.max()) + 1
     n_per_fold = 2 if is_single_group else 1
     if folds < 2 or n_units < folds * n_per_fold:
-        unit = "items" if is_single_group else "groups"
-        raise InputError(f"{folds} folds need at least {max(2, folds) * n_per_fold} {unit}, there are {n_units}.")
+        noun = "items" if is_single_group else "groups"
+        raise InputError(f"{folds} folds need at least {max(2, folds) * n_per_fold} {noun}, there are {n_units}.")
     fold_of_unit = group_folds(np.arange(n_units), folds, seed=seed, in_turn=True)
     results = []
     for number in range(folds):
@@ -282,9 +282,9 @@ class ProbeCandidate:
             contrasts = self._states.contrasts(self._items, pairs, layers=layers)
             states, failed = contrasts.states[~contrasts.failed], contrasts.failed
         if failed.all():
-            unit = "pairs" if is_pointwise else "comparisons"
+            noun = "pairs" if is_pointwise else "comparisons"
             raise InputError(
-                f"The model gave no activations for any of the {len(failed)} training {unit}: the texts may be longer "
+                f"The model gave no activations for any of the {len(failed)} training {noun}: the texts may be longer "
                 "than it takes (shorten their contexts with --context-words)."
             )
         pairs = pairs[~failed]

@@ -75,13 +75,13 @@ def file_digest(path: Path) -> str:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if path.stat().st_ctime < start_time - _SETTLED_SECONDS and _read_stamp(path) == stamp:
         # Through a rename, so that another process never reads half an entry; a full disk only costs speed.
-        temporary = entry.with_suffix(f".{os.getpid()}.tmp")
+        temporary_file = entry.with_suffix(f".{os.getpid()}.tmp")
         try:
             entry.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"stamp": stamp, "sha256": digest}), encoding="utf-8")
-            temporary.replace(entry)
+            temporary_file.write_text(json.dumps({"stamp": stamp, "sha256": digest}), encoding="utf-8")
+            temporary_file.replace(entry)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            temporary_file.unlink(missing_ok=True)
     return digest
 
 
@@ -439,8 +439,8 @@ def _converted_path(digest: str) -> Path:
 def _is_complete(folder: Path) -> bool:
     """Return whether all files that ``conversion.json`` lists exist with the listed SHA-256."""
     try:
-        receipt: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
-        return all(file_digest(folder / name) == digest for name, digest in receipt.items())
+        digests: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
+        return all(file_digest(folder / name) == digest for name, digest in digests.items())
     except (OSError, ValueError, AttributeError, TypeError):
         return False
 
@@ -454,19 +454,19 @@ def _convert_gguf(gguf: Path, folder: Path) -> None:
         shutil.rmtree(leftover)
     if folder.exists():
         shutil.rmtree(folder)
-    temporary = folder.with_name(f"{folder.name}.making-{os.getpid()}")
-    temporary.mkdir()
+    temporary_folder = folder.with_name(f"{folder.name}.making-{os.getpid()}")
+    temporary_folder.mkdir()
     try:
-        _write_model(gguf, temporary)
-        receipt = {file.name: file_digest(file) for file in sorted(temporary.iterdir())}
-        _write_json(temporary / _RECEIPT, receipt)
+        _write_model(gguf, temporary_folder)
+        digests = {file.name: file_digest(file) for file in sorted(temporary_folder.iterdir())}
+        _write_json(temporary_folder / _RECEIPT, digests)
         # On disk before the rename: one that is seen after a power cut then means a complete folder.
-        for file in temporary.iterdir():
+        for file in temporary_folder.iterdir():
             with file.open("rb+") as handle:
                 os.fsync(handle.fileno())
-        temporary.rename(folder)
+        temporary_folder.rename(folder)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary_folder, ignore_errors=True)
         raise
 
 

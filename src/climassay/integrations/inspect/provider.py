@@ -246,5 +246,5 @@ def inspect_model(
         opened: Loaded model; the answers of a recorded model are stored before Inspect receives them.
         on_answer: Called with 1 for every answer, in the generating thread.
     """
-    make = cast(Callable[..., ClimassayModel], provider)  # the decorator takes it for a class
-    return make(opened.name, opened=opened, on_answer=on_answer)
+    create_model = cast(Callable[..., ClimassayModel], provider)  # the decorator takes it for a class
+    return create_model(opened.name, opened=opened, on_answer=on_answer)

@@ -114,8 +114,10 @@ def parse_reply(body: bytes) -> Reply:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        if page := _web_page_title(body.decode("utf-8", "replace")):
-            message = f'The server\'s answer is a web page ("{page}"): check the base URL, which usually ends in /v1.'
+        if page_title := _web_page_title(body.decode("utf-8", "replace")):
+            message = (
+                f'The server\'s answer is a web page ("{page_title}"): check the base URL, which usually ends in /v1.'
+            )
             raise BadReplyError(message) from None
         raise BadReplyError("The server's answer is not JSON (cut off or malformed).") from None
     return _read_reply(data)
@@ -179,7 +181,7 @@ class StreamedReply:
         try:
             # The last event has the usage and no choice.
             choices = event.get("choices") or [{}]
-            delta, finish = choices[0].get("delta") or {}, choices[0].get("finish_reason")
+            delta, finish_reason = choices[0].get("delta") or {}, choices[0].get("finish_reason")
             parts = {name: delta.get(name) for name in ("content", "refusal", *REASONING_FIELDS)}
         except (AttributeError, KeyError, TypeError):
             raise _malformed_error(event) from None
@@ -190,7 +192,7 @@ class StreamedReply:
         for name, part in parts.items():
             if isinstance(part, str):
                 self._message[name] = self._message.get(name, "") + part
-        self._finish = finish or self._finish
+        self._finish = finish_reason or self._finish
         self._error = choices[0].get("error") or self._error
         self._usage = event.get("usage") or self._usage
 
@@ -250,10 +252,10 @@ def _parse_finish_reason(choice: Any) -> str:
     return str(reason).partition(":")[0].strip().lower()
 
 
-def _unfinished_error(finish: str, error: Any) -> BadReplyError:
+def _unfinished_error(finish_reason: str, error: Any) -> BadReplyError:
     """Build the error for an unknown finish reason."""
     refusal = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
-    reason = "without a finish reason" if finish == "none" else f"with the finish reason {finish[:60]!r}"
+    reason = "without a finish reason" if finish_reason == "none" else f"with the finish reason {finish_reason[:60]!r}"
     message = f"The server's answer is not complete: it ended {reason}"
     return BadReplyError(f"{message}, {refusal.message}" if refusal else f"{message}.", refusal)
 
@@ -367,8 +369,8 @@ def parse_window(body: bytes, model: str) -> int | None:
         entries if len(entries) == 1 and isinstance(entries[0].get("meta"), dict) else []
     ):
         candidates = [entry.get(name) for name in WINDOW_FIELDS]
-        meta = entry.get("meta")
-        candidates += [meta.get("n_ctx"), meta.get("n_ctx_train")] if isinstance(meta, dict) else []
+        metadata = entry.get("meta")
+        candidates += [metadata.get("n_ctx"), metadata.get("n_ctx_train")] if isinstance(metadata, dict) else []
         for window in candidates:
             if isinstance(window, int) and 0 < window < MAX_TOKENS:
                 return window
