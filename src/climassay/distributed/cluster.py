@@ -75,31 +75,36 @@ def cluster_connection(options: ClusterOptions) -> Iterator[Share]:
 
 
 def divide(nodes: Sequence[Mapping[str, Any]], options: ClusterOptions) -> Share:
-    """Divide a cluster with the given nodes of ``ray.nodes()`` among workers.
+    """Divide the nodes of a cluster, as listed by ``ray.nodes()``, among workers.
 
     Raises:
         InputError: The cluster is too small.
     """
     resources = [node["Resources"] for node in nodes if node["Alive"]]
-    processors = [int(node.get("CPU", 0)) for node in resources if node.get("CPU", 0) >= 1]
-    graphics = [float(node.get("GPU", 0)) for node in resources]
-    cpus, gpus = sum(processors), sum(graphics)
-    gpus_each = options.gpus_per_worker if options.gpus_per_worker is not None else float(gpus >= 1)
+    cpus_by_node = [int(node.get("CPU", 0)) for node in resources if node.get("CPU", 0) >= 1]
+    gpus_by_node = [float(node.get("GPU", 0)) for node in resources]
+    cpus, gpus = sum(cpus_by_node), sum(gpus_by_node)
+    gpus_per_worker = options.gpus_per_worker if options.gpus_per_worker is not None else float(gpus >= 1)
     # A worker cannot span nodes, so that the remainder of a node stays unused.
-    max_workers = sum(int(count / gpus_each + 1e-9) for count in graphics) if gpus_each else cpus
+    max_workers = sum(int(count / gpus_per_worker + 1e-9) for count in gpus_by_node) if gpus_per_worker else cpus
     workers = options.workers or max(1, min(max_workers, cpus))
     if workers > max_workers or workers > cpus:
-        needed = _counted(workers, "CPU") + (f" and {_counted(workers * gpus_each, 'GPU')}" if gpus_each else "")
-        there = f"{_counted(cpus, 'CPU')} and {_counted(gpus, 'GPU')} on {_counted(len(resources), 'node')}"
+        required_resources = _counted(workers, "CPU") + (
+            f" and {_counted(workers * gpus_per_worker, 'GPU')}" if gpus_per_worker else ""
+        )
+        available_resources = (
+            f"{_counted(cpus, 'CPU')} and {_counted(gpus, 'GPU')} on {_counted(len(resources), 'node')}"
+        )
         raise InputError(
-            f"{_counted(workers, 'worker')} {'needs' if workers == 1 else 'need'} {needed}, there are {there}: "
-            "use fewer with --ray-workers, or less of a GPU each with --ray-gpus-per-worker."
+            f"{_counted(workers, 'worker')} {'needs' if workers == 1 else 'need'} {required_resources}, "
+            f"there are {available_resources}: use fewer with --ray-workers, or less of a GPU each "
+            "with --ray-gpus-per-worker."
         )
     # Maximum number of CPUs per worker such that all workers fit, none of them across two nodes.
-    each = max(processors)
-    while each > 1 and sum(count // each for count in processors) < workers:
-        each -= 1
-    return Share(workers, each, gpus_each)
+    cpus_per_worker = max(cpus_by_node)
+    while cpus_per_worker > 1 and sum(count // cpus_per_worker for count in cpus_by_node) < workers:
+        cpus_per_worker -= 1
+    return Share(workers, cpus_per_worker, gpus_per_worker)
 
 
 def _counted(number: float, noun: str) -> str:
@@ -174,22 +179,24 @@ def _secrets_hidden() -> Iterator[None]:
     """Remove keys and passwords from the environment while Ray starts.
 
     The processes of a cluster on this machine inherit the environment, and need none of its keys. Every user of an
-    existing cluster can read the command lines of its jobs, even of old ones, which may contain passwords.
+    existing cluster can read the command lines of its jobs, even of old ones; these may contain passwords.
     """
     import ray._private.utils as inner
 
     # Ray has no public setting for the command line that it stores.
     command_line = getattr(inner, "get_entrypoint_name", str)
     redacted_command_line = without_secrets(command_line())
-    open_to_all = environment_without_secrets()
-    hidden = {
-        name: value for name, value in os.environ.items() if name not in open_to_all and not name.startswith(_LEFT_IN)
+    public_environment = environment_without_secrets()
+    secret_variables = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in public_environment and not name.startswith(_LEFT_IN)
     }
-    for name in hidden:
+    for name in secret_variables:
         del os.environ[name]
     inner.get_entrypoint_name = lambda: redacted_command_line
     try:
         yield
     finally:
         inner.get_entrypoint_name = command_line
-        os.environ.update(hidden)
+        os.environ.update(secret_variables)

@@ -60,23 +60,23 @@ class WorkerScheduler:
         """
         from ray.exceptions import RayActorError, RayError
 
-        why = ""
+        failure_reason = ""
         for _ in range(ATTEMPTS):
             worker = await self._next()
-            back = True
+            is_available = True
             try:
-                done: JobResult = await worker.do.remote(spec, job)
-                return done
+                result: JobResult = await worker.do.remote(spec, job)
+                return result
             except RayActorError:
-                back, why = False, "its worker died."
+                is_available, failure_reason = False, "its worker died."
                 self._expect(worker)
             except RayError as error:
-                why = _sentence(error)
+                failure_reason = _sentence(error)
             finally:
                 # Also if this task was cancelled: the worker runs its next job after the abandoned one.
-                if back:
+                if is_available:
                     self._free.put_nowait(worker)
-        return JobResult(lost=f"No answer from {ATTEMPTS} workers in turn; the last one: {why}")
+        return JobResult(lost=f"No answer from {ATTEMPTS} workers in turn; the last one: {failure_reason}")
 
     async def _next(self) -> Any:
         worker = await self._free.get()
@@ -104,9 +104,9 @@ class WorkerScheduler:
             else:
                 self._lose(f"the nodes have climassay {version}, this one has {__version__}; install the same.")
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, reason: str) -> None:
         self._left -= 1
-        self._why = why
+        self._why = reason
         if not self._left:
             self._free.put_nowait(None)
 
@@ -155,7 +155,7 @@ class Worker:
     Every job comes with the spec of its model, so that a restarted worker loads the model again.
 
     Args:
-        threads: Number of torch threads, unless the environment of the node sets it.
+        threads: Number of torch threads, unless ``$CLIMASSAY_THREADS`` states it on the node.
     """
 
     def __init__(self, threads: int) -> None:
@@ -175,19 +175,19 @@ class Worker:
             spec = spec.resolved()
             if spec not in self._loaded:
                 self._loaded[spec] = spec.load()
-            loaded = self._loaded[spec]
-            before = getattr(loaded, "work", None)
-            result = job.run(loaded)
+            instance = self._loaded[spec]
+            work_before = getattr(instance, "work", None)
+            result = job.run(instance)
         except ClimassayError as error:
             return JobResult.refused(error)
-        spent = None if before is None else loaded.work - before
-        return JobResult(result, loaded.fingerprint, *((0, 0) if spent is None else (spent.passes, spent.tokens)))
+        work = None if work_before is None else instance.work - work_before
+        return JobResult(result, instance.fingerprint, *((0, 0) if work is None else (work.passes, work.tokens)))
 
     def forget(self, spec: LoadSpec) -> None:
         """Unload a model or encoder."""
-        loaded = self._loaded.pop(spec, None)
-        if hasattr(loaded, "close"):
-            loaded.close()
+        instance = self._loaded.pop(spec, None)
+        if hasattr(instance, "close"):
+            instance.close()
 
 
 class WorkerPool:
@@ -206,8 +206,8 @@ class WorkerPool:
         # Ray restarts dead workers without limit. The scheduler limits the attempts at a job and retries it on another
         # worker instead of waiting for the same one.
         actor = ray.remote(num_cpus=share.cpus, num_gpus=share.gpus, max_restarts=-1, max_task_retries=0)(Worker)
-        spread = actor.options(scheduling_strategy="SPREAD")
-        self._workers: list[Any] = [spread.remote(share.cpus) for _ in range(share.workers)]
+        spread_actor = actor.options(scheduling_strategy="SPREAD")
+        self._workers: list[Any] = [spread_actor.remote(share.cpus) for _ in range(share.workers)]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="climassay-ray", daemon=True)
         self._thread.start()
@@ -268,17 +268,17 @@ class WorkerPool:
         Raises:
             InputError, ModelError, MissingExtraError: The model or encoder cannot be loaded.
         """
-        [(_, done)] = self.run(spec, [RemoteCall("info")])
-        if done.lost is not None:
-            raise ModelError(f"No worker could load the model: {done.lost}")
-        return done.result
+        [(_, job_result)] = self.run(spec, [RemoteCall("info")])
+        if job_result.lost is not None:
+            raise ModelError(f"No worker could load the model: {job_result.lost}")
+        return job_result.result
 
     def run(self, spec: LoadSpec, jobs: Iterable[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
         """Run jobs on free workers.
 
         Args:
             spec: Model or encoder of the jobs.
-            jobs: Jobs, of which one batch is taken at a time.
+            jobs: Jobs, which are taken from the iterable one batch at a time.
 
         Yields:
             Index and result of each job, in order of completion. Closing the iterator abandons the running jobs.
@@ -289,10 +289,10 @@ class WorkerPool:
         source, size, start = iter(jobs), self._windows.first, 0
         while window := list(islice(source, size)):
             # The first window gives results at once; only later windows can be large enough for a dataset.
-            bulk = start > 0 and len(window) >= self._windows.min_streamed
-            results = streamed(self._workers, spec, window) if bulk else self._direct(spec, window)
-            for number, done in results:
-                yield start + number, done.checked()
+            uses_dataset = start > 0 and len(window) >= self._windows.min_streamed
+            results = streamed(self._workers, spec, window) if uses_dataset else self._direct(spec, window)
+            for number, result in results:
+                yield start + number, result.checked()
             start, size = start + len(window), self._windows.later
 
     def forget(self, spec: LoadSpec) -> None:
@@ -333,10 +333,10 @@ class WorkerPool:
             future.cancel()
 
     async def _do_all(self, spec: LoadSpec, jobs: Sequence[RemoteCall], results: "queue.SimpleQueue[Outcome]") -> None:
-        remaining = iter(enumerate(jobs))
+        remaining_jobs = iter(enumerate(jobs))
 
         async def hand_out() -> None:
-            for number, job in remaining:
+            for number, job in remaining_jobs:
                 try:
                     results.put((number, await self._scheduler.do(spec, job)))
                 except Exception as error:
@@ -350,8 +350,8 @@ class WorkerPool:
 class JobRelay:
     """Ray Data actor that passes streamed jobs to the workers and returns their results to the stream.
 
-    Ray Data's own actors end with every dataset, so that they would load the model for each call. The relay computes
-    nothing itself, and one relay keeps many workers busy.
+    Ray Data's own actors end with every dataset, and would therefore load the model again for each call. The relay
+    computes nothing itself, and one relay keeps many workers busy.
     """
 
     def __init__(self, workers: Sequence[Any], spec: LoadSpec) -> None:
@@ -360,19 +360,19 @@ class JobRelay:
         self._scheduler: WorkerScheduler | None = None
 
     async def __call__(self, batch: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        """Run all jobs of a batch concurrently and yield their numbers and pickled results."""
+        """Run all jobs of a batch concurrently and yield the jobs' numbers and pickled results."""
         if self._scheduler is None:
             self._scheduler = WorkerScheduler(self._workers)  # created here, in the calling event loop
         jobs = [pickle.loads(job) for job in batch["job"]]
-        done = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
-        yield {"number": batch["number"], "done": [pickle.dumps(result) for result in done]}
+        results = await asyncio.gather(*(self._scheduler.do(self._spec, job) for job in jobs))
+        yield {"number": batch["number"], "done": [pickle.dumps(result) for result in results]}
 
 
 def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall]) -> Iterator[tuple[int, JobResult]]:
     """Run jobs through a Ray Data pipeline; yield the index and result of each, in order of completion.
 
-    Each job is a block of the dataset. Ray Data starts no further jobs while results are not taken, spills results to
-    disk if the object store is full, and repeats running jobs if the relay is lost.
+    Each job is a block of the dataset. Ray Data starts no further jobs until finished results are consumed, spills
+    results to disk if the object store is full, and repeats running jobs if the relay is lost.
     """
     import logging
 
@@ -384,24 +384,26 @@ def streamed(workers: Sequence[Any], spec: LoadSpec, jobs: Sequence[RemoteCall])
     context.enable_progress_bars = False
     context.print_on_execution_start = False
     rows = [{"number": number, "job": pickle.dumps(job)} for number, job in enumerate(jobs)]
-    under_way = 2 * len(workers)
+    max_jobs_in_flight = 2 * len(workers)
     dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         JobRelay,
         fn_constructor_args=(list(workers), spec),
         batch_size=1,
         num_cpus=0,
         compute=ray.data.ActorPoolStrategy(
-            size=1, max_tasks_in_flight_per_actor=2 * under_way, max_concurrent_calls_per_actor=under_way
+            size=1,
+            max_tasks_in_flight_per_actor=2 * max_jobs_in_flight,
+            max_concurrent_calls_per_actor=max_jobs_in_flight,
         ),
     )
     for batch in dataset.iter_batches(batch_size=None, prefetch_batches=0):
-        for number, done in zip(batch["number"], batch["done"], strict=True):
-            yield int(number), pickle.loads(done)
+        for number, pickled_result in zip(batch["number"], batch["done"], strict=True):
+            yield int(number), pickle.loads(pickled_result)
 
 
 @contextmanager
 def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Iterator[WorkerPool]:
-    """Join or start a cluster and start workers in it; they end with the context.
+    """Join or start a cluster and start workers in it; the workers end when the context exits.
 
     Raises:
         InputError: The cluster cannot be joined, or is too small.
@@ -412,8 +414,8 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
         >>> with open_pool(ClusterOptions("local", workers=2)) as pool:
         ...     model = pool.load_model("local:smollm2")
     """
-    with cluster_connection(options) as share:
-        pool = WorkerPool(share, windows)
+    with cluster_connection(options) as worker_resources:
+        pool = WorkerPool(worker_resources, windows)
         try:
             yield pool
         finally:
@@ -423,8 +425,8 @@ def open_pool(options: ClusterOptions, *, windows: Windows | None = None) -> Ite
 def _with_absolute_paths(name: str) -> str:
     """Return a ``local:`` model name with absolute paths, since workers run in other folders."""
     prefix, _, rest = name.partition(":")
-    model, mark, adapter = rest.partition(_ADAPTER_MARK)
-    return f"{prefix}:{_absolute(model)}{mark}{_absolute(adapter)}"
+    model, separator, adapter = rest.partition(_ADAPTER_MARK)
+    return f"{prefix}:{_absolute(model)}{separator}{_absolute(adapter)}"
 
 
 def _absolute(name: str) -> str:

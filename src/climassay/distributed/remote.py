@@ -45,7 +45,10 @@ class ModelArguments:
         return load_model(options.pop("name"), ModelOptions(**options))
 
     def resolved(self) -> "ModelArguments":
-        """Set the number format to this machine's default if it is None, so that both load the same model."""
+        """Return the arguments, with this machine's default number format if none is set.
+
+        A worker therefore loads a model only once, whether or not its number format is stated.
+        """
         from climassay.models.local.loading import default_device, default_dtype
 
         return self if self.dtype else replace(self, dtype=default_dtype(self.device or default_device()))
@@ -117,8 +120,10 @@ class JobResult:
     @classmethod
     def refused(cls, error: ClimassayError) -> "JobResult":
         """Return the result of a job that raised an error."""
-        kind = next((name for name, error_class in _ERRORS.items() if isinstance(error, error_class)), "ModelError")
-        return cls(refusal=(kind, str(error)))
+        error_name = next(
+            (name for name, error_class in _ERRORS.items() if isinstance(error, error_class)), "ModelError"
+        )
+        return cls(refusal=(error_name, str(error)))
 
     def checked(self, fingerprint: str | None = None) -> "JobResult":
         """Return this result, or raise the error for which the worker refused the job.
@@ -131,8 +136,8 @@ class JobResult:
             ModelError: The fingerprint differs.
         """
         if self.refusal is not None:
-            kind, sentence = self.refusal
-            raise _ERRORS[kind](sentence)
+            error_name, sentence = self.refusal
+            raise _ERRORS[error_name](sentence)
         if fingerprint is not None and self.lost is None and self.fingerprint != fingerprint:
             raise ModelError(
                 "Two workers have different weights under the same name: install the same model on every node, or name "
@@ -236,7 +241,7 @@ class DistributedModel(DescribedModel):
         self,
         method: Literal["generate", "option_logprobs", "harvest"],
         requests: Sequence[R],
-        failed: Callable[[str], A],
+        create_failure: Callable[[str], A],
         on_result: Callable[[int, A], None] | None,
         options: Mapping[str, Any] = MappingProxyType({}),
     ) -> list[A]:
@@ -249,10 +254,14 @@ class DistributedModel(DescribedModel):
         parts = [order[start : start + size] for start in range(0, len(order), size)]
         results: dict[int, A] = {}
         jobs = (RemoteCall(method, [requests[index] for index in part], dict(options)) for part in parts)
-        for number, done in self._pool.run(self._spec, jobs):
-            done.checked(self.fingerprint)
-            self.work = contract.Work(self.work.passes + done.passes, self.work.tokens + done.tokens)
-            answers = done.result if done.lost is None else [failed(done.lost) for _ in parts[number]]
+        for number, job_result in self._pool.run(self._spec, jobs):
+            job_result.checked(self.fingerprint)
+            self.work = contract.Work(self.work.passes + job_result.passes, self.work.tokens + job_result.tokens)
+            answers = (
+                job_result.result
+                if job_result.lost is None
+                else [create_failure(job_result.lost) for _ in parts[number]]
+            )
             for index, answer in zip(parts[number], answers, strict=True):
                 results[index] = answer
                 if on_result is not None:
@@ -273,7 +282,7 @@ class _Chunk:
     number: int
     vectors: Vectors
     left: int
-    """Number of texts of the chunk without a vector."""
+    """Number of texts of the chunk that have no vector yet."""
 
 
 class DistributedEncoder:
@@ -334,9 +343,9 @@ class DistributedEncoder:
                     indices[next(numbers)] = (chunk, start)
                     yield RemoteCall("encode", texts[start : start + size], {"role": role})
 
-        for number, done in self._pool.run(self._spec, jobs()):
+        for number, job_result in self._pool.run(self._spec, jobs()):
             chunk, start = indices.pop(number)
-            vectors = done.checked(self.fingerprint).vectors()
+            vectors = job_result.checked(self.fingerprint).vectors()
             chunk.vectors[start : start + len(vectors)] = vectors
             chunk.left -= len(vectors)
             if on_progress is not None:
@@ -346,7 +355,7 @@ class DistributedEncoder:
 
 
 def shares(count: int, workers: int, max_size: int) -> int:
-    """Return the number of requests per job: a quarter of the requests per worker, from 1 to ``max_size``.
+    """Return the number of requests per job: a quarter of those that each worker gets, from 1 to ``max_size``.
 
     Small jobs keep workers from waiting for the last one.
     """

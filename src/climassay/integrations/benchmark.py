@@ -54,9 +54,9 @@ class PosedQuestion:
     @property
     def choices(self) -> tuple[str, ...]:
         """Option letters, each after the space that separates it from ``prefix``; empty without options."""
-        gap = evaluation.after_prefix(self.prefix)
+        separator = evaluation.after_prefix(self.prefix)
         labels = self.question.type.labels(self.question.options) if self.question.options else ()
-        return tuple(gap + label for label in labels)
+        return tuple(separator + label for label in labels)
 
 
 def pose_questions(
@@ -76,13 +76,13 @@ def pose_questions(
     if shots is not None:
         for kind in dict.fromkeys(question.kind for question in questions):
             test = [question for question in questions if question.kind == kind]
-            drawn = shots.pool.draw(kind, shots.count, seed=shots.seed, test=test)
-            examples[kind] = [evaluation.example_values(example) for example in drawn]
-    posed = []
+            example_questions = shots.pool.draw(kind, shots.count, seed=shots.seed, test=test)
+            examples[kind] = [evaluation.example_values(example) for example in example_questions]
+    posed_questions = []
     for question in questions:
-        rendered = templates.render(question, (), examples.get(question.kind, ()))
-        posed.append(PosedQuestion(question, rendered.messages, rendered.assistant_prefix))
-    return posed
+        prompt = templates.render(question, (), examples.get(question.kind, ()))
+        posed_questions.append(PosedQuestion(question, prompt.messages, prompt.assistant_prefix))
+    return posed_questions
 
 
 LEVELS: tuple[Level | None, ...] = ("base", "reasoning", "hypothetical", None)
@@ -106,13 +106,13 @@ class Benchmark:
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """Kinds of the questions, in the order mcq, freeform, cloze."""
-        there = {question.kind for question in self.questions}
-        return tuple(kind for kind in KINDS if kind in there)
+        present_kinds = {question.kind for question in self.questions}
+        return tuple(kind for kind in KINDS if kind in present_kinds)
 
     def levels(self, kind: Kind) -> tuple[Level | None, ...]:
         """Return the levels of the questions of a kind, easiest first; the last is None if a question has no level."""
-        there = {question.level for question in self.questions if question.kind == kind}
-        return tuple(level for level in LEVELS if level in there)
+        present_levels = {question.level for question in self.questions if question.kind == kind}
+        return tuple(level for level in LEVELS if level in present_levels)
 
     def posed(self, kind: Kind) -> list[PosedQuestion]:
         """Return the questions of one kind with their prompts, in the order of the file."""

@@ -49,49 +49,53 @@ def _annotator_texts(item: AnnotationItem) -> dict[str, str]:
     """Return the item's texts for annotators by the names of :data:`_FIELDS`; missing texts are empty."""
     wording = item.draft.wording
     options = [f"{option_letter(index)}) {text}" for index, text in enumerate(wording.options)]
-    marked = options[wording.correct] if options and wording.correct is not None else wording.answer
+    correct_answer = options[wording.correct] if options and wording.correct is not None else wording.answer
     sources = [(passage.text, passage.citation or passage.document) for passage in item.draft.passages]
     return {
         "question": wording.question,
         "options": "\n".join(options),
-        "answer": marked or item.suggested_term or "",
+        "answer": correct_answer or item.suggested_term or "",
         "passages": "\n\n".join(f"{text}\n[{source}]" if source else text for text, source in sources),
     }
 
 
-def _read_list(file: Path, fault: str, needed: str, of: str) -> list[dict[str, Any]]:
+def _read_list(file: Path, fault: str, required_field: str, noun: str) -> list[dict[str, Any]]:
     """Read a JSON list of objects.
 
     Args:
         file: The file.
-        fault: Beginning of the error message.
-        needed: Field that every object must have.
-        of: Tool that exported the file, for the message.
+        fault: Clause of the error message that follows the name of the file.
+        required_field: Field that every object must have.
+        noun: Plural noun for the objects, for the message.
 
     Raises:
-        InputError: The file is no such list, an object lacks ``needed``, or its annotations are not a list.
+        InputError: The file is not a list of objects, an object lacks the field, or its annotations are not a list.
     """
     try:
         result = parse_json(read_bytes(file))
-        if not isinstance(result, list) or not all(isinstance(task, dict) and needed in task for task in result):
-            raise ValueError(f"a list of {of} with {needed} is wanted")
+        if not isinstance(result, list) or not all(
+            isinstance(task, dict) and required_field in task for task in result
+        ):
+            raise ValueError(f"a list of {noun} with {required_field} is wanted")
         if not all(isinstance(_annotations(task), list) for task in result):
-            raise ValueError(f"the annotations of a {of.removesuffix('s')} are a list")
+            raise ValueError(f"the annotations of a {noun.removesuffix('s')} are a list")
     except ValueError as error:
         raise InputError(f"{file} {fault} (JSON): {error}.") from None
     return result
 
 
-def _gathered(where: str, entries: Iterable[tuple[int, T]], read: Callable[[T], list[Label]]) -> AnnotationFile:
+def _gathered(
+    entry_label: str, entries: Iterable[tuple[int, T]], read_labels: Callable[[T], list[Label]]
+) -> AnnotationFile:
     """Read the labels of numbered entries; entries that cannot be read are listed as messages in the result."""
     labels: list[Label] = []
-    unreadable: list[str] = []
+    messages: list[str] = []
     for number, entry in entries:
         try:
-            labels += read(entry)
+            labels += read_labels(entry)
         except (InputError, KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            unreadable.append(f"{where} {number}: {error}")
-    return AnnotationFile(tuple(labels), unreadable=tuple(unreadable))
+            messages.append(f"{entry_label} {number}: {error}")
+    return AnnotationFile(tuple(labels), unreadable=tuple(messages))
 
 
 # Label Studio
@@ -115,17 +119,19 @@ def interface() -> str:
 
     choices = {"choice": "single", "required": "true", "showInline": "true"}
     verdict = ElementTree.SubElement(view, "Choices", choices, name="verdict", toName=TO)
-    shown_where = {}
+    view_by_verdict = {}
     for word in VERDICTS:
         ElementTree.SubElement(verdict, "Choice", value=word, hotkey=word[0])
-        only = {"visibleWhen": "choice-selected", "whenTagName": "verdict", "whenChoiceValue": word}
-        shown_where[word] = ElementTree.SubElement(view, "View", only)
-    reasons = ElementTree.SubElement(shown_where["invalid"], "Choices", name="reasons", toName=TO, choice="multiple")
+        visibility_options = {"visibleWhen": "choice-selected", "whenTagName": "verdict", "whenChoiceValue": word}
+        view_by_verdict[word] = ElementTree.SubElement(view, "View", visibility_options)
+    reasons = ElementTree.SubElement(
+        view_by_verdict["invalid"], "Choices", name="reasons", toName=TO, choice="multiple"
+    )
     for reason in ANNOTATION_REASONS:
         ElementTree.SubElement(reasons, "Choice", value=reason.words, alias=reason.name, hotkey=reason.key)
-    ElementTree.SubElement(shown_where["valid"], "Header", value="Better words, where they are needed", size="5")
+    ElementTree.SubElement(view_by_verdict["valid"], "Header", value="Better words, where they are needed", size="5")
     for name, hint in _EDITS.items():
-        text_area(shown_where["valid"], name, hint)
+        text_area(view_by_verdict["valid"], name, hint)
     text_area(view, "remark", "Remark")
     ElementTree.indent(view)
     return ElementTree.tostring(view, encoding="unicode") + "\n"
@@ -145,8 +151,8 @@ def write_label_studio(folder: Path, items: Iterable[AnnotationItem], *, confide
             "annotations": [_annotation(draft, label) for label in item.labels],
         }
         if confidence and item.p_valid is not None:
-            guess = _result("verdict", "choices", ["valid" if item.p_valid >= 0.5 else "invalid"])
-            task["predictions"] = [{"model_version": "validator", "score": item.p_valid, "result": [guess]}]
+            prediction = _result("verdict", "choices", ["valid" if item.p_valid >= 0.5 else "invalid"])
+            task["predictions"] = [{"model_version": "validator", "score": item.p_valid, "result": [prediction]}]
         tasks.append(task)
     write_file(folder / "interface.xml", interface().encode())
     text = json.dumps(tasks, ensure_ascii=False, indent=1, allow_nan=False)
@@ -189,12 +195,12 @@ def read_label_studio(path: Path, drafts: Mapping[str, Draft]) -> AnnotationFile
             the result.
     """
     tasks = _read_list(path, "is not an export of Label Studio", "data", "tasks")
-    each = (
+    entries = (
         (number, (task["data"], annotation))
         for number, task in enumerate(tasks, start=1)
         for annotation in _annotations(task)
     )
-    return _gathered(f"{path.name}, task", each, lambda entry: _label_studio_labels(*entry, drafts))
+    return _gathered(f"{path.name}, task", entries, lambda entry: _label_studio_labels(*entry, drafts))
 
 
 def _annotations(task: Mapping[str, Any]) -> Any:
@@ -216,25 +222,27 @@ def _label_studio_labels(
     reasons = [names.get(name, name) for name in values.get("reasons", ())]
     content = label_from_fields(drafts, data.get("draft"), values["verdict"][0], reasons, values)
     for result in annotation["result"]:
-        ours = (result.get("meta") or {}).get(META)
-        if ours and ours.get("content") == content_key("content", content):  # written here, and not changed there
+        metadata = (result.get("meta") or {}).get(META)
+        if metadata and metadata.get("content") == content_key(
+            "content", content
+        ):  # written here, and not changed there
             label = replace(
                 content,
-                key=str(ours["key"]),
-                annotator=str(ours["annotator"]),
-                made_at=float(ours["made_at"]),
-                seconds=ours.get("seconds"),
-                adjudicates=bool(ours.get("adjudicates")),
+                key=str(metadata["key"]),
+                annotator=str(metadata["annotator"]),
+                made_at=float(metadata["made_at"]),
+                seconds=metadata.get("seconds"),
+                adjudicates=bool(metadata.get("adjudicates")),
             )
             return [label]
-    by, spent = annotation.get("completed_by"), annotation.get("lead_time")
-    name = by.get("email") or by.get("id") if isinstance(by, dict) else by
-    at = annotation.get("updated_at") or annotation.get("created_at")
+    annotator, seconds = annotation.get("completed_by"), annotation.get("lead_time")
+    name = annotator.get("email") or annotator.get("id") if isinstance(annotator, dict) else annotator
+    time = annotation.get("updated_at") or annotation.get("created_at")
     label = replace(
         content,
         annotator=f"label-studio:{name}" if isinstance(name, int) else str(name or "label-studio"),
-        made_at=0.0 if at is None else datetime.fromisoformat(str(at)).timestamp(),
-        seconds=None if spent is None else float(spent),
+        made_at=0.0 if time is None else datetime.fromisoformat(str(time)).timestamp(),
+        seconds=None if seconds is None else float(seconds),
     )
     return [replace(label, key=content_key("label-studio", label, annotation.get("id")))]
 
@@ -306,8 +314,8 @@ def write_argilla(
     user_ids = {annotator: _user_id(annotator, text) for annotator, text in (users or {}).items()}
     records = [_record(item, user_ids) for item in items]
     settings = argilla_settings(overlap)
-    shared = {part: settings[part] for part in ("guidelines", "allow_extra_metadata", "distribution")}
-    dataset = {"id": None, "name": name, "status": "draft", **shared}
+    common_settings = {part: settings[part] for part in ("guidelines", "allow_extra_metadata", "distribution")}
+    dataset = {"id": None, "name": name, "status": "draft", **common_settings}
     for file, content in (("records", records), ("settings", settings), ("dataset", dataset)):
         write_file(folder / f"{file}.json", json.dumps(content, ensure_ascii=False, allow_nan=False).encode())
     return len(records), sum(len(record["responses"].get("verdict", ())) for record in records)
@@ -382,9 +390,9 @@ def _argilla_labels(record: Mapping[str, Any], drafts: Mapping[str, Draft], name
             edits = {name: [str(answers[name])] for name in ("remark", *_EDITS) if answers.get(name)}
             options = edits.get("edited_options", [""])[0].splitlines()
             edits["edited_options"] = [line.strip() for line in options if line.strip()]
-            by = names.get(user, f"argilla:{user}")
+            annotator = names.get(user, f"argilla:{user}")
             label = label_from_fields(
-                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), edits, by
+                drafts, str(record["id"]), answers["verdict"], answers.get("reasons") or (), edits, annotator
             )
             labels.append(replace(label, key=content_key("argilla", label)))
     return labels

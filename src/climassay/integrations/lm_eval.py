@@ -80,7 +80,7 @@ def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
     folder of the rows, relative to the harness's folder.
     """
     tasks, shots = harness_tasks(benchmark), benchmark.shots
-    base = {
+    base_config = {
         "dataset_path": "json",
         "custom_dataset": _Function("documents.load"),
         "test_split": "test",
@@ -108,7 +108,7 @@ def harness_files(benchmark: Benchmark, rows: str) -> dict[str, str]:
             }
         )
     group = {"group": benchmark.name, "task": parts, "metadata": {"version": VERSION}}
-    files = {BASE: _yaml(base), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(group)}
+    files = {BASE: _yaml(base_config), DOCUMENTS: _DOCUMENTS, GROUP: _yaml(group)}
     return files | {f"{task.name}.yaml": _yaml(_task(task, rows)) for task in tasks}
 
 

@@ -75,15 +75,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
     ) -> None:
         opened_workspace = Workspace.open(None if workspace is None else Path(workspace))
         options = ModelOptions(base_url=base_url, dtype=dtype, device=device, concurrency=concurrency)
-        loaded = load_text_model(model, options.fitting(model), folder=opened_workspace.root)
-        closing = ExitStack()
-        records = closing.enter_context(Records(opened_workspace.records_url))
-        config = {"model": model, "fingerprint": loaded.fingerprint, "max_gen_toks": int(max_gen_toks)}
-        run = closing.enter_context(records.run(command="lm-eval", config=config, seeds={}))
-        closing.callback(loaded.close)
-        self._ask(RecordedModel(loaded, records, run), int(max_gen_toks))
-        self._closing = closing
-        atexit.register(closing.close)
+        loaded_model = load_text_model(model, options.fitting(model), folder=opened_workspace.root)
+        exit_stack = ExitStack()
+        records = exit_stack.enter_context(Records(opened_workspace.records_url))
+        config = {"model": model, "fingerprint": loaded_model.fingerprint, "max_gen_toks": int(max_gen_toks)}
+        run = exit_stack.enter_context(records.run(command="lm-eval", config=config, seeds={}))
+        exit_stack.callback(loaded_model.close)
+        self._ask(RecordedModel(loaded_model, records, run), int(max_gen_toks))
+        self._closing = exit_stack
+        atexit.register(exit_stack.close)
 
     def _ask(self, model: RecordedModel, max_gen_toks: int) -> None:
         super().__init__()
@@ -157,8 +157,8 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         try:
             return str(self.tokenizer.apply_chat_template(chat_history, tokenize=False, **options))
         except TemplateError:
-            rest = [turn for turn in chat_history if turn["role"] != "system"]
-            return str(self.tokenizer.apply_chat_template(rest, tokenize=False, **options))
+            turns_without_system = [turn for turn in chat_history if turn["role"] != "system"]
+            return str(self.tokenizer.apply_chat_template(turns_without_system, tokenize=False, **options))
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **_ignored: Any) -> list[int]:
         """Return the token ids of a text."""
@@ -193,20 +193,20 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         raise NotImplementedError("texts are scored, not tokens")
 
     def _scored(
-        self, option_requests: list[contract.OptionRequest], requests: "Sequence[Instance]", quiet: bool
+        self, option_requests: list[contract.OptionRequest], requests: "Sequence[Instance]", is_quiet: bool
     ) -> list[tuple[float, bool]]:
         if self._served:
             raise ModelError(
                 f"{self._name} gives no log-probabilities of texts: use tasks of the harness that generate, or a "
                 "local: model."
             )
-        with self._counted(len(option_requests), "Scoring texts", quiet) as count:
+        with self._counted(len(option_requests), "Scoring texts", is_quiet) as count:
             scores = self._model.option_logprobs(option_requests, on_result=count)
         self._note_failures(requests, [score.error for score in scores])
         return [(UNKNOWN, False) if score.error else (score.logprobs[0], score.method == "greedy") for score in scores]
 
     def _written_choices(self, requests: "Sequence[Instance]") -> list[tuple[float, bool]]:
-        """Send one request per sample; return log-probability 0 for the choice that is named, else ``UNKNOWN``."""
+        """Send one request per sample; return log-probability 0 for the choice written, else ``UNKNOWN``."""
         samples: dict[SampleKey, list[int]] = {}
         for number, request in enumerate(requests):
             samples.setdefault(sample_key(request), []).append(number)
@@ -223,30 +223,30 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
             text = f"Answer with one of these and nothing else:\n{lines}"
             [context] = contexts
             chat = self._chat(context)
-            last = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
+            last_message = replace(chat[-1], content=f"{chat[-1].content}\n\n{text}")
             sampling = contract.Sampling(max_tokens=profile_of(self._model).room(self._max_gen_toks))
-            chat_requests.append(contract.GenerationRequest((*chat[:-1], last), sampling))
+            chat_requests.append(contract.GenerationRequest((*chat[:-1], last_message), sampling))
         with self._counted(len(chat_requests), "Generating", True) as count:
             answers = self._model.generate(chat_requests, on_result=count)
         result = [(UNKNOWN, False)] * len(requests)
-        for (key, numbers), named, answer in zip(samples.items(), choices, answers, strict=True):
+        for (key, numbers), sample_choices, answer in zip(samples.items(), choices, answers, strict=True):
             if answer.error is not None:
                 self.failures[key] = answer.error
-            elif (chosen := chosen_text(answer.text, named)) is None:
+            elif (choice_index := chosen_text(answer.text, sample_choices)) is None:
                 self.unparsed.add(key)
             else:
-                result[numbers[chosen]] = (0.0, True)
+                result[numbers[choice_index]] = (0.0, True)
         return result
 
     @contextmanager
-    def _counted(self, total: int, noun: str, quiet: bool) -> Iterator[Callable[..., None]]:
+    def _counted(self, total: int, noun: str, is_quiet: bool) -> Iterator[Callable[..., None]]:
         """Yield a callback that counts answers in the progress callbacks or in a progress bar."""
         progress = self._progress
         if progress is not None:
             progress.on_more(total)
             yield lambda *_: progress.on_answer(1)
             return
-        with tqdm(total=total, disable=quiet, desc=noun) as bar:
+        with tqdm(total=total, disable=is_quiet, desc=noun) as bar:
             yield lambda *_: bar.update()
 
     def _note_failures(self, requests: "Sequence[Instance]", errors: Sequence[str | None]) -> None:
@@ -254,13 +254,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
 
         Answers are recorded, so that a rerun sends only the failed requests.
         """
-        failed = {
+        errors_by_sample = {
             sample_key(instance): error for instance, error in zip(requests, errors, strict=True) if error is not None
         }
-        if failed and not self.keeps_failures:
-            first, count = next(iter(failed.values())), sum(error is not None for error in errors)
-            raise ModelError(f"{counted(count, 'request')} failed, the first one: {first} Run the same command again.")
-        self.failures |= failed
+        if errors_by_sample and not self.keeps_failures:
+            first_error, count = next(iter(errors_by_sample.values())), sum(error is not None for error in errors)
+            raise ModelError(
+                f"{counted(count, 'request')} failed, the first one: {first_error} Run the same command again."
+            )
+        self.failures |= errors_by_sample
 
     def generate_until(self, requests: "Sequence[Instance]", disable_tqdm: bool = False) -> list[str]:
         """Generate the continuation of each context.
@@ -274,29 +276,31 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         for instance in requests:
             context, options = instance.args
             settings = normalize_gen_kwargs(options, self._max_gen_toks)
-            if unknown := sorted(set(settings) - _SAMPLING):
-                raise InputError(f"The task asks for {', '.join(unknown)}, which climassay's models do not know.")
+            if unknown_options := sorted(set(settings) - _SAMPLING):
+                raise InputError(
+                    f"The task asks for {', '.join(unknown_options)}, which climassay's models do not know."
+                )
             request = self._generation(context, settings)
             # The harness repeats a request for each sample (``repeats``); each is drawn with a seed of its own.
-            repeated = samples[sample_key(instance), repr(request)]
+            n_repeats = samples[sample_key(instance), repr(request)]
             samples[sample_key(instance), repr(request)] += 1
             if request.sampling.temperature > 0:
-                sampling = replace(request.sampling, seed=request.sampling.seed + repeated)
+                sampling = replace(request.sampling, seed=request.sampling.seed + n_repeats)
                 request = replace(request, sampling=sampling)
             model_requests.append(request)
         with self._counted(len(model_requests), "Generating", disable_tqdm) as count:
             answers: list[contract.Completion] = self._model.generate(model_requests, on_result=count)
-        self._note_failures(requests, [instance.error for instance in answers])
+        self._note_failures(requests, [answer.error for answer in answers])
         # Servers take at most four stop texts, so that the others are applied here.
         return [
-            postprocess_generated_text(answer.text, list(instance.sampling.stop), None)
-            for instance, answer in zip(model_requests, answers, strict=True)
+            postprocess_generated_text(answer.text, list(request.sampling.stop), None)
+            for request, answer in zip(model_requests, answers, strict=True)
         ]
 
     def _generation(self, context: str, settings: dict[str, Any]) -> contract.GenerationRequest:
-        longest = int(settings["max_gen_toks"])
+        max_tokens = int(settings["max_gen_toks"])
         sampling = contract.Sampling(
-            max_tokens=longest,
+            max_tokens=max_tokens,
             temperature=float(settings.get("temperature", 1.0 if settings.get("do_sample") else 0.0)),
             top_p=float(settings.get("top_p", 1.0)),
             seed=int(settings.get("seed", 0)),
@@ -304,7 +308,7 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         )
         if self._served:
             return contract.GenerationRequest(self._chat(context), sampling)
-        return contract.GenerationRequest((contract.Message("user", self._cut(context, longest)),), sampling)
+        return contract.GenerationRequest((contract.Message("user", self._cut(context, max_tokens)),), sampling)
 
     @staticmethod
     def _chat(context: str) -> tuple[contract.Message, ...]:
@@ -313,13 +317,15 @@ class ClimassayLM(TemplateLM):  # type: ignore[misc]
         chat = turns or [{"role": "user", "content": context}]
         return tuple(contract.Message(message["role"], message["content"]) for message in chat)
 
-    def _cut(self, context: str, longest: int) -> str:
+    def _cut(self, context: str, max_tokens: int) -> str:
         """Truncate a context at its beginning, so that it fits the window with ``longest`` tokens of answer."""
         model: Any = self._model.wrapped
-        if (room := model.window - longest) < 1:
-            raise InputError(f"Answers of {longest} tokens leave no room in a window of {model.window}.")
+        if (max_context_tokens := model.window - max_tokens) < 1:
+            raise InputError(f"Answers of {max_tokens} tokens leave no room in a window of {model.window}.")
         tokens = model.prompts.encode(context)
-        return context if len(tokens) <= room else str(self.tokenizer.decode(tokens[-room:]))
+        return (
+            context if len(tokens) <= max_context_tokens else str(self.tokenizer.decode(tokens[-max_context_tokens:]))
+        )
 
 
 def sample_key(request: "Instance") -> SampleKey:
@@ -338,9 +344,13 @@ def chosen_text(answer: str, choices: Sequence[str]) -> int | None:
     if reply in names:
         return names.index(reply)
     line = reply.partition("\n")[0]
-    there = [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line)]
-    there = [name for name in there if not any(name != other and name in other for other in there)]
-    return names.index(there[0]) if len(set(there)) == 1 else None
+    named_choices = [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", line)]
+    named_choices = [
+        name
+        for name in named_choices
+        if not any(name != other_name and name in other_name for other_name in named_choices)
+    ]
+    return names.index(named_choices[0]) if len(set(named_choices)) == 1 else None
 
 
 def load_text_model(name: str, options: ModelOptions, *, folder: Path) -> contract.Generator:

@@ -55,47 +55,59 @@ def run_tasks(
     """
     spec, cells, groups = plan.lm_eval, [], {}
     for label, shots in spec.settings:
-        loaded = load_tasks(spec, plan.folder)
-        tasks: dict[str, Any] = loaded["tasks"]
-        task_names = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
-        groups = loaded["task_groups"]
-        opened = load(model)
+        loaded_tasks = load_tasks(spec, plan.folder)
+        tasks: dict[str, Any] = loaded_tasks["tasks"]
+        tasks_with_fixed_examples = [name for name, task in tasks.items() if not set_examples(task, shots, plan.seed)]
+        groups = loaded_tasks["task_groups"]
+        loaded_model = load(model)
         try:
-            recorded = ask(opened)
-            assert isinstance(recorded, RecordedModel)
-            harness_model = ClimassayLM.of_model(recorded, max_gen_toks=spec.max_gen_toks, progress=progress)
+            recorded_model = ask(loaded_model)
+            assert isinstance(recorded_model, RecordedModel)
+            harness_model = ClimassayLM.of_model(recorded_model, max_gen_toks=spec.max_gen_toks, progress=progress)
             for name in tasks:
                 progress.on_cell(evaluation.Cell(name, model.display_name, label, "mcq"), "asked")
-            drawn = {
+            sample_indices = {
                 name: evaluation.draw_indices(len(task.eval_docs), plan.limit, plan.seed)
                 for name, task in tasks.items()
             }
-            done: Any = evaluate(
-                harness_model, loaded, samples=drawn, bootstrap_iters=0, apply_chat_template=spec.chat_template
+            harness_results: Any = evaluate(
+                harness_model,
+                loaded_tasks,
+                samples=sample_indices,
+                bootstrap_iters=0,
+                apply_chat_template=spec.chat_template,
             )
-            left = recorded.tally
+            counts = recorded_model.tally
             for name, task in tasks.items():
-                result = _HarnessOutcomes(name, task, done["samples"][name], harness_model, drawn[name])
-                notes = [f"{name} says itself how many examples it has."] if name in task_names and shots else []
+                result = _HarnessOutcomes(
+                    name, task, harness_results["samples"][name], harness_model, sample_indices[name]
+                )
+                notes = (
+                    [f"{name} says itself how many examples it has."]
+                    if name in tasks_with_fixed_examples and shots
+                    else []
+                )
                 if harness_model.writes_choices and task.OUTPUT_TYPE == "multiple_choice":
                     notes.append(
                         f"{name}: the model wrote its choice, for a server gives no log-probabilities of texts."
                     )
-                setting = {
+                settings = {
                     "num_fewshot": task.get_config("num_fewshot"),
                     "chat_template": spec.chat_template,
                     "version": task.VERSION,
                     "lm_eval": version("lm_eval"),
                 }
-                cells.append(result.cell(model, label, opened, setting, left, notes, result.constants()))
-                left = RequestCounts()  # asked once, counted once
+                cells.append(result.cell(model, label, loaded_model, settings, counts, notes, result.constants()))
+                counts = RequestCounts()  # asked once, counted once
         finally:
-            opened.close()
+            loaded_model.close()
     return evaluation.HarnessCells(cells, groups)
 
 
 def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
-    """Load a plan's tasks and groups for the harness's ``evaluate``, with the pooled tasks under ``task_groups``.
+    """Load a plan's tasks and groups for the harness's ``evaluate``.
+
+    The additional entry ``task_groups`` contains, by group, the tasks over which the group's scores are averaged.
 
     Raises:
         InputError: A folder or task does not exist, or a task cannot be loaded, for example without a network.
@@ -110,9 +122,9 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
         manager = TaskManager(include_path=paths, include_defaults=True)
         names = [result for name in spec.tasks for result in _matching(manager, name, folder)]
     if None in names:
-        missing = next(name for name in spec.tasks if None in _matching(manager, name, folder))
+        missing_name = next(name for name in spec.tasks if None in _matching(manager, name, folder))
         raise InputError(
-            f"lm-evaluation-harness has no task, group or tag {missing!r}"
+            f"lm-evaluation-harness has no task, group or tag {missing_name!r}"
             + (
                 f", and {', '.join(spec.include_path)} brings none."
                 if paths
@@ -126,12 +138,12 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
         raise InputError(
             f"The tasks {', '.join(spec.tasks)} cannot be loaded: {type(error).__name__}: {error}"
         ) from error
-    loaded: dict[str, dict[str, Any]] = {
+    entries_by_part: dict[str, dict[str, Any]] = {
         part: {name: entry for result in reversed(parts) for name, entry in result[part].items()}
         for part in ("tasks", "groups")
     }
     groups: dict[str, tuple[evaluation.TaskGroup, ...]] = {}
-    for name, group in loaded["groups"].items():
+    for name, group in entries_by_part["groups"].items():
         members = tuple(task.task_name for task in group.get_all_tasks())
         groups[name] = tuple(
             evaluation.TaskGroup(
@@ -145,12 +157,14 @@ def load_tasks(spec: evaluation.HarnessSpec, folder: Path) -> dict[str, Any]:
     for tag in map(str, names):
         entry = manager.task_index.get(tag)
         if entry is not None and entry.kind.name == "TAG":
-            groups[tag] = (evaluation.TaskGroup(tuple(task for task in loaded["tasks"] if task in entry.tags)),)
-    return {**loaded, "task_groups": {name: result for name, result in groups.items() if result}}
+            groups[tag] = (
+                evaluation.TaskGroup(tuple(task for task in entries_by_part["tasks"] if task in entry.tags)),
+            )
+    return {**entries_by_part, "task_groups": {name: result for name, result in groups.items() if result}}
 
 
 def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]:
-    """Return the task names that a name or pattern matches, or the path of a YAML file; [None] if there is none."""
+    """Return the task names that a name or pattern matches, or the path of a YAML file; [None] if nothing matches."""
     if name.endswith((".yaml", ".yml")):
         path = Path(resolve_file(folder, name))
         return [str(path) if path.is_file() else None]
@@ -158,9 +172,12 @@ def _matching(manager: TaskManager, name: str, folder: Path) -> list[str | None]
 
 
 def set_examples(task: Any, shots: int | None, seed: int) -> bool:
-    """Set the number of a task's examples and their seed as the harness's command does; return whether it applies.
+    """Set the number of a task's examples and their seed as the harness's command does.
 
-    A task that fixes the number at 0 keeps it. Return False if the resulting number differs from ``shots``.
+    A task that fixes the number at 0 keeps it.
+
+    Returns:
+        True if the task now has ``shots`` examples, or if ``shots`` is None.
     """
     n_examples = task.get_config("num_fewshot")
     if n_examples is None or (shots is not None and n_examples != 0):
@@ -176,8 +193,10 @@ def _mean(values: list[Any]) -> Any:
 def _numbers(aggregate: Aggregate, values: list[Any]) -> dict[str, float]:
     with redirect_stdout(io.StringIO()):  # some tasks print while they count
         result = aggregate(values)
-    named = {f".{name}": value for name, value in result.items()} if isinstance(result, Mapping) else {"": result}
-    return {name: float(value) for name, value in named.items() if isinstance(value, Real | np.bool_)}
+    values_by_suffix = (
+        {f".{name}": value for name, value in result.items()} if isinstance(result, Mapping) else {"": result}
+    )
+    return {name: float(value) for name, value in values_by_suffix.items() if isinstance(value, Real | np.bool_)}
 
 
 class _HarnessOutcomes(TaskOutcomes[int]):
@@ -187,7 +206,12 @@ class _HarnessOutcomes(TaskOutcomes[int]):
     """
 
     def __init__(
-        self, name: str, task: Any, samples: Sequence[Mapping[str, Any]], model: ClimassayLM, drawn: Sequence[int]
+        self,
+        name: str,
+        task: Any,
+        samples: Sequence[Mapping[str, Any]],
+        model: ClimassayLM,
+        sample_indices: Sequence[int],
     ) -> None:
         self.task = task
         self.by_doc: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
@@ -195,7 +219,7 @@ class _HarnessOutcomes(TaskOutcomes[int]):
             self.by_doc[sample["doc_id"]].append(sample)
         # Requests number the drawn samples; the harness's log has the samples' indices in the full task.
         docs_by_key: dict[SampleKey, int] = {
-            (name, number): doc for number, doc in enumerate(drawn) if doc in self.by_doc
+            (name, number): doc for number, doc in enumerate(sample_indices) if doc in self.by_doc
         }
         errors = {doc: model.failures[key] for key, doc in docs_by_key.items() if key in model.failures}
         self.unparsed = {doc for key, doc in docs_by_key.items() if key in model.unparsed}
@@ -209,33 +233,44 @@ class _HarnessOutcomes(TaskOutcomes[int]):
         questions = {}
         for doc, (sample, *_) in self.by_doc.items():
             options, target = self.choices.get(doc, ()), sample["target"]
-            first = target[0] if isinstance(target, list) and target else target
-            correct = None
+            first_target = target[0] if isinstance(target, list) and target else target
+            correct_index = None
             if options:
-                correct = first if isinstance(first, int) else options.index(first) if first in options else None
-                correct = correct if correct is not None and 0 <= correct < len(options) else None
+                correct_index = (
+                    first_target
+                    if isinstance(first_target, int)
+                    else options.index(first_target)
+                    if first_target in options
+                    else None
+                )
+                correct_index = (
+                    correct_index if correct_index is not None and 0 <= correct_index < len(options) else None
+                )
             text = task.doc_to_text(sample["doc"])
             prompt_text = text if isinstance(text, str) else sample["arguments"][0][0]
-            answer = str(first) if correct is None else options[correct]
+            answer = str(first_target) if correct_index is None else options[correct_index]
             questions[doc] = Question(
-                f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, options, correct
+                f"{name}-{doc}", kind, prompt_text.strip(), answer.strip(), None, options, correct_index
             )
         hashes = [result[0]["prompt_hash"] for result in self.by_doc.values()]
         digest = hashlib.sha256("".join(hashes).encode()).hexdigest()
         super().__init__("lm-evaluation-harness", name, kind, questions, errors, digest)
 
     def answered(self, sample: int, question: Question) -> tuple[int | None, str, bool]:
-        """Return index and text of the most likely choice, or the generated text; the flag marks unparsed answers."""
+        """Return index and text of the most likely choice, and whether the answer names no choice.
+
+        If the task has no choices, the index is None and the text is the generated text.
+        """
         responses = self.by_doc[sample][0]["filtered_resps"]
         if sample in self.unparsed:
             return None, "", True
         if self.choices:
-            chosen = int(np.argmax([float(response[0]) for response in responses[: len(question.options)]]))
-            return chosen, question.options[chosen], False
+            choice_index = int(np.argmax([float(response[0]) for response in responses[: len(question.options)]]))
+            return choice_index, question.options[choice_index], False
         return None, str(responses[0]).strip() if self.task.OUTPUT_TYPE == "generate_until" else "", False
 
     def scores(self) -> dict[int, dict[str, float]]:
-        """Return scores by sample and ``metric,filter``; also note metrics that are not means over samples."""
+        """Return scores by sample and ``metric,filter``; add notes on metrics that are not means over samples."""
         values: dict[tuple[str, str], dict[int, Any]] = defaultdict(dict)
         for doc, samples in self.by_doc.items():
             if doc not in self.errors and doc not in self.unparsed:
@@ -243,27 +278,27 @@ class _HarnessOutcomes(TaskOutcomes[int]):
                     for metric in sample["metrics"]:
                         values[metric, sample["filter"]][doc] = sample[metric]
         scores = SampleScores(self.by_doc, [doc for doc in self.by_doc if doc in self.errors or doc in self.unparsed])
-        for (metric, chosen), by_doc in values.items():
+        for (metric, filter_name), by_doc in values.items():
             column, aggregate = list(by_doc.values()), self._aggregate(metric)
             totals = _numbers(aggregate, column)
-            named = {more: self._metric(metric, more, chosen) for more in totals}
+            metric_names = {suffix: self._metric(metric, suffix, filter_name) for suffix in totals}
             if list(totals) == [""] and is_mean(totals[""], column):
-                scores.add(named[""], dict(zip(by_doc, map(float, column), strict=True)))
+                scores.add(metric_names[""], dict(zip(by_doc, map(float, column), strict=True)))
                 continue
             known_scores: dict[str, dict[str, float]] = {}  # equal values have equal parts in the aggregate
             for index, value in enumerate(column):
                 if (key := repr(value)) not in known_scores and len(column) > 1:
                     known_scores[key] = _numbers(aggregate, column[:index] + column[index + 1 :])
-            without = {doc: known_scores.get(repr(value), {}) for doc, value in by_doc.items()}
-            for more, key in named.items():
-                parts = {doc: left.get(more, np.nan) for doc, left in without.items()}
-                scores.add_aggregate(key, totals[more], parts)
+            numbers_without = {doc: known_scores.get(repr(value), {}) for doc, value in by_doc.items()}
+            for suffix, key in metric_names.items():
+                parts = {doc: numbers.get(suffix, np.nan) for doc, numbers in numbers_without.items()}
+                scores.add_aggregate(key, totals[suffix], parts)
         self.notes += scores.notes(self.name, "the harness")
         return scores.scores
 
-    def _metric(self, metric: str, more: str, chosen: str) -> str:
-        better = self.task.higher_is_better().get(metric, True)
-        return f"{metric}{more}{'' if better else LOWER},{chosen}".replace(" ", "_")
+    def _metric(self, metric: str, suffix: str, filter_name: str) -> str:
+        is_higher_better = self.task.higher_is_better().get(metric, True)
+        return f"{metric}{suffix}{'' if is_higher_better else LOWER},{filter_name}".replace(" ", "_")
 
     def _aggregate(self, metric: str) -> Aggregate:
         result: Aggregate = self.task.aggregation().get(metric, _mean)
@@ -290,11 +325,11 @@ class _HarnessOutcomes(TaskOutcomes[int]):
                     values[metric].append(value)
             return tuple(
                 evaluation.ConstantScore(
-                    self.name, self._metric(metric, more, chosen), evaluation.OVERALL, answer, total, self.kind
+                    self.name, self._metric(metric, suffix, filter_name), evaluation.OVERALL, answer, total, self.kind
                 )
                 for metric, column in values.items()
-                for more, total in _numbers(self._aggregate(metric), column).items()
-                for chosen in dict.fromkeys(sample["filter"] for sample in next(iter(self.by_doc.values())))
+                for suffix, total in _numbers(self._aggregate(metric), column).items()
+                for filter_name in dict.fromkeys(sample["filter"] for sample in next(iter(self.by_doc.values())))
             )
         return ()
 
@@ -303,8 +338,8 @@ class _HarnessOutcomes(TaskOutcomes[int]):
     ) -> dict[str, Any]:
         responses: list[Any] = [answer]
         if self.choices:
-            named = LETTERS[: len(question.options)] if by_letter else question.options
-            responses = [(0.0, True) if name == answer else (UNKNOWN, False) for name in named]
+            choices = LETTERS[: len(question.options)] if by_letter else question.options
+            responses = [(0.0, True) if name == answer else (UNKNOWN, False) for name in choices]
             responses += [(0.0, False)] * (len(sample["arguments"]) - len(responses))
-        scored: dict[str, Any] = self.task.process_results(sample["doc"], responses)
-        return scored
+        scores: dict[str, Any] = self.task.process_results(sample["doc"], responses)
+        return scores

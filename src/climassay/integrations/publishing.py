@@ -68,39 +68,39 @@ def publish_benchmark(
 ) -> PublishedBenchmark:
     """Write a benchmark as a folder: data, a data card, and tasks for Inspect and lm-evaluation-harness.
 
-    Files of an unchanged benchmark are not rewritten. Its tasks for a framework that is not requested this time remain.
-    Neither framework needs to be installed.
+    Files of an unchanged benchmark are not rewritten. If the folder already has tasks for a framework that
+    is not requested now, these remain. Neither framework needs to be installed.
 
     ``inspect`` writes ``eval.yaml`` and ``inspect_tasks.py``, ``lm_eval`` the folder ``lm_eval`` for ``lm_eval
     --include_path``; ``force`` replaces another benchmark in the folder. The other arguments are those of
     :func:`open_benchmark`.
 
     Raises:
-        InputError: The questions cannot be read, or the folder contains another benchmark and ``force`` is False, or
-            files that are no benchmark.
+        InputError: The questions cannot be read; or ``force`` is False, and the folder contains another benchmark or
+            other files.
     """
     benchmark = open_benchmark(file, name=name, kinds=kinds, examples=examples, pool=pool, seed=seed, prompts=prompts)
     folder = Path(output)
-    before = _manifest(folder)
-    same = before is not None and before["content_sha256"] == benchmark.content_sha256
+    previous_manifest = _manifest(folder)
+    has_same_content = previous_manifest is not None and previous_manifest["content_sha256"] == benchmark.content_sha256
     if not force:
-        _check_free(folder, benchmark, before)
+        _check_free(folder, benchmark, previous_manifest)
     parts_to_write = {part for part, is_requested in zip(PARTS, (inspect, lm_eval), strict=True) if is_requested}
-    if same and before is not None and before["name"] == benchmark.name:
-        parts_to_write |= set(before["parts"])
+    if has_same_content and previous_manifest is not None and previous_manifest["name"] == benchmark.name:
+        parts_to_write |= set(previous_manifest["parts"])
     parts = tuple(part for part in PARTS if part in parts_to_write)
     files = _files(benchmark, parts)
-    written, unchanged = write_files(folder, {path: text.encode() for path, text in files.items()})
-    removed = remove_files(folder, set(before["files"] if before else ()) - set(files))
+    written_paths, unchanged_paths = write_files(folder, {path: text.encode() for path, text in files.items()})
+    removed_paths = remove_files(folder, set(previous_manifest["files"] if previous_manifest else ()) - set(files))
     return PublishedBenchmark(
         folder=folder,
         name=benchmark.name,
         content_sha256=benchmark.content_sha256,
         counts=_counts(benchmark),
         parts=parts,
-        written=written,
-        unchanged=unchanged,
-        removed=removed,
+        written=written_paths,
+        unchanged=unchanged_paths,
+        removed=removed_paths,
         skipped=benchmark.skipped,
     )
 
@@ -117,9 +117,9 @@ def _files(benchmark: Benchmark, parts: Sequence[Part]) -> dict[str, str]:
         files[f"data/climaqa_{kind}.jsonl"] = to_json_lines(
             climaqa_row(DatasetEntry(question)) for question in questions
         )
-        posed = benchmark.posed(kind)
+        posed_questions = benchmark.posed(kind)
         for level, path in zip(benchmark.levels(kind), rows[kind], strict=True):
-            files[path] = to_json_lines(prompt_row(row) for row in posed if row.question.level == level)
+            files[path] = to_json_lines(prompt_row(row) for row in posed_questions if row.question.level == level)
     if "inspect" in parts:
         files["eval.yaml"] = hub_eval(benchmark)
         files["inspect_tasks.py"] = task_file(benchmark, rows)
@@ -151,16 +151,17 @@ def _manifest(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _check_free(folder: Path, benchmark: Benchmark, before: Mapping[str, Any] | None) -> None:
+def _check_free(folder: Path, benchmark: Benchmark, previous_manifest: Mapping[str, Any] | None) -> None:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file: name a folder for the benchmark.")
-    if before is None:
+    if previous_manifest is None:
         if folder.is_dir() and any(folder.iterdir()):
             raise InputError(f"{folder} holds other files: name an empty folder, or use --replace to write into it.")
         return
-    if before["name"] != benchmark.name or before["content_sha256"] != benchmark.content_sha256:
+    name, digest = previous_manifest["name"], previous_manifest["content_sha256"]
+    if name != benchmark.name or digest != benchmark.content_sha256:
         raise InputError(
-            f"{folder} holds another benchmark ({before['name']}, {before['content_sha256'][:12]}): name another "
+            f"{folder} holds another benchmark ({name}, {digest[:12]}): name another "
             "folder, or replace it with --replace."
         )
 
@@ -169,7 +170,7 @@ def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Se
     """Return the README as text: a data card with the metadata that hubs read."""
     import yaml
 
-    head = {
+    header = {
         "pretty_name": benchmark.name,
         "language": ["en"],
         "tags": ["climate"],
@@ -190,7 +191,7 @@ def data_card(benchmark: Benchmark, parts: Sequence[str], rows: Mapping[Kind, Se
     tasks = (f"- `{task.name}`: {', '.join(task.metrics)}" for task in harness_tasks(benchmark))
     number = counted(len(benchmark.questions), "question")
     sections = [
-        f"---\n{yaml.safe_dump(head, sort_keys=False, allow_unicode=True, width=120)}---\n",
+        f"---\n{yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=120)}---\n",
         f"# {benchmark.name}\n\n{number} on climate, published with climassay.\n",
         "\n".join(table) + "\n",
         _FILES.format(examples=examples, sha256=benchmark.content_sha256),
@@ -276,12 +277,12 @@ def letter_pattern(options: int) -> str:
         options: Number of options, lettered from ``a``.
     """
     letter = f"([a-{option_letter(options - 1)}])"
-    around = r"[\s*_`\"'()\[\]]{0,9}"
+    margin = r"[\s*_`\"'()\[\]]{0,9}"
     no_other = rf"(?![\s\S]*(?<!\w)[a-{option_letter(options - 1)}](?!\w))"
-    plain = rf"\A{around}{letter}{around}\.?{around}\Z"
-    labelled = rf"\A{around}{letter}[).:][*\s]{no_other}"
-    stated = rf"\A[^\n]{{0,40}}\banswer{around}(?:is|:){around}{letter}{around}\.?{around}\Z"
-    return f"{plain}|{labelled}|{stated}"
+    letter_only = rf"\A{margin}{letter}{margin}\.?{margin}\Z"
+    label_first = rf"\A{margin}{letter}[).:][*\s]{no_other}"
+    phrase_before = rf"\A[^\n]{{0,40}}\banswer{margin}(?:is|:){margin}{letter}{margin}\.?{margin}\Z"
+    return f"{letter_only}|{label_first}|{phrase_before}"
 
 
 def hub_eval(benchmark: Benchmark) -> str:

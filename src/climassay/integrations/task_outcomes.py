@@ -67,8 +67,8 @@ class SampleScores(Generic[K]):
             without: Value of the metric over all but one of these samples, by the omitted sample; NaN if it cannot be
                 computed. One NaN omits the metric, with a note.
         """
-        left = np.array(list(without.values()))
-        parts = np.full(1, total) if len(left) == 1 else total + (len(left) - 1) * (left.mean() - left)
+        values = np.array(list(without.values()))
+        parts = np.full(1, total) if len(values) == 1 else total + (len(values) - 1) * (values.mean() - values)
         if np.isfinite(parts).all():
             self.add(metric, dict(zip(without, map(float, parts), strict=True)))
             self._parts.append(metric)
@@ -77,15 +77,15 @@ class SampleScores(Generic[K]):
 
     def notes(self, task: str, framework: str) -> tuple[str, ...]:
         """Return sentences on metrics without an interval and on those whose scores are pseudo-values."""
-        unknown = [
+        omission_notes = [
             f"{task}: {metric} has no interval, for it cannot be computed without any one sample."
             for metric in self._unknown
         ]
-        parts = (
+        jackknife_note = (
             f"{task}: {', '.join(self._parts)} is not a mean over samples; a sample's score is its part in the whole "
             f"by the jackknife, and the mean of these is the figure of {framework}."
         )
-        return (*unknown, *([parts] if self._parts else []))
+        return (*omission_notes, *([jackknife_note] if self._parts else []))
 
 
 class TaskOutcomes(Generic[K]):
@@ -134,11 +134,11 @@ class TaskOutcomes(Generic[K]):
         notes: Iterable[str] = (),
         constants: tuple[ConstantScore, ...] = (),
     ) -> HarnessCell:
-        """Return an experiment's cell: the outcome of each sample, with a record of the model and the settings."""
+        """Return this task's results for an experiment: each sample's outcome, and a record of model and settings."""
         cell, scores, outcomes = Cell(self.name, model.display_name, label, self.kind), self.scores(), []
         for sample, question in self.questions.items():
             error = self.errors.get(sample)
-            chosen, answer, unparsed = (None, "", False) if error else self.answered(sample, question)
+            option_index, answer, is_unparsed = (None, "", False) if error else self.answered(sample, question)
             outcomes.append(
                 Outcome(
                     cell=cell,
@@ -146,8 +146,8 @@ class TaskOutcomes(Generic[K]):
                     level=None,
                     answer=answer,
                     scores=dict(scores.get(sample, {})),
-                    chosen=chosen,
-                    violations=("none of the choices",) if unparsed else (),
+                    chosen=option_index,
+                    violations=("none of the choices",) if is_unparsed else (),
                     error=error,
                 )
             )

@@ -167,16 +167,16 @@ def insert_indices(
                 if preference > 0.5
                 else "lower"
             )
-        higher, lower = int((log_odds > tie_band).sum()), int((log_odds < -tie_band).sum())
-        equal = len(log_odds) - higher - lower
-        if higher > max(lower, equal):
+        n_higher, n_lower = int((log_odds > tie_band).sum()), int((log_odds < -tie_band).sum())
+        n_equal = len(log_odds) - n_higher - n_lower
+        if n_higher > max(n_lower, n_equal):
             return "higher"
-        return "lower" if lower > max(higher, equal) else "equal"
+        return "lower" if n_lower > max(n_higher, n_equal) else "equal"
 
     searches = [_Search(int(item), 0, len(labels) - 1, mode == "printed") for item in items]
-    while pending := [search for search in searches if search.label is None]:
+    while open_searches := [search for search in searches if search.label is None]:
         draws = []
-        for search in pending:
+        for search in open_searches:
             label_anchors = [int(anchor) for anchor in anchors[labels[search.middle]]]
             generator = np.random.default_rng((seed, search.item, search.middle))
             is_complete = len(label_anchors) <= samples
@@ -187,14 +187,14 @@ def insert_indices(
             )
         pairs = [
             (search.item, anchor)
-            for search, drawn_anchors in zip(pending, draws, strict=True)
+            for search, drawn_anchors in zip(open_searches, draws, strict=True)
             for anchor in drawn_anchors
         ]
         log_odds = np.asarray(ask(np.array(pairs, dtype=np.int64)), dtype=np.float64)
         if log_odds.shape != (len(pairs),) or np.isnan(log_odds).any():
             raise InputError(f"{len(pairs)} comparisons with anchors need as many log-odds, and none of them NaN.")
         log_odds_parts = np.split(log_odds, np.cumsum([len(drawn_anchors) for drawn_anchors in draws])[:-1])
-        for search, part in zip(pending, log_odds_parts, strict=True):
+        for search, part in zip(open_searches, log_odds_parts, strict=True):
             # The logistic function by way of tanh, which does not overflow.
             preference = float(np.mean(0.5 + 0.5 * np.tanh(part / 2)))
             search.record_step(Step(labels[search.middle], preference, determine_verdict(part, preference), len(part)))

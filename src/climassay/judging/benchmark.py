@@ -116,7 +116,7 @@ class JudgeScores:
     versus_longer: PairedFigure
     """Accuracy on differing pairs minus the accuracy of "the longer text is better" on the same pairs."""
     versus_longer_nearly_equal: PairedFigure
-    """The same difference on pairs of nearly equal length."""
+    """Difference as in ``versus_longer``, on pairs of nearly equal length only."""
     calibration: Calibration | None
     """Calibration of the probabilities on differing pairs; None for methods without probabilities."""
     n_items: int
@@ -135,7 +135,10 @@ class JudgeScores:
     order: tuple[tuple[str, float], ...] = field(default=())
     """Pairs of an item's id and its rank, where 1 is the best of the group."""
     as_published: PublishedScores | None = None
-    """Scores by the evaluation of the thesis, which leaks; None if not requested, or if the thesis lacks the method."""
+    """Scores by the evaluation of the thesis, whose training and test pairs share items.
+
+    None if they were not requested, or if the thesis lacks the method.
+    """
 
 
 def score_judge(
@@ -175,7 +178,7 @@ def score_judge(
     candidate.prepare(folds)
     groups = [item.group for item in items]
     units = Units.of(groups, seed=seed)
-    words = np.array(word_counts(items))
+    n_words = np.array(word_counts(items))
     judged_pairs: list[JudgedPairs] = []
     length_by_fold: list[JudgedPairs] = []
     constant_correct: list[FloatArray] = []
@@ -196,8 +199,8 @@ def score_judge(
         # A comparison that failed is not a prediction of equality.
         predictions = np.where(judgements.failed, NO_ANSWER, three_way(judgements.log_odds, trained_judge.tie_band))
         judged_pairs.append(JudgedPairs(fold.test_pairs, truth, judgements.log_odds, predictions))
-        ratios, outcomes = log_length_differences(words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
-        band = fit_tie_band(log_length_differences(words, fold.train_pairs), outcomes)
+        ratios, outcomes = log_length_differences(n_words, fold.test_pairs), outcomes_of(labels, fold.train_pairs)
+        band = fit_tie_band(log_length_differences(n_words, fold.train_pairs), outcomes)
         length_by_fold.append(JudgedPairs(fold.test_pairs, truth, ratios, three_way(ratios, band)))
         # Accuracy of the commonest answer on each test pair, over both its orders.
         n_ties, n_per_side = int((outcomes == 0).sum()), int((outcomes != 0).sum()) / 2
@@ -208,10 +211,10 @@ def score_judge(
         if on_fold is not None:
             on_fold(fold.number)
     judge_pairs, length_pairs = _concatenate(judged_pairs), _concatenate(length_by_fold)
-    ratios = log_length_differences(words, judge_pairs.pairs)
+    ratios = log_length_differences(n_words, judge_pairs.pairs)
     is_nearly_equal = np.abs(ratios) < np.log(NEARLY_EQUAL)
     is_differing = judge_pairs.truth != 0
-    by_length = [(members, words[members].astype(np.float64)) for members, _ in rankings]
+    by_length = [(members, n_words[members].astype(np.float64)) for members, _ in rankings]
     constant_ranking = [(members, np.zeros(len(members))) for members, _ in rankings]
     constant_pairs = replace(judge_pairs, log_odds=np.zeros(len(judge_pairs.pairs)))
     # Direct scoring gives no probabilities but 1, 0.5 and 0.
@@ -287,16 +290,16 @@ def evaluate_judge(
 
 
 def _measure_agreement(
-    units: Units, test: JudgedPairs, is_nearly_equal: np.ndarray, ranks: dict[str, JudgeScore]
+    units: Units, test_pairs: JudgedPairs, is_nearly_equal: np.ndarray, rank_correlations: dict[str, JudgeScore]
 ) -> Agreement:
-    is_differing = test.truth != 0
-    differing, nearly_equal = test.take(is_differing), test.take(is_differing & is_nearly_equal)
+    is_differing = test_pairs.truth != 0
+    differing_pairs, nearly_equal_pairs = test_pairs.take(is_differing), test_pairs.take(is_differing & is_nearly_equal)
     return Agreement(
-        units.share(correctness(differing), differing.pairs),
-        units.share(np.asarray(test.predicted == np.sign(test.truth), dtype=np.float64), test.pairs),
-        ranks["spearman"],
-        ranks["kendall"],
-        units.share(correctness(nearly_equal), nearly_equal.pairs),
+        units.share(correctness(differing_pairs), differing_pairs.pairs),
+        units.share(np.asarray(test_pairs.predicted == np.sign(test_pairs.truth), dtype=np.float64), test_pairs.pairs),
+        rank_correlations["spearman"],
+        rank_correlations["kendall"],
+        units.share(correctness(nearly_equal_pairs), nearly_equal_pairs.pairs),
     )
 
 
@@ -371,9 +374,9 @@ def _learning_curve(
                 JudgedPairs(fold.test_pairs, truth, judgements.log_odds, np.sign(judgements.log_odds).astype(np.int64))
             )
         if len(judged_parts) == len(folds):
-            test = _concatenate(judged_parts)
-            test = test.take(test.truth != 0)
-            points.append(LearningPoint(size, units.share(correctness(test), test.pairs)))
+            test_pairs = _concatenate(judged_parts)
+            test_pairs = test_pairs.take(test_pairs.truth != 0)
+            points.append(LearningPoint(size, units.share(correctness(test_pairs), test_pairs.pairs)))
     return tuple(points)
 
 
@@ -543,7 +546,7 @@ class _TaskFolds:
 
 
 class _TokenCountingModel(RecordedModel):
-    """A recorded model that counts the prompt tokens of all answers, whether computed or cached."""
+    """Recorded model that counts the prompt tokens of all answers, whether computed or cached."""
 
     prompt_tokens = 0
 
@@ -572,19 +575,19 @@ class _BenchmarkRun:
     def evaluate(self, parts: Sequence[_TaskFolds], methods: Sequence[MethodName]) -> list[JudgeResult]:
         """Score all methods on all qualities; return the results ordered by quality, then by method."""
         results: dict[tuple[int, str], JudgeResult] = {}
-        for pointwise, unit in ((False, "Comparisons"), (True, "Items")):
+        for pointwise, noun in ((False, "Comparisons"), (True, "Items")):
             names = [name for name in methods if name in NEEDS_WEIGHTS and (name in _POINTWISE_METHODS) == pointwise]
             if not names:
                 continue
             requests = [part.requests(pointwise) for part in parts]
             all_requests = [request for part_requests in requests for request in part_requests]
             harvester = self._create_harvester(parts[0])
-            with self.progress.task(f"{unit} read by {self.model.name}", len(all_requests)) as bar:
+            with self.progress.task(f"{noun} read by {self.model.name}", len(all_requests)) as bar:
                 harvester.harvest(all_requests, bar.advance)
             self.cost += harvester.cost
             for number, part in enumerate(parts):
-                share = len(requests[number]) / max(1, len(all_requests))
-                for result in self._score_on_harvest(part, names, harvester.cost, share):
+                cost_fraction = len(requests[number]) / max(1, len(all_requests))
+                for result in self._score_on_harvest(part, names, harvester.cost, cost_fraction):
                     results[number, result.scores.method] = result
         for number, part in enumerate(parts):
             for name in methods:
@@ -598,19 +601,19 @@ class _BenchmarkRun:
         return Harvester(weights, part.questions, layers, self.activations, self.token_budget)
 
     def _score_on_harvest(
-        self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, share: float
+        self, part: _TaskFolds, names: Sequence[MethodName], joint_cost: Cost, cost_fraction: float
     ) -> list[JudgeResult]:
-        """Score methods on stored hidden states; ``share`` is the fraction of the joint cost that the quality bears."""
+        """Score methods on stored hidden states; ``cost_fraction`` is the quality's part of the joint cost."""
         harvester = self._create_harvester(part)
         table = StateTable(harvester, part.task.items)
         scores = [self._score_by_folds(part, name, harvester.model, table) for name in names]
         additional_cost = harvester.cost
         # Sorts may compare pairs that the folds did not foresee; only these are computed now.
         self.cost += replace(additional_cost, tokens_two_pass=0, stored=0)
-        n_computed = additional_cost.computed + round(share * joint_cost.computed)
+        n_computed = additional_cost.computed + round(cost_fraction * joint_cost.computed)
         cost = Cost(
-            additional_cost.passes + round(share * joint_cost.passes),
-            additional_cost.tokens_computed + round(share * joint_cost.tokens_computed),
+            additional_cost.passes + round(cost_fraction * joint_cost.passes),
+            additional_cost.tokens_computed + round(cost_fraction * joint_cost.tokens_computed),
             additional_cost.tokens_two_pass,
             n_computed,
             additional_cost.computed + additional_cost.stored - n_computed,
@@ -624,12 +627,12 @@ class _BenchmarkRun:
         # A sort may compare pairs that the folds did not foresee: the number of requests is not known.
         with self.progress.task(f"{name}, {part.task.quality.name}") as bar:
             scores = self._score(part, name, model, None, on_progress=bar.advance)
-        tally = model.tally
-        passes, tokens = tally.sent, tally.usage.prompt_tokens
+        counts = model.tally
+        passes, tokens = counts.sent, counts.usage.prompt_tokens
         if work_before is not None and isinstance(self.model, OpenWeights):
-            work = self.model.work - work_before
-            passes, tokens = work.passes, work.tokens
-        cost = Cost(passes, tokens, model.prompt_tokens, tally.sent, tally.hits)
+            computation = self.model.work - work_before
+            passes, tokens = computation.passes, computation.tokens
+        cost = Cost(passes, tokens, model.prompt_tokens, counts.sent, counts.hits)
         self.cost += cost
         return JudgeResult(part.task.quality, scores, cost, part.task.skipped)
 
@@ -664,7 +667,7 @@ class _BenchmarkRun:
         )
         if not settings.as_published:
             return scores
-        published = score_as_published(
+        published_scores = score_as_published(
             name,
             items,
             part.questions,
@@ -674,4 +677,4 @@ class _BenchmarkRun:
             threshold=settings.threshold,
             seed=settings.seed,
         )
-        return replace(scores, as_published=published)
+        return replace(scores, as_published=published_scores)

@@ -42,7 +42,7 @@ class Basis(NamedTuple):
     """Rows of features in an orthonormal basis of their span, ordered by decreasing variance."""
 
     coordinates: FloatArray
-    """Shape [rows, rank]."""
+    """Coordinates of the rows in the basis, shape [rows, rank]."""
     curvature: FloatArray
     """Sum of squares of each coordinate over the pairs, shape [rank]; approximate if rows are items. It is only used as
     a preconditioner."""
@@ -67,7 +67,7 @@ class RegularisationPath(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """Log-odds of training pairs, predicted by models that were fitted without their items."""
+    """Log-odds of training pairs, each predicted by a model that was fitted without the two items of the pair."""
 
     rows: IntArray
     """Indices into the training pairs, shape [n]."""
@@ -112,10 +112,10 @@ class TrainingPairs:
     """Maximum number of iterations of a fit."""
 
     def weights(self, training: NDArray[np.bool_]) -> FloatArray:
-        """Return the weight of the loss of each pair, shape [pairs]; 0 for pairs outside the training mask [pairs].
+        """Return the weight of each pair in the loss, shape [pairs]; 0 for pairs outside the training mask [pairs].
 
-        Balanced weights of pairs that differ have mean 1. If weights are balanced and one of the two answers
-        does not occur, all weights are 0.
+        Balanced weights of pairs that differ have mean 1. If weights are balanced and one of the two answers does not
+        occur, all weights are 0.
         """
         weight, outcomes = training.astype(np.float64), self.answers
         if self.ties == "drop":
@@ -238,12 +238,14 @@ def item_folds(pairs: IntArray, groups: ArrayLike, *, seed: int = 0) -> IntArray
 def pair_splits(pairs: IntArray, folds: IntArray) -> Iterator[Split]:
     """Yield, for each fold, the indices of the pairs to train on and to test on.
 
-    A pair is trained on if neither of its items is in the fold, and tested if both are. ``pairs`` has the shape
-    [pairs, 2], ``folds`` the shape [items].
+    A pair is used for training if neither of its items is in the fold, and for testing if both are. ``pairs`` has the
+    shape [pairs, 2], ``folds`` the shape [items].
     """
-    sides = folds[pairs]
+    pair_folds = folds[pairs]
     for fold in range(int(folds.max(initial=-1)) + 1):
-        split = Split(np.flatnonzero((sides != fold).all(axis=1)), np.flatnonzero((sides == fold).all(axis=1)))
+        split = Split(
+            np.flatnonzero((pair_folds != fold).all(axis=1)), np.flatnonzero((pair_folds == fold).all(axis=1))
+        )
         if len(split.test):
             yield split
 
@@ -282,12 +284,12 @@ def solve(
     has_ties = comparisons.ties == "three-way" and bool((weight[outcomes == 0] > 0).any())
     # At zero the second derivative of a logistic loss is 1/4.
     mean_weight = weight.sum() / len(weight)
-    weights, _, converged = minimise(
+    weights, _, has_converged = minimise(
         design, davidson_loss(outcomes, weight, has_ties), c, parameters=(0.0,) * has_ties, start=start,
         curvature=mean_weight / 4 * comparisons.basis.curvature, parameter_curvature=weight.sum() / 4,
         tolerance=tolerance, max_iterations=comparisons.max_iter,
     )  # fmt: skip
-    return weights, design @ weights, converged
+    return weights, design @ weights, has_converged
 
 
 def mirror_rows(pairs: IntArray) -> IntArray:
@@ -329,7 +331,7 @@ def _fit_probe(
     all_pairs = np.ones(len(pairs), dtype=bool)
     if not comparisons.weights(all_pairs).any():
         raise InputError("Every training pair has the same answer; add the mirror (j, i) of each pair.")
-    fits_converged = []
+    convergence = []
 
     def mask(rows: IntArray) -> NDArray[np.bool_]:
         return np.isin(np.arange(len(pairs)), rows)
@@ -338,8 +340,8 @@ def _fit_probe(
         """Return the log-odds of all pairs for each C, [pairs, n_C]; each fit starts from the previous weights."""
         columns, start = [], None
         for c in candidates:
-            start, log_odds, converged = solve(comparisons, mask(rows), c, start, _ROUGH_TOLERANCE)
-            fits_converged.append(converged)
+            start, log_odds, has_converged = solve(comparisons, mask(rows), c, start, _ROUGH_TOLERANCE)
+            convergence.append(has_converged)
             columns.append(average_orders(log_odds, pairs))
         return np.stack(columns, axis=1)
 
@@ -363,16 +365,16 @@ def _fit_probe(
         path = RegularisationPath(
             tuple(candidates), tuple(losses.tolist()), tuple(accuracies.tolist()), candidates[best_index]
         )
-    weights, _, converged = solve(comparisons, all_pairs, candidates[best_index])
-    converged = converged and all(fits_converged)
-    if not converged:
+    weights, _, has_converged = solve(comparisons, all_pairs, candidates[best_index])
+    has_converged = has_converged and all(convergence)
+    if not has_converged:
         message = f"The probe's fit did not converge in {comparisons.max_iter} iterations; allow more, or a smaller C."
         warnings.warn(message, RuntimeWarning, stacklevel=3)
     n_independent = len(np.unique(pairs[rows[is_differing]]))
     scale = fit_scale(log_odds[rows, best_index][is_differing], outcomes[is_differing], independent=n_independent)
-    evidence = HeldOut(rows, scale * log_odds[rows, best_index], outcomes)
+    held_out = HeldOut(rows, scale * log_odds[rows, best_index], outcomes)
     n_used = int(np.count_nonzero(comparisons.outcomes)) if comparisons.ties == "drop" else len(pairs)
-    settings = {"method": method, "pairs": n_used, "ties": comparisons.ties, "converged": converged}
+    settings = {"method": method, "pairs": n_used, "ties": comparisons.ties, "converged": has_converged}
     provenance = Provenance(
         items=len(np.unique(pairs)), regularisation=candidates[best_index], seed=seed, settings=settings
     )
@@ -381,11 +383,11 @@ def _fit_probe(
         weights=comparisons.basis.expand(weights),
         mean=mean,
         scale=scale,
-        tie_band=fit_tie_band(evidence.log_odds, outcomes),
+        tie_band=fit_tie_band(held_out.log_odds, outcomes),
         provenance=provenance,
         length_slope=slope,
     )
-    return ProbeFit(probe, path, evidence, pairs)
+    return ProbeFit(probe, path, held_out, pairs)
 
 
 def fit_contrast(
@@ -428,7 +430,7 @@ def fit_contrast(
     Returns:
         The calibrated probe and its held-out predictions. ``scale`` and ``tie_band`` are fitted on held-out log-odds,
         averaged
-            over both orders if both are present; they are 1 and 0 if there are too few items to hold any out.
+        over both orders if both are present; they are 1 and 0 if there are too few items to hold any out.
 
     Raises:
         InputError: Shapes or labels do not match, only one answer occurs, or there are too few items to choose C.
@@ -506,8 +508,8 @@ def fit_principal(
     """
     outcomes = _validate_outcomes(pairs, labels, groups)
     rows, mean = _centre(states, pairs)
-    mirror = mirror_rows(pairs)
-    rows = np.where((mirror >= 0)[:, None], (rows - rows[mirror]) / 2, rows)
+    mirror_indices = mirror_rows(pairs)
+    rows = np.where((mirror_indices >= 0)[:, None], (rows - rows[mirror_indices]) / 2, rows)
     length_ratios, slope = _fit_length_slope(rows, lengths, pairs)
     if length_ratios is not None and slope is not None:
         rows -= length_ratios[:, None] * slope
@@ -518,10 +520,10 @@ def fit_principal(
     scale = fit_scale(sign * projections[is_differing], outcomes[is_differing], independent=items)
     weights = sign * basis.expand(np.eye(1, basis.coordinates.shape[1])[0])
     settings = {"method": "principal", "pairs": len(pairs), "ties": "drop", "converged": True}
-    source = Provenance(items=items, settings=settings)
+    provenance = Provenance(items=items, settings=settings)
     band = fit_tie_band(sign * scale * projections, outcomes)
     no_rows = np.zeros(0, dtype=np.int64)
-    probe = Probe("pair", weights, mean, scale, band, source, slope)
+    probe = Probe("pair", weights, mean, scale, band, provenance, slope)
     return ProbeFit(probe, None, HeldOut(no_rows, np.zeros(0), no_rows), pairs)
 
 

@@ -65,9 +65,10 @@ class ItemTable:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on skipped rows and averaged ratings."""
-        low, high = self.raters
-        averaging_note = f"Labels are means of {low if low == high else f'{low} to {high}'} ratings per item."
-        return (*skipped_note(self.skipped), *((averaging_note,) if high > 1 else ()))
+        min_ratings, max_ratings = self.raters
+        range_text = str(min_ratings) if min_ratings == max_ratings else f"{min_ratings} to {max_ratings}"
+        averaging_note = f"Labels are means of {range_text} ratings per item."
+        return (*skipped_note(self.skipped), *((averaging_note,) if max_ratings > 1 else ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     Args:
         file: The table.
         columns: Columns to use.
-        context_words: Maximum number of words of a context, which is truncated after them; None keeps all.
+        context_words: Maximum number of words of a context; longer contexts are truncated, unless this is None.
 
     Raises:
         InputError: The file cannot be read, a column does not exist, two texts have the same identifier, ratings that
@@ -165,7 +166,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     if not rows:
         raise InputError(f"{path} holds no rows.")
     columns = _find_columns(path, rows, columns)
-    skipped: list[str] = []
+    skip_reasons: list[str] = []
     contexts: dict[str, str] = {}
     scales: dict[str, str] = {}
     items: dict[str, Item] = {}
@@ -173,21 +174,21 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     for number, row in _rows_by_text(path, rows, columns):
         text = clean_text(_cell_text(row, columns.text))
         if not text:
-            skipped.append(f"row {number}: the column {columns.text!r} is empty")
+            skip_reasons.append(f"row {number}: the column {columns.text!r} is empty")
             continue
         labels: list[float] = []
         try:
             labels = [_parse_label(cell, columns, scales) for cell in _rating_cells(row, columns.label)]
         except ValueError as error:
             if not columns.label_optional:
-                skipped.append(f"row {number}: {error}")
+                skip_reasons.append(f"row {number}: {error}")
                 continue
         raw_context = _cell_text(row, columns.context)
         if raw_context not in contexts:  # a source text is repeated for every one of its summaries
             contexts[raw_context] = " ".join(clean_text(raw_context).split(" ")[:context_words])
         group = _cell_text(row, columns.group).strip()
         if columns.group is not None and not group:  # else all such rows would be compared as one group
-            skipped.append(f"row {number}: the column {columns.group!r} is empty")
+            skip_reasons.append(f"row {number}: the column {columns.group!r} is empty")
             continue
         item_id = "-".join(filter(None, (_cell_text(row, columns.id), row.get(_TEXT_INDEX, ""))))
         # Numbers that start anew in every group are usual; the group makes them unique.
@@ -198,10 +199,10 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
                 f"{path} has the item {key!r} twice, with different texts: choose another column for --item."
             )
         if key in ratings and not labels:
-            skipped.append(f"row {number}: the item {key!r} is in the table already")
+            skip_reasons.append(f"row {number}: the item {key!r} is in the table already")
         ratings.setdefault(key, []).extend(labels)
     if not items:
-        raise InputError(f"{path} holds no usable item{f': {skipped[0]}' if skipped else ''}.")
+        raise InputError(f"{path} holds no usable item{f': {skip_reasons[0]}' if skip_reasons else ''}.")
     ambiguous_key = next((key for key, labels in ratings.items() if columns.levels and len(set(labels)) > 1), None)
     if ambiguous_key is not None:
         raise InputError(
@@ -214,7 +215,7 @@ def read_items(file: str | Path, columns: ItemColumns, *, context_words: int | N
     )
     counts = [len(labels) for labels in ratings.values() if labels] or [1]
     names = tuple(level[0] for level in columns.levels)
-    return ItemTable(labelled_items, tuple(skipped), names, str(file), (min(counts), max(counts)))
+    return ItemTable(labelled_items, tuple(skip_reasons), names, str(file), (min(counts), max(counts)))
 
 
 def _rows_by_text(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Iterator[tuple[int, Row]]:
@@ -249,11 +250,11 @@ def _find_columns(path: Path, rows: Sequence[Row], columns: ItemColumns) -> Item
     """
     column_names = list(dict.fromkeys(name for row in rows[:50] for name in row))
     fields = ("text", "id", "context", "group", "label")
-    requested = {field: name for field in fields if (name := getattr(columns, field)) is not None}
-    if requested.get("label", "").split(".")[0] in column_names:
-        del requested["label"]
+    name_by_field = {field: name for field in fields if (name := getattr(columns, field)) is not None}
+    if name_by_field.get("label", "").split(".")[0] in column_names:
+        del name_by_field["label"]
     column_by_field: dict[str, Any] = {
-        field: require_column(path, column_names, name) for field, name in requested.items()
+        field: require_column(path, column_names, name) for field, name in name_by_field.items()
     }
     return replace(columns, **column_by_field)
 

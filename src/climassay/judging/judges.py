@@ -144,9 +144,9 @@ def average_both_orders(log_odds: FloatArray, failed: NDArray[np.bool_], orders:
     """
     if orders == 1:
         return Judgements(np.where(failed, 0.0, log_odds), failed)
-    half = len(log_odds) // 2
-    either_failed = failed[:half] | failed[half:]
-    return Judgements(np.where(either_failed, 0.0, (log_odds[:half] - log_odds[half:]) / 2), either_failed)
+    n_pairs = len(log_odds) // 2
+    either_failed = failed[:n_pairs] | failed[n_pairs:]
+    return Judgements(np.where(either_failed, 0.0, (log_odds[:n_pairs] - log_odds[n_pairs:]) / 2), either_failed)
 
 
 def _option_scores(
@@ -214,7 +214,7 @@ class Harvester:
     ) -> Contrasts:
         """Return states and log-odds of ordered pairs [pairs, 2] of items.
 
-        By default, the states of all harvested layers are returned.
+        By default, the states of all layers of the harvester are returned.
         """
         result, failed = self.harvest(self.questions.contrast(items, pairs), on_progress)
         states = result.states[:, :, _layer_positions(self.layers, layers)].astype(np.float32, copy=False)
@@ -246,8 +246,8 @@ class Harvester:
         return result, np.isin(np.arange(len(requests)), list(result.failed))
 
 
-def _layer_positions(harvested: Sequence[int], layers: Sequence[int] | None) -> list[int]:
-    return [harvested.index(layer) for layer in (harvested if layers is None else layers)]
+def _layer_positions(available_layers: Sequence[int], layers: Sequence[int] | None) -> list[int]:
+    return [available_layers.index(layer) for layer in (available_layers if layers is None else layers)]
 
 
 class StateTable:
@@ -271,7 +271,7 @@ class StateTable:
         layers: Sequence[int] | None = None,
         on_progress: Progress | None = None,
     ) -> Contrasts:
-        """See :meth:`Harvester.contrasts`; missing pairs are computed in one call."""
+        """See :meth:`Harvester.contrasts`; pairs that are not in memory are computed in one call."""
         keys = [(self._index_by_id[items[i].id], self._index_by_id[items[j].id]) for i, j in pairs.tolist()]
         missing_keys = [key for key in dict.fromkeys(keys) if key not in self._rows]
         contrasts = self._contrasts
@@ -347,7 +347,7 @@ class ContrastProbe:
     probe: Probe
     _: KW_ONLY
     layers: Sequence[int] | None = None
-    """Layers whose states the probe uses, a subset of those harvested."""
+    """Layers whose states the probe uses; None for all layers of ``states``."""
     orders: int = 2
     """Number of orders in which each pair is compared; 2 averages their log-odds."""
     name: ClassVar[str] = "ppairs"
@@ -371,7 +371,7 @@ class PointwiseProbe:
     states: StateSource
     probe: Probe
     layers: Sequence[int] | None = field(default=None, kw_only=True)
-    """Layers whose states the probe uses, a subset of those harvested."""
+    """Layers whose states the probe uses; None for all layers of ``states``."""
     name: ClassVar[str] = "pointwise"
 
     def scores(
@@ -448,14 +448,14 @@ NO_ANSWER = 2
 
 @dataclass(frozen=True, slots=True)
 class JudgeScore:
-    """A value with its 95% interval."""
+    """Value with its 95% interval."""
 
     value: float | None
     """Measured value; None if there is no data, for example no pairs of nearly equal length."""
     low: float | None
     high: float | None
     n: int
-    """Number of pairs, or of groups, that the value averages."""
+    """Number of pairs, or of groups, over which the value is averaged."""
 
     @property
     def share(self) -> str:

@@ -188,10 +188,10 @@ def merge_exact(
         pairs = np.empty((rows.size, 2), dtype=np.int64)
         pairs[:, 0], pairs[:, 1] = level.left[rows, n_left], level.right[rows, diagonal - n_left]
         gain_left, gain_right = gains(look_up(pairs), threshold)
-        values_before = sums[rows, n_left]
+        left_sums = sums[rows, n_left]
         sums, by_right = np.full((2, len(merges), width), -np.inf)
-        sums[rows, n_left + 1] = values_before + gain_left
-        by_right[rows, n_left] = values_before + gain_right
+        sums[rows, n_left + 1] = left_sums + gain_left
+        by_right[rows, n_left] = left_sums + gain_right
         takes_left.append(sums >= by_right)
         np.maximum(sums, by_right, out=sums)
         n_made = diagonal + 1
@@ -233,7 +233,8 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
     for (left, right), merge_pairs in zip(merges, pairs, strict=True):
         table = log_odds[start : start + len(merge_pairs)].reshape(len(left), len(right))
         start += len(merge_pairs)
-        # behind[i, j]: log-odds of left[i] against the right items from j on, its gain if j of them come first.
+        # gains_of_positions[i, j]: log-odds of left[i] against the right items from j on, which are its gain if j right
+        # items come first.
         gains_of_positions = np.zeros((len(left), len(right) + 1))
         gains_of_positions[:, :-1] = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]
         best_gains = np.zeros_like(gains_of_positions)
@@ -254,7 +255,7 @@ def merge_all_pairs(merges: Sequence[tuple[Run, Run]], look_up: LookUp) -> list[
 def _min_log_likelihood(
     min_scores: NDArray[np.float64], max_comparisons: NDArray[np.int64], score: Score
 ) -> NDArray[np.float64]:
-    """Return the lowest log-likelihood with which a path can still reach a score, finite, shape [merges, 1]."""
+    """Return the log-likelihood below which a path cannot reach the minimum score; finite, shape [merges, 1]."""
     min_totals = min_scores * max_comparisons if score == "mean" else min_scores
     return np.maximum(min_totals - _TOLERANCE * max_comparisons, -np.finfo(np.float64).max)[:, None]
 
@@ -277,15 +278,15 @@ _Gains = dict[tuple[int, int], tuple[float, float]]
 
 def _extend(candidate: _PartialMerge, left: Run, right: Run, cell_gains: _Gains) -> list[_PartialMerge]:
     """Extend a partial merge by each possible next item or, if a list is exhausted, by the rest of the other."""
-    order, i, j, total, n_made = candidate
+    order, i, j, total, n_comparisons = candidate
     if i == len(left) or j == len(right):
-        return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_made)]
+        return [_PartialMerge((*order, *left[i:], *right[j:]), len(left), len(right), total, n_comparisons)]
     gain_left, gain_right = cell_gains[i, j]
     extensions = []
     if gain_left > -np.inf:
-        extensions.append(_PartialMerge((*order, left[i]), i + 1, j, total + gain_left, n_made + 1))
+        extensions.append(_PartialMerge((*order, left[i]), i + 1, j, total + gain_left, n_comparisons + 1))
     if gain_right > -np.inf:
-        extensions.append(_PartialMerge((*order, right[j]), i, j + 1, total + gain_right, n_made + 1))
+        extensions.append(_PartialMerge((*order, right[j]), i, j + 1, total + gain_right, n_comparisons + 1))
     return extensions
 
 
@@ -328,9 +329,9 @@ def merge_beam(
         for index, (left, right) in enumerate(merges):
             candidates = deepcopy(beams[index]) if deep_copies else beams[index]
             extensions = [
-                candidate_extension
+                extension
                 for candidate in candidates
-                for candidate_extension in _extend(candidate, left, right, cell_gains[index])
+                for extension in _extend(candidate, left, right, cell_gains[index])
             ]
             # Python's sort is stable: equally good candidates keep their order, left before right.
             extensions.sort(key=lambda candidate: candidate.value(score), reverse=True)

@@ -18,7 +18,7 @@ from climassay.prompts import Prompt, load_prompt
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text to be judged."""
+    """Text to be judged."""
 
     id: str
     """Identifier, unique among the items."""
@@ -129,16 +129,23 @@ class Comparisons:
         pair_array = np.asarray(pairs, dtype=np.int64).reshape(-1, 2)
         if not len(pair_array):
             return np.empty(0)
-        first, second = pair_array[:, 0], pair_array[:, 1]
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        if low.min() < 0 or high.max() >= self.n:
-            raise InputError(f"Comparisons are between items 0 to {self.n - 1}, got {low.min()} to {high.max()}.")
-        if (low == high).any():
-            raise InputError(f"Item {low[low == high][0]} cannot be compared with itself; leave that pair out.")
-        keys = (low * self.n + high).tolist()
+        first_indices, second_indices = pair_array[:, 0], pair_array[:, 1]
+        low_items, high_items = (
+            np.minimum(first_indices, second_indices),
+            np.maximum(first_indices, second_indices),
+        )
+        if low_items.min() < 0 or high_items.max() >= self.n:
+            raise InputError(
+                f"Comparisons are between items 0 to {self.n - 1}, got {low_items.min()} to {high_items.max()}."
+            )
+        if (low_items == high_items).any():
+            raise InputError(
+                f"Item {low_items[low_items == high_items][0]} cannot be compared with itself; leave that pair out."
+            )
+        keys = (low_items * self.n + high_items).tolist()
         self._request(keys)
         values = np.array([self._log_odds[key] for key in keys], dtype=np.float64)
-        np.negative(values, where=first > second, out=values)
+        np.negative(values, where=first_indices > second_indices, out=values)
         return values
 
     def _pairs(self, keys: list[int]) -> IntArray:

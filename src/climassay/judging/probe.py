@@ -23,7 +23,7 @@ ProbeKind = Literal["pair", "point"]
 
 
 def three_way(log_odds: ArrayLike, band: float) -> IntArray:
-    """Return the outcome of each log-odds, shape [pairs]: 0 if its absolute value is at most ``band``, or its sign."""
+    """Return the outcome of each log-odds, shape [pairs]: its sign, or 0 if its absolute value is at most ``band``."""
     values = np.asarray(log_odds, dtype=np.float64)
     return np.where(np.abs(values) <= band, 0, np.sign(values)).astype(np.int64)
 

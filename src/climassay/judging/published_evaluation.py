@@ -39,7 +39,10 @@ _CERTAIN = 23.0
 
 @dataclass(frozen=True, slots=True)
 class PublishedScores:
-    """Scores of a judge by the evaluation of the thesis. They are upper bounds, because the split leaks."""
+    """Scores of a judge by the evaluation of the thesis.
+
+    They are upper bounds, because the same items occur in training and in test pairs.
+    """
 
     accuracy: JudgeScore
     """Proportion of test comparisons, each in one order, for which "greater" is predicted if and only if it is true."""
@@ -210,7 +213,7 @@ def _rank_correlation(
     beam_size: int | None,
     threshold: float,
 ) -> JudgeScore:
-    """Return the mean rank correlation over groups, sorted by their test comparisons.
+    """Return the mean over groups of the rank correlation, after sorting each group by its test comparisons.
 
     Pairs without a test comparison count as undecided.
     """

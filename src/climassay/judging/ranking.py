@@ -153,11 +153,11 @@ def sort_groups(
         levels = [halve(shuffled_group) for shuffled_group in shuffled_groups]
     while any(len(runs) > 1 for runs in levels):
         unmerged_indices = [number for number, runs in enumerate(levels) if len(runs) > 1]
-        pending = {
+        pairs_by_group = {
             number: list(zip(levels[number][::2], levels[number][1::2], strict=True)) for number in unmerged_indices
         }
-        merged_runs = iter(merge([pair for pairs in pending.values() for pair in pairs]))
-        for number, pairs in pending.items():
+        merged_runs = iter(merge([pair for pairs in pairs_by_group.values() for pair in pairs]))
+        for number, pairs in pairs_by_group.items():
             levels[number] = [next(merged_runs).order for _ in pairs]
     compared_pairs, log_odds = comparisons.compared_pairs()
     rankings = []
@@ -165,16 +165,17 @@ def sort_groups(
         is_of_group = np.isin(compared_pairs[:, 0], list(group))
         strengths: dict[int, float] | None = None
         if method in ("fitted", "strengths"):
-            position_of = {item: number for number, item in enumerate(group)}
+            position_by_item = {item: number for number, item in enumerate(group)}
             group_pairs = np.array(
-                [[position_of[i], position_of[j]] for i, j in compared_pairs[is_of_group].tolist()], dtype=np.int64
+                [[position_by_item[i], position_by_item[j]] for i, j in compared_pairs[is_of_group].tolist()],
+                dtype=np.int64,
             ).reshape(-1, 2)
             strengths = dict(
                 zip(group, fit_strengths(len(group), group_pairs, log_odds[is_of_group]).tolist(), strict=True)
             )
             order = sorted(order, key=strengths.__getitem__, reverse=True)
-        values = None if strengths is None else tuple(strengths.values())
-        rankings.append(Ranking(tuple(order), int(is_of_group.sum()), comparisons.batches, method, values))
+        strength_values = None if strengths is None else tuple(strengths.values())
+        rankings.append(Ranking(tuple(order), int(is_of_group.sum()), comparisons.batches, method, strength_values))
     return rankings
 
 
@@ -210,7 +211,7 @@ def fit_strengths(n: int, pairs: NDArray[np.int64], log_odds: NDArray[np.float64
 
 
 def halve(items: Run) -> list[Run]:
-    """Split items into 2^k runs of 0 or 1 items, so that run lengths at each level differ by at most 1."""
+    """Split items into 2^k lists of 0 or 1 items, so that at each level of merging, lengths differ by at most 1."""
     n = len(items)
     n_runs = 1
     while n_runs < n:
@@ -220,7 +221,7 @@ def halve(items: Run) -> list[Run]:
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """An item with its rank."""
+    """Item with its rank in its group."""
 
     group: str
     rank: int
@@ -232,7 +233,7 @@ class RankedItem:
 
 
 SHOWN_ITEMS = 6
-"""Maximum number of items that the note on an undetermined order names."""
+"""Maximum number of items that the note on cyclic preferences names."""
 MAX_CHECKED_ITEMS = 8
 """Maximum size of a group in which items two ranks apart are compared too, to find cyclic preferences."""
 CERTAIN_ONLY = "No comparison has a probability, so that strengths tell the order and not how sure it is."
@@ -263,14 +264,14 @@ class ItemRanking(Result):
 
     @property
     def note(self) -> str:
-        """Sentences on the number of comparisons, and on items whose order they do not determine."""
+        """Sentences on the number of comparisons, and on items whose order the comparisons do not determine."""
         sentences = [f"{self.comparisons} of {self.possible} pairs compared, {self.failed} without an answer."]
         if self.undetermined:
             names = ", ".join(self.undetermined[:SHOWN_ITEMS])
-            more = len(self.undetermined) - SHOWN_ITEMS
+            n_more = len(self.undetermined) - SHOWN_ITEMS
             sentences.append(
                 f"The comparisons do not determine the order of {len(self.undetermined)} items, which they prefer to "
-                f"one another in a circle: {names}{f' and {more} more' if more > 0 else ''}."
+                f"one another in a circle: {names}{f' and {n_more} more' if n_more > 0 else ''}."
             )
         return " ".join([*sentences, *([CERTAIN_ONLY] if self.certain else [])])
 
@@ -304,8 +305,8 @@ class ItemRanking(Result):
     def report(self) -> Report:
         """Return a report on the items, best first."""
         table = ranking_table(self.rows(), quality=self.quality, words=80, note=self.note)
-        lead = f"{len(self.ranked)} items, best first, as {self.method} judges them."
-        return Report(f"{self.file} by {self.quality}", lead, (Section("Ranking", (table,)),))
+        introduction = f"{len(self.ranked)} items, best first, as {self.method} judges them."
+        return Report(f"{self.file} by {self.quality}", introduction, (Section("Ranking", (table,)),))
 
 
 def ranking_table(
@@ -316,7 +317,7 @@ def ranking_table(
     Args:
         rows: Rows of :meth:`climassay.judging.ItemRanking.rows`.
         quality: Name of the quality; may be empty.
-        words: Maximum number of words of a text, which is truncated after them; None keeps all.
+        words: Maximum number of words of a text; longer texts are truncated, unless this is None.
         note: Sentences to print below the table, after the explanation of the strength.
     """
     has_groups = len({row["group"] for row in rows}) > 1
@@ -405,9 +406,9 @@ def rank_items(
             rows.append(RankedItem(name, rows[-1].rank if is_tied else rank, items[index], strength))
     n_possible = sum(len(members) * (len(members) - 1) // 2 for members in groups.values())
     is_certain = bool(log_odds.any() and np.isin(np.abs(log_odds), (0.0, CERTAIN)).all())
-    undetermined = tuple(items[index].id for index in find_cyclic_items(len(items), pairs, log_odds))
+    cyclic_ids = tuple(items[index].id for index in find_cyclic_items(len(items), pairs, log_odds))
     return ItemRanking(
-        tuple(rows), preferences.n_pairs, n_possible, preferences.failed, certain=is_certain, undetermined=undetermined
+        tuple(rows), preferences.n_pairs, n_possible, preferences.failed, certain=is_certain, undetermined=cyclic_ids
     )
 
 

@@ -53,14 +53,14 @@ def judge_tables(results: Sequence[JudgeResult]) -> list[Table]:
     def other_accuracy_cells(result: JudgeResult) -> tuple[str, ...]:
         agreement, baselines = result.scores.agreement, result.scores.baselines
         three_way, nearly_equal = agreement.accuracy_three_way, agreement.accuracy_nearly_equal_length
-        constant, longer = (baselines[name].accuracy_three_way.share for name in ("constant", "longer"))
+        constant_share, longer_share = (baselines[name].accuracy_three_way.share for name in ("constant", "longer"))
         gain = result.scores.versus_longer_nearly_equal.gain[:2]
         return (
             str(three_way.n),
             three_way.share,
             three_way.interval,
-            constant,
-            longer,
+            constant_share,
+            longer_share,
             str(nearly_equal.n),
             nearly_equal.share,
             *gain,
@@ -147,7 +147,7 @@ def insertion_table(rows: Rows, *, words: int | None = 30) -> Table:
 
     Args:
         rows: Rows of :meth:`climassay.judging.InsertionResult.labels`.
-        words: Maximum number of words of a text, which is truncated after them; None keeps all.
+        words: Maximum number of words of a text; longer texts are truncated, unless this is None.
     """
     cells = [
         (
@@ -180,33 +180,40 @@ def judge_sections(results: Sequence[JudgeResult]) -> list[Section]:
     qualities: dict[str, list[JudgeResult]] = {}
     for result in results:
         qualities.setdefault(quality_name(result), []).append(result)
-    agreement: list[Block] = []
-    learning: list[Block] = []
-    reliability: list[Block] = []
+    agreement_blocks: list[Block] = []
+    learning_blocks: list[Block] = []
+    reliability_blocks: list[Block] = []
     for quality, quality_results in qualities.items():
         dots = [
-            Dot(result.scores.method, result.scores.method, right.value, right.low, right.high, longer.value)
+            Dot(
+                result.scores.method,
+                result.scores.method,
+                accuracy.value,
+                accuracy.low,
+                accuracy.high,
+                baseline_accuracy.value,
+            )
             for result in quality_results
-            if (right := result.scores.agreement.accuracy_differing).value is not None
-            and right.low is not None
-            and right.high is not None
-            and (longer := result.scores.baselines["longer"].accuracy_differing)
+            if (accuracy := result.scores.agreement.accuracy_differing).value is not None
+            and accuracy.low is not None
+            and accuracy.high is not None
+            and (baseline_accuracy := result.scores.baselines["longer"].accuracy_differing)
         ]
         if dots:
             note = "Dots: accuracy on pairs that differ. Bars: 95% interval. Dashed tick: 'the longer text is better'."
-            agreement.append(DotPlot(quality.capitalize(), tuple(dots), note=note))
+            agreement_blocks.append(DotPlot(quality.capitalize(), tuple(dots), note=note))
         if (plot := _learning_plot(quality, quality_results)) is not None:
-            learning.append(plot)
+            learning_blocks.append(plot)
         curves = [
             (result.scores.method, result.scores.calibration)
             for result in quality_results
             if result.scores.calibration is not None
         ]
         if curves:
-            reliability.append(reliability_plot(f"Reliability, {quality}", curves))
-    sections = [Section("Agreement", (*agreement, *judge_tables(results)))]
-    if learning or reliability:
-        sections.append(Section("Learning and calibration", (*learning, *reliability)))
+            reliability_blocks.append(reliability_plot(f"Reliability, {quality}", curves))
+    sections = [Section("Agreement", (*agreement_blocks, *judge_tables(results)))]
+    if learning_blocks or reliability_blocks:
+        sections.append(Section("Learning and calibration", (*learning_blocks, *reliability_blocks)))
     return sections
 
 
@@ -247,8 +254,8 @@ def judge_report(
         trained: Probe trained on the first quality, whose contrast differences are shown as scatter plots.
     """
     settings = benchmark.settings
-    first = tasks[0]
-    groups = len({item.group for item in first.items})
+    first_task = tasks[0]
+    n_groups = len({item.group for item in first_task.items})
     sections = judge_sections(benchmark.results)
     if trained is not None:
         sections.append(
@@ -257,9 +264,9 @@ def judge_report(
     sections.append(_ranking_section(benchmark.results, tasks))
     return Report(
         title=f"{benchmark.model} as a judge of {file}",
-        lead=f"{len(first.items)} items in {counted(groups, 'group')}; {settings.folds} folds that "
-        f"share no {'group' if groups > 1 else 'item'}, at most {settings.train_items} labelled items to learn from in "
-        "each.",
+        lead=f"{len(first_task.items)} items in {counted(n_groups, 'group')}; {settings.folds} folds that "
+        f"share no {'group' if n_groups > 1 else 'item'}, at most {settings.train_items} labelled items to learn from "
+        "in each.",
         sections=tuple(sections),
         facts=(
             ("Run", benchmark.run),

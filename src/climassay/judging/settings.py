@@ -22,7 +22,7 @@ class ProbeSettings:
     regularisation: Annotated[float | None, Field(gt=0, allow_inf_nan=False)] = None
     """Inverse penalty C of probes; by default chosen by cross-validation."""
     ties: Literal["drop", "keep", "three-way"] = "drop"
-    """Treatment of training pairs of equal labels."""
+    """Treatment of training pairs with equal labels."""
     seed: int = 0
 
 
@@ -36,7 +36,7 @@ class BenchmarkSettings:
     """Number of folds; they share no group."""
     seed: int = 0
     pairs_per_item: Annotated[int | None, Field(ge=1)] = None
-    """Number of others each item is compared with, instead of all of its group."""
+    """Number of other items of its group that each item is compared with; by default all."""
     sizes: tuple[int, ...] = ()
     """Numbers of training items at which the learning curve is computed."""
     sort: SortMethod = "strengths"

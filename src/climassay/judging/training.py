@@ -138,8 +138,8 @@ def make_folds(
     n_units = int(unit_of_item.max()) + 1
     n_per_fold = 2 if is_single_group else 1
     if folds < 2 or n_units < folds * n_per_fold:
-        unit = "items" if is_single_group else "groups"
-        raise InputError(f"{folds} folds need at least {max(2, folds) * n_per_fold} {unit}, there are {n_units}.")
+        noun = "items" if is_single_group else "groups"
+        raise InputError(f"{folds} folds need at least {max(2, folds) * n_per_fold} {noun}, there are {n_units}.")
     fold_of_unit = group_folds(np.arange(n_units), folds, seed=seed, in_turn=True)
     results = []
     for number in range(folds):
@@ -176,7 +176,7 @@ def make_folds(
 def pairs_within(
     groups: Sequence[str], members: IntArray, per_item: int | None, generator: np.random.Generator
 ) -> IntArray:
-    """Return unordered pairs of items within groups, all or about ``per_item`` per item; sorted, shape [pairs, 2]."""
+    """Return sorted unordered pairs of items within groups, [pairs, 2]: all pairs, or about ``per_item`` per item."""
     results: list[tuple[int, int]] = []
     for group in by_group(groups, members).values():
         n = len(group)
@@ -258,8 +258,8 @@ class ProbeCandidate:
         """Train a probe on the training pairs; see :class:`Candidate`."""
         probe = self.fit(fold.train_pairs if train_pairs is None else train_pairs).probe
         layers = probe.provenance.layers
-        kind: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
-        judge: Method = kind(self._states, probe, layers=layers)
+        judge_class: Any = ContrastProbe if probe.kind == "pair" else PointwiseProbe
+        judge: Method = judge_class(self._states, probe, layers=layers)
         return TrainedJudge(
             lambda pairs: judge.compare(self._items, pairs), probe.tie_band, layers, probe.provenance.regularisation
         )
@@ -282,9 +282,9 @@ class ProbeCandidate:
             contrasts = self._states.contrasts(self._items, pairs, layers=layers)
             states, failed = contrasts.states[~contrasts.failed], contrasts.failed
         if failed.all():
-            unit = "pairs" if is_pointwise else "comparisons"
+            noun = "pairs" if is_pointwise else "comparisons"
             raise InputError(
-                f"The model gave no activations for any of the {len(failed)} training {unit}: the texts may be longer "
+                f"The model gave no activations for any of the {len(failed)} training {noun}: the texts may be longer "
                 "than it takes (shorten their contexts with --context-words)."
             )
         pairs = pairs[~failed]
@@ -351,7 +351,7 @@ COMPONENTS = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """Differences of training pairs projected on their first principal components (thesis, Figure C.1)."""
+    """Differences of training pairs projected onto their first principal components (thesis, Figure C.1)."""
 
     coordinates: FloatArray
     """Coordinates on the components, shape [pairs, 3], or with fewer columns if there are fewer dimensions. Positive
@@ -368,7 +368,7 @@ class TrainedProbe(Result):
 
     probe: Probe
     path: RegularisationPath | None
-    """Held-out loss of each regularisation C, if C was chosen by cross-validation."""
+    """Held-out losses by regularisation C; see :attr:`ProbeFit.path`."""
     accuracy: JudgeScore
     """Accuracy on differing pairs of held-out items, predicted by probes that were trained without these items."""
     longer: JudgeScore
@@ -396,14 +396,14 @@ class TrainedProbe(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the held-out scores and the provenance as JSON-serialisable values."""
-        source, versus = self.probe.provenance, self.versus_longer
+        source, comparison = self.probe.provenance, self.versus_longer
         return {
             "run": self.run,
             "probe": self.output,
             "quality": load_quality(source).name,
             "accuracy_held_out": asdict(self.accuracy),
             "longer": asdict(self.longer),
-            "versus_longer": {**asdict(versus.difference), "p_value": versus.p_value},
+            "versus_longer": {**asdict(comparison.difference), "p_value": comparison.p_value},
             "calibration": None if self.calibration is None else asdict(self.calibration),
             "tie_band": self.probe.tie_band,
             "scale": self.probe.scale,
@@ -426,11 +426,11 @@ class TrainedProbe(Result):
                 f"Brier score {calibration.brier:.3f} (constant {calibration.brier_constant:.3f}), calibration error "
                 f"{calibration.expected_calibration_error:.3f}."
             )
-        saved = f" Saved as {self.output}." if self.output else ""
+        output_note = f" Saved as {self.output}." if self.output else ""
         yield (
             f"Trained on {counted(self.n_items, 'item')} ({counted(self.n_pairs, 'pair')}, "
             f"{counted(self.failed, 'request')} failed): "
-            f"{self.cost.stored} requests from disk, {self.cost.computed} computed.{saved}"
+            f"{self.cost.stored} requests from disk, {self.cost.computed} computed.{output_note}"
         )
 
     def report(self) -> Report:
@@ -457,7 +457,7 @@ def train_probe(
         method: ``ppairs``, ``pointwise`` or ``principal``; the first two also with length regressed out (``-length``).
         settings: Settings of the fit; by default all layers of the harvester are concatenated, the regularisation is
             cross-validated and ties are dropped.
-        pairs: Unordered training pairs [pairs, 2]; by default all pairs within groups, or ``pairs_per_item`` of each
+        pairs: Unordered training pairs [pairs, 2]; by default all pairs within groups, or ``pairs_per_item`` for each
             item.
         pairs_per_item: Number of other items of its group that each item is compared with; None for all.
         seed: Seed of the draw of pairs and of the bootstrap.
@@ -493,7 +493,7 @@ def train_probe(
         raise InputError("All items that are compared have equal labels: a probe learns from items that differ.")
     state_table = StateTable(harvester, items, on_progress)
     fit = ProbeCandidate(method, state_table, items, settings).fit(pairs)
-    layers, picture_pairs, evidence = fit.probe.provenance.layers, fit.pairs, fit.held_out
+    layers, picture_pairs, held_out = fit.probe.provenance.layers, fit.pairs, fit.held_out
     if method.startswith("pointwise"):
         states, picture_pairs = state_table.points(items, layers=layers)[0].astype(np.float64), with_mirrors(fit.pairs)
         differences = states[picture_pairs[:, 0]] - states[picture_pairs[:, 1]]
@@ -501,11 +501,11 @@ def train_probe(
         contrasts = state_table.contrasts(items, fit.pairs, layers=layers).states
         differences = contrasts - contrasts.mean(axis=0, dtype=np.float64)
         if method == "principal":
-            evidence = _hold_out_principal(contrasts, fit.pairs, labels, groups, settings.seed)
+            held_out = _hold_out_principal(contrasts, fit.pairs, labels, groups, settings.seed)
     # Each held-out pair in one order only, for both orders were averaged.
-    is_ascending = fit.pairs[evidence.rows, 0] < fit.pairs[evidence.rows, 1]
-    log_odds, truth = evidence.log_odds[is_ascending], evidence.outcomes[is_ascending].astype(np.float64)
-    test = JudgedPairs(fit.pairs[evidence.rows[is_ascending]], truth, log_odds, three_way(log_odds, fit.probe.tie_band))
+    is_ascending = fit.pairs[held_out.rows, 0] < fit.pairs[held_out.rows, 1]
+    log_odds, truth = held_out.log_odds[is_ascending], held_out.outcomes[is_ascending].astype(np.float64)
+    test = JudgedPairs(fit.pairs[held_out.rows[is_ascending]], truth, log_odds, three_way(log_odds, fit.probe.tie_band))
     test = test.take(test.truth != 0)
     ratios = log_length_differences(np.array(word_counts(items)), test.pairs)
     longer_test = replace(test, log_odds=ratios, predicted=three_way(ratios, 0.0))
@@ -516,22 +516,22 @@ def train_probe(
     if coordinates[:, 0] @ directions < 0:
         coordinates[:, 0] *= -1
     prompt = harvester.questions.prompt("point" if method.startswith("pointwise") else "contrast")
-    source = fit.probe.provenance.with_feature_models(model=harvester.model)
-    source = replace(
-        source,
-        settings={**source.settings, "quality": asdict(harvester.questions.quality)},
+    provenance = fit.probe.provenance.with_feature_models(model=harvester.model)
+    provenance = replace(
+        provenance,
+        settings={**provenance.settings, "quality": asdict(harvester.questions.quality)},
         template=prompt.name,
         template_sha256=prompt.sha256,
         trained_on=tuple(dict.fromkeys(words_id(items[index].text) for index in np.unique(pairs))),
     )
     return TrainedProbe(
-        replace(fit.probe, provenance=source),
+        replace(fit.probe, provenance=provenance),
         fit.path,
         units.share(correctness(test), test.pairs),
         units.share(correctness(longer_test), test.pairs),
         units.difference(correctness(longer_test), correctness(test), test.pairs),
         pair_calibration(test),
-        Picture(coordinates, directions, tuple(float(share) for share in analysis.explained_variance_ratio_)),
+        Picture(coordinates, directions, tuple(float(fraction) for fraction in analysis.explained_variance_ratio_)),
         harvester.cost,
         n_items=len(np.unique(pairs)),
         n_groups=len({groups[index] for index in np.unique(pairs)}),
@@ -593,35 +593,35 @@ MAX_POINTS = 1500
 
 def picture_blocks(picture: Picture, method: str) -> tuple[Block, ...]:
     """Return scatter plots of the differences of a method's training pairs (thesis, Figure C.1)."""
-    states = (
+    state_description = (
         "the model's state on the first item and on the second"
         if method.startswith("pointwise")
         else "the model's state after the answer that names the first item and after the one that names the second"
     )
-    lead = (
-        f"Each point is one ordered pair of training items: the difference between {states}, on its first principal "
-        "components. Labels did not make the components; they only decide that positive values of component 1 favour "
-        "the first item."
+    introduction = (
+        f"Each point is one ordered pair of training items: the difference between {state_description}, on its first "
+        "principal components. Labels did not make the components; they only decide that positive values of "
+        "component 1 favour the first item."
     )
-    blocks: list[Block] = [Prose(lead)]
+    blocks: list[Block] = [Prose(introduction)]
     points = picture.coordinates
     rows, note = np.arange(len(points)), ""
     if len(points) > MAX_POINTS:
         rows = np.sort(np.random.default_rng(0).permutation(len(points))[:MAX_POINTS])
         note = f"{len(rows):,} of {counted(len(points), 'pair')}, drawn at random."
-    kinds = ((1, "first has the higher label"), (-1, "second has the higher label"), (0, "equal labels"))
+    signs_and_labels = ((1, "first has the higher label"), (-1, "second has the higher label"), (0, "equal labels"))
     for component in range(1, points.shape[1]):
         coordinates = points[rows][:, [0, component]]
-        clouds = [
+        point_groups = [
             Cloud(name, tuple((float(x), float(y)) for x, y in coordinates[picture.truth[rows] == sign].round(4)))
-            for sign, name in kinds
+            for sign, name in signs_and_labels
         ]
         axes = [
             Axis.over(f"component {number + 1} ({picture.explained[number]:.0%} of the variance)", values.tolist())
             for number, values in zip((0, component), coordinates.T, strict=True)
         ]
-        visible_clouds = tuple(cloud for cloud in clouds if cloud.points)
-        blocks.append(ScatterPlot(f"Components 1 and {component + 1}", visible_clouds, axes[0], axes[1], note=note))
+        visible_groups = tuple(group for group in point_groups if group.points)
+        blocks.append(ScatterPlot(f"Components 1 and {component + 1}", visible_groups, axes[0], axes[1], note=note))
     return tuple(blocks)
 
 

@@ -68,20 +68,20 @@ def file_digest(path: Path) -> str:
     path = path.resolve()
     stamp = _read_stamp(path)
     entry = _cache_entry(path)
-    if (cached := _read_digest(entry, stamp)) is not None:
-        return cached
-    started = time.time()
+    if (cached_digest := _read_digest(entry, stamp)) is not None:
+        return cached_digest
+    start_time = time.time()
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    if path.stat().st_ctime < started - _SETTLED_SECONDS and _read_stamp(path) == stamp:
+    if path.stat().st_ctime < start_time - _SETTLED_SECONDS and _read_stamp(path) == stamp:
         # Through a rename, so that another process never reads half an entry; a full disk only costs speed.
-        temporary = entry.with_suffix(f".{os.getpid()}.tmp")
+        temporary_file = entry.with_suffix(f".{os.getpid()}.tmp")
         try:
             entry.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_text(json.dumps({"stamp": stamp, "sha256": digest}), encoding="utf-8")
-            temporary.replace(entry)
+            temporary_file.write_text(json.dumps({"stamp": stamp, "sha256": digest}), encoding="utf-8")
+            temporary_file.replace(entry)
         except OSError:
-            temporary.unlink(missing_ok=True)
+            temporary_file.unlink(missing_ok=True)
     return digest
 
 
@@ -166,15 +166,15 @@ def refuse_kernels(folder: Path) -> None:
     if not file.is_file():
         return
     try:
-        pending = [json.loads(file.read_text(encoding="utf-8"))]
+        parts_to_check = [json.loads(file.read_text(encoding="utf-8"))]
     except (OSError, ValueError, RecursionError):
         raise ModelError(f"The model in {folder} cannot be loaded: its config.json is not JSON.") from None
-    while pending:
-        part = pending.pop()
+    while parts_to_check:
+        part = parts_to_check.pop()
         if isinstance(part, list):
-            pending += part
+            parts_to_check += part
         elif isinstance(part, dict):
-            pending += part.values()
+            parts_to_check += part.values()
             for name in _KERNEL_SETTINGS & part.keys():
                 if "/" in str(part[name]):
                     raise ModelError(
@@ -209,9 +209,9 @@ def check_adapter(folder: Path) -> None:
     except (OSError, ValueError, RecursionError, AttributeError):
         raise ModelError(f"The adapter in {folder} cannot be loaded: its adapter_config.json is not JSON.") from None
     if adapter_type not in _MERGED_ADAPTERS:
-        listed = ", ".join(sorted(_MERGED_ADAPTERS))
+        supported_types = ", ".join(sorted(_MERGED_ADAPTERS))
         raise ModelError(
-            f"The adapter in {folder} is of the unsupported kind {adapter_type!r}; supported are {listed}."
+            f"The adapter in {folder} is of the unsupported kind {adapter_type!r}; supported are {supported_types}."
         )
     if config.get("megatron_config"):
         raise ModelError(
@@ -348,12 +348,12 @@ def bundled_status(name: str, *, verify: bool = False) -> BundledStatus:
         files = {path_in_wheel: _locate_file(model, path_in_wheel) for path_in_wheel in model.digests}
     except ModelError:
         return BundledStatus(model, installed=False, verified=False, converted=False, size=None)
-    verified = all(
+    is_verified = all(
         (verify or is_digest_cached(file)) and file_digest(file) == model.digests[path_in_wheel]
         for path_in_wheel, file in files.items()
     )
-    converted = verified and (not model.is_gguf or _is_complete(_converted_path(model.digests[model.path])))
-    return BundledStatus(model, True, verified, converted, sum(file.stat().st_size for file in files.values()))
+    is_converted = is_verified and (not model.is_gguf or _is_complete(_converted_path(model.digests[model.path])))
+    return BundledStatus(model, True, is_verified, is_converted, sum(file.stat().st_size for file in files.values()))
 
 
 def requirements_text() -> str:
@@ -439,8 +439,8 @@ def _converted_path(digest: str) -> Path:
 def _is_complete(folder: Path) -> bool:
     """Return whether all files that ``conversion.json`` lists exist with the listed SHA-256."""
     try:
-        receipt: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
-        return all(file_digest(folder / name) == digest for name, digest in receipt.items())
+        digests: dict[str, str] = json.loads((folder / _RECEIPT).read_text(encoding="utf-8"))
+        return all(file_digest(folder / name) == digest for name, digest in digests.items())
     except (OSError, ValueError, AttributeError, TypeError):
         return False
 
@@ -454,19 +454,19 @@ def _convert_gguf(gguf: Path, folder: Path) -> None:
         shutil.rmtree(leftover)
     if folder.exists():
         shutil.rmtree(folder)
-    temporary = folder.with_name(f"{folder.name}.making-{os.getpid()}")
-    temporary.mkdir()
+    temporary_folder = folder.with_name(f"{folder.name}.making-{os.getpid()}")
+    temporary_folder.mkdir()
     try:
-        _write_model(gguf, temporary)
-        receipt = {file.name: file_digest(file) for file in sorted(temporary.iterdir())}
-        _write_json(temporary / _RECEIPT, receipt)
+        _write_model(gguf, temporary_folder)
+        digests = {file.name: file_digest(file) for file in sorted(temporary_folder.iterdir())}
+        _write_json(temporary_folder / _RECEIPT, digests)
         # On disk before the rename: one that is seen after a power cut then means a complete folder.
-        for file in temporary.iterdir():
+        for file in temporary_folder.iterdir():
             with file.open("rb+") as handle:
                 os.fsync(handle.fileno())
-        temporary.rename(folder)
+        temporary_folder.rename(folder)
     except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary_folder, ignore_errors=True)
         raise
 
 
@@ -489,7 +489,7 @@ def _write_model(gguf: Path, folder: Path) -> None:
         raise ModelError(f"{gguf.name} cannot be converted: its architecture and tokenizer are {formats}.")
     llama = {name.removeprefix("llama."): value for name, value in metadata_values.items() if name.startswith("llama.")}
     tokens = list(metadata_values["tokenizer.ggml.tokens"])
-    bos, eos, padding, unknown = (
+    bos_id, eos_id, padding_id, unknown_id = (
         int(metadata_values[f"tokenizer.ggml.{role}_token_id"]) for role in ("bos", "eos", "padding", "unknown")
     )
     config = {
@@ -510,9 +510,9 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "attention_bias": False,
         "mlp_bias": False,
         "tie_word_embeddings": all(tensor.name != "output.weight" for tensor in reader.tensors),
-        "bos_token_id": bos,
-        "eos_token_id": eos,
-        "pad_token_id": padding,
+        "bos_token_id": bos_id,
+        "eos_token_id": eos_id,
+        "pad_token_id": padding_id,
     }
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
@@ -522,8 +522,8 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "padding": None,
         "added_tokens": [
             {"id": number, "content": tokens[number], **flags}
-            for number, formats in enumerate(metadata_values["tokenizer.ggml.token_type"])
-            if formats == _CONTROL_TOKEN
+            for number, token_type in enumerate(metadata_values["tokenizer.ggml.token_type"])
+            if token_type == _CONTROL_TOKEN
         ],
         "normalizer": None,
         "pre_tokenizer": {
@@ -549,15 +549,15 @@ def _write_model(gguf: Path, folder: Path) -> None:
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": llama["context_length"],
         "clean_up_tokenization_spaces": False,
-        "bos_token": tokens[bos],
-        "eos_token": tokens[eos],
-        "pad_token": tokens[padding],
-        "unk_token": tokens[unknown],
+        "bos_token": tokens[bos_id],
+        "eos_token": tokens[eos_id],
+        "pad_token": tokens[padding_id],
+        "unk_token": tokens[unknown_id],
     }
     heads = {"attn_q": llama["attention.head_count"], "attn_k": llama["attention.head_count_kv"]}
     save_file(_dequantise_weights(reader, heads), folder / "model.safetensors", metadata={"format": "pt"})
     _write_json(folder / "config.json", config)
-    generation_config = {"bos_token_id": bos, "eos_token_id": eos, "pad_token_id": padding}
+    generation_config = {"bos_token_id": bos_id, "eos_token_id": eos_id, "pad_token_id": padding_id}
     _write_json(folder / "generation_config.json", generation_config)
     _write_json(folder / "tokenizer.json", tokenizer)
     _write_json(folder / "tokenizer_config.json", tokenizer_config)

@@ -509,13 +509,13 @@ def compute_correction(scores: Sequence[OptionScores]) -> tuple[float, ...] | No
 def option_probabilities(
     scores: OptionScores, correction: "OptionScores | Sequence[float] | None" = None
 ) -> tuple[float, ...]:
-    """Return the probabilities of a request's options, corrected for the model's preference without content.
+    """Return the probabilities of a request's options, corrected for its preferences in a prompt without content.
 
     Options that were named in an answer instead of scored are not corrected.
 
     Args:
         scores: Scores of the request.
-        correction: Scores or log-probabilities of the same options for a prompt without content; None for none.
+        correction: Scores or log-probabilities of the same options for a prompt without content, or None.
 
     Returns:
         One probability per option, summing to 1.

@@ -174,8 +174,8 @@ class _Graph:
         heads = [f"{prefix}q", f"{prefix}k", f"{prefix}v"]
         self.node("Split", [qkv, sizes], heads, axis=2)
         attention = self.node("MultiHeadAttention", heads, f"{prefix}mixed", _CONTRIB, num_heads=self.shape.heads)
-        attended = self.dense(attention, f"{prefix}attention.output.dense")
-        states = self.residual(attended, states, f"{prefix}attention.output.LayerNorm")
+        attention_output = self.dense(attention, f"{prefix}attention.output.dense")
+        states = self.residual(attention_output, states, f"{prefix}attention.output.LayerNorm")
         activations = self.dense(states, f"{prefix}intermediate.dense")
         activations = self.node("Gelu", [activations], f"{activations}_gelu", _CONTRIB)
         return self.residual(self.dense(activations, f"{prefix}output.dense"), states, f"{prefix}output.LayerNorm")
@@ -199,9 +199,9 @@ class _Graph:
             product = self.node("MatMul", [states, self.constant(f"{name}_matrix", matrix)], f"{name}_product")
             return self.node("Add", [product, shift], f"{name}_out")
         column_scales = np.maximum(np.abs(matrix).max(axis=0), np.finfo(np.float32).tiny) / _MAX_WEIGHT
-        quantised = self.constant(f"{name}_levels", np.round(matrix / column_scales).astype(np.int8))
+        int8_matrix = self.constant(f"{name}_levels", np.round(matrix / column_scales).astype(np.int8))
         scales = self.constant(f"{name}_scales", column_scales.astype(np.float32))
-        inputs = [states, quantised, scales, "", shift]
+        inputs = [states, int8_matrix, scales, "", shift]
         return self.node("DynamicQuantizeMatMul", inputs, f"{name}_out", _CONTRIB)
 
 
@@ -309,9 +309,9 @@ class BertEncoder:
     def _find_graph_file(self) -> Path:
         """Return the path of the cached graph, building it if missing or damaged; safe for concurrent processes."""
         file = cache_folder() / "encoders" / f"{self.fingerprint[:32]}-{self._precision}.onnx"
-        receipt = file.with_suffix(".sha256")
+        digest_file = file.with_suffix(".sha256")
         try:
-            digest = receipt.read_text(encoding="ascii").strip()
+            digest = digest_file.read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             digest = ""
         # A flipped bit of a weight would change every vector unnoticed.
@@ -319,7 +319,7 @@ class BertEncoder:
             file.parent.mkdir(parents=True, exist_ok=True)
             graph = build_graph(self._folder, self._precision)
             write_file(file, graph)
-            write_file(receipt, hashlib.sha256(graph).hexdigest().encode())
+            write_file(digest_file, hashlib.sha256(graph).hexdigest().encode())
         return file
 
 
@@ -478,10 +478,10 @@ def token_batches(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:
 
 _MIN_CHUNK = 512
 _CHUNK_DIVISOR = 8
-"""Number of cached texts divided by the number of texts to encode before the cache is written again.
+"""Ratio of the number of cached texts to the number of texts that are encoded between two writes of the cache.
 
-At least ``_MIN_CHUNK`` texts are encoded. Each write replaces the whole cache; an interruption loses the texts encoded
-since the last write.
+At least ``_MIN_CHUNK`` texts are encoded between two writes. Each write replaces the whole cache; an interruption loses
+the texts encoded since the last write.
 """
 
 

@@ -41,24 +41,27 @@ _TAB_COMMANDS = (
 )
 _LINE_COMMANDS = r"(?:abla|u|eg|eq|leq|geq|mid|ot|otin|rightarrow|atural|subseteq|ewcommand|olimits)(?![a-zA-Z.,])"
 _LATEX_COMMANDS = {"t": re.compile(_TAB_COMMANDS), "n": re.compile(_LINE_COMMANDS)}
-"""Patterns of LaTeX commands without their first letter, by that letter, which JSON takes for a tab or line feed."""
+"""Patterns of LaTeX commands without their first letter, by that letter.
+
+JSON reads a backslash and that letter as a tab or a line feed.
+"""
 _CONTROL_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _TRAILING_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[}\]])', re.DOTALL)
 
 
 _LOOP_CHARACTERS, _LOOP_COUNT = 60, 3
-"""Number of characters at the end of a text that are searched for in it, and number of occurrences that make a loop."""
+"""Number of characters at the end of a text that are searched for in it, and number of occurrences that are a loop."""
 
 
 def ends_in_loop(text: str) -> bool:
     """Return whether the end of a truncated text occurs at least three times in it; all numerals count as equal."""
-    normalised = re.sub(r"\d+", "0", " ".join(text.split()))
-    end = normalised[-_LOOP_CHARACTERS:]
-    return len(end) == _LOOP_CHARACTERS and normalised.count(end) >= _LOOP_COUNT
+    normalised_text = re.sub(r"\d+", "0", " ".join(text.split()))
+    end = normalised_text[-_LOOP_CHARACTERS:]
+    return len(end) == _LOOP_CHARACTERS and normalised_text.count(end) >= _LOOP_COUNT
 
 
 class NoJsonError(ValueError):
-    """Answer without JSON, such as prose or a truncated answer."""
+    """Error for an answer without complete JSON, such as prose or a truncated answer."""
 
 
 def satisfying_json(text: str, schema: Mapping[str, Any]) -> str:
@@ -90,12 +93,12 @@ def satisfying_json(text: str, schema: Mapping[str, Any]) -> str:
         if json_type != "object" and isinstance(value, dict) and value.keys() == {ROOT}:
             value = value[ROOT]
             candidate = json.dumps(value, ensure_ascii=False)
-        normalised = _match_enumerations(value, schema)
-        faults = list(dict.fromkeys(_describe_fault(error) for error in validator.iter_errors(normalised)))
-        faults += _describe_control_character(normalised)
+        normalised_value = _match_enumerations(value, schema)
+        faults = list(dict.fromkeys(_describe_fault(error) for error in validator.iter_errors(normalised_value)))
+        faults += _describe_control_character(normalised_value)
         if not faults:
-            is_strict = normalised == value and _is_json(candidate)
-            return candidate if is_strict else json.dumps(normalised, ensure_ascii=False)
+            is_strict = normalised_value == value and _is_json(candidate)
+            return candidate if is_strict else json.dumps(normalised_value, ensure_ascii=False)
         problems = problems or faults
     if not candidates:
         raise NoJsonError("It is not complete JSON.")
@@ -162,8 +165,8 @@ def _describe_fault(error: Any) -> str:
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error.absolute_path).lstrip(".")
     field = f'The field "{path}"' if path else "The answer"
     if error.validator == "required":
-        missing = [name for name in error.validator_value if name not in error.instance]
-        names = ", ".join(f'"{name}"' for name in missing)
+        missing_names = [name for name in error.validator_value if name not in error.instance]
+        names = ", ".join(f'"{name}"' for name in missing_names)
         return f"{field} lacks {names}." if path else f"The answer lacks the field {names}."
     if error.validator == "enum":
         options = ", ".join(json.dumps(option, ensure_ascii=False) for option in error.validator_value)
@@ -230,7 +233,7 @@ def _is_json(text: str) -> bool:
 
 
 def _match_enumerations(value: Any, schema: Any) -> Any:
-    """Spell enumeration values as in the schema if they equal exactly one option apart from case and punctuation."""
+    """Replace values by the only enumeration option of the schema that equals them apart from case and punctuation."""
     if not isinstance(schema, Mapping):
         return value
     options = schema.get("enum")

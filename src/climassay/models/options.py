@@ -42,7 +42,7 @@ class ModelAccess:
 
 @settings(kw_only=True)
 class FileModel(ModelAccess):
-    """Access options of a model named in a file; all of them are stored with each run."""
+    """Options for accessing a model, as listed in a configuration file; all of them are stored with each run."""
 
     def __post_init__(self) -> None:
         """Normalise the address, removing user name and password, since it is stored with every run."""
@@ -51,7 +51,7 @@ class FileModel(ModelAccess):
 
     @classmethod
     def from_options(cls, options: "ModelOptions", **changes: Any) -> Self:
-        """Return the entry of a file with the options that it can have; ``changes`` are its other fields."""
+        """Create an entry from those options that a file can contain; ``changes`` are the other fields of the entry."""
         return cls(**{name: getattr(options, name) for name in cls._shared()}, **changes)
 
     def options(self, **changes: Any) -> "ModelOptions":
@@ -89,8 +89,8 @@ class ModelOptions(ModelAccess):
     def fitting(self, name: str) -> Self:
         """Return the options that apply to a model.
 
-        A local model gets no server options, and a served model no options of weights. Only an ``openai:`` model keeps
-        ``base_url``.
+        A local model gets no server options, and a served model no options that concern weights. Only an ``openai:``
+        model keeps ``base_url``.
         """
         from climassay.models.provider import is_served
 

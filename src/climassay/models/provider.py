@@ -75,7 +75,8 @@ class ModelProvider:
     """Function that loads a model by the part of its name after the colon; it is called with the options that it
     accepts."""
     served: bool = True
-    """True if its models run on a server. They have prices, no accessible weights, and perhaps no log-probabilities."""
+    """True if the provider's models run on a server. Such models have prices, no
+    accessible weights, and perhaps no log-probabilities."""
 
     def open(self, model_name: str, **options: object) -> Generator:
         """Load a model with the options that are not None.
@@ -86,11 +87,13 @@ class ModelProvider:
         """
         parameters = signature(self.load).parameters
         given_options = {name: value for name, value in options.items() if value is not None}
-        unsupported = next(
+        unsupported_option = next(
             (name for name in given_options if name not in parameters and name not in _INTERNAL_OPTIONS), None
         )
-        if unsupported is not None:
-            raise InputError(f"The option --{unsupported.replace('_', '-')} does not go with {self.name}: models.")
+        if unsupported_option is not None:
+            raise InputError(
+                f"The option --{unsupported_option.replace('_', '-')} does not go with {self.name}: models."
+            )
         return self.load(model_name, **{name: value for name, value in given_options.items() if name in parameters})
 
 
@@ -101,9 +104,9 @@ PROVIDERS: Registry[ModelProvider] = Registry("provider", "climassay.providers")
 def provider(name: str, *, served: bool = True) -> Callable[[Load], Load]:
     """Register a function as the loader of a provider's models.
 
-    It is called with the part after the colon and, by keyword, the options that it has parameters for:
-    ``base_url``, ``device``, ``dtype``, ``adapter``, ``concurrency``, ``max_output_tokens``, ``reasoning_effort``,
-    ``price``, ``policy`` and ``folder``. Other options are rejected.
+    The function is called with the part of the model's name after the colon and, by keyword, the options that it has
+    parameters for: ``base_url``, ``device``, ``dtype``, ``adapter``, ``concurrency``, ``max_output_tokens``,
+    ``reasoning_effort``, ``price``, ``policy`` and ``folder``. Other options are rejected.
 
     Example:
         >>> @provider("echo")
@@ -143,7 +146,7 @@ def load_model(
     Raises:
         InputError: The provider is unknown, or does not support an option.
         ModelError: The model cannot be found or loaded.
-        MissingExtraError: A local model without the packages of ``climassay[local]``.
+        MissingExtraError: The model is local, and the packages of ``climassay[local]`` are not installed.
     """
     source, separator, model_name = name.partition(":")
     if not separator and name in BUNDLED:
@@ -287,7 +290,9 @@ def load_local(
     concurrency: int | None = None,
     max_output_tokens: int | None = None,
 ) -> "LocalModel | LazyModel":
-    """Load a bundled model, or one from a folder or the hub; if its properties are known, at its first request.
+    """Load a bundled model, or one from a folder or the hub.
+
+    If the model's properties are cached, its weights are loaded only at the first request.
 
     Cached answers are found by fingerprint and rendered prompt, without the weights. The properties of a loaded model
     are therefore stored in the cache folder, and are valid as long as its files are unchanged.
@@ -357,7 +362,7 @@ def _load_info(file: Path) -> ModelInfo | None:
 
 
 def _store_info(file: Path, info: ModelInfo) -> None:
-    """Store the properties of a model, unless its tokenizer gives other results without its own class."""
+    """Store the properties of a model, unless a plain fast tokenizer differs from the model's own tokenizer class."""
     tokenizer: Any = info.prompts.tokenizer
     with suppress(OSError, ValueError, AttributeError, InputError):
         plain_tokenizer = _load_plain_tokenizer(info.folder)

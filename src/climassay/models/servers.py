@@ -105,7 +105,8 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
     Args:
         provider: ``openai``, or the name of a table of the user's configuration.
         base_url: Server of ``openai:`` models; by default ``$OPENAI_BASE_URL``, else OpenAI's. Unless it is a
-            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if its host is that of these two or of a table.
+            :class:`~climassay.redaction.TrustedUrl`, it gets a key only if one of these two or a table has the
+            same host.
         api_key: Key that overrides the configured one.
 
     Raises:
@@ -159,11 +160,11 @@ def find_server(provider: str = OPENAI, base_url: str | None = None, api_key: st
             return Server(
                 url, openai=uses_general_key, key_note=f"No API key was sent: if the server needs one, {advice}."
             )
-        withheld = (
+        withholding_reason = (
             f"No API key was sent to {url}, since neither the command line nor your own settings name it: if it may "
             f"have your key, set {BASE_URL_VARIABLE} to it, or describe it in {_describe_table('NAME')}."
         )
-        return Server(url, withheld=withheld, openai=False)
+        return Server(url, withheld=withholding_reason, openai=False)
     if not key.isascii() or not key.isprintable():
         raise ModelError(f"The API key contains characters that no key has: set {(*variables, 'it')[-1]} again.")
     if url.startswith("http:") and is_secret(key) and not _is_this_machine(url) and not (table and table.allow_http):
@@ -208,16 +209,16 @@ def providers() -> Mapping[str, Provider]:
         raise InputError(f"{path}: providers are tables that begin with [providers.NAME].")
     results = {}
     for name, entries in tables.items():
-        part = f"[providers.{name}]"
+        header = f"[providers.{name}]"
         if name == LOCAL or not _NAME.fullmatch(name):
-            raise InputError(f"{path}: {part} is not a valid provider name: use letters and digits, and not {LOCAL}.")
+            raise InputError(f"{path}: {header} is not a valid provider name: use letters and digits, and not {LOCAL}.")
         if name == OPENAI and set(entries) - {"prices"}:
-            raise InputError(f"{path}: {part} may contain only prices; its server is set by {BASE_URL_VARIABLE}.")
+            raise InputError(f"{path}: {header} may contain only prices; its server is set by {BASE_URL_VARIABLE}.")
         if name != OPENAI and "base_url" not in entries:
-            raise InputError(f"{path}: {part} needs an entry 'base_url'.")
-        results[name] = parse_table(Provider, entries, str(path), part)
+            raise InputError(f"{path}: {header} needs an entry 'base_url'.")
+        results[name] = parse_table(Provider, entries, str(path), header)
         if _origin(results[name].base_url) is None:
-            raise InputError(f"{path}: {part} has a base_url that is not an http or https address.")
+            raise InputError(f"{path}: {header} has a base_url that is not an http or https address.")
     return results
 
 

@@ -15,7 +15,7 @@ Measurement = Literal["nominal", "ordinal", "interval"]
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a rating is None or NaN, which tables contain if somebody did not rate an item."""
+    """Return whether a rating is None or NaN, as tables contain for items that an annotator did not rate."""
     try:
         return value is None or bool(value != value)  # only NaN differs from itself
     except (TypeError, ValueError):
@@ -58,13 +58,13 @@ def cohen_kappa(
         raise InputError("Weighted kappa needs the order of the labels.")
     labels = list(order) if order is not None else list(dict.fromkeys([*first, *second]))
     indices = {label: index for index, label in enumerate(labels)}
-    unknown = [label for label in [*first, *second] if label not in indices]
-    if unknown:
-        raise InputError(f"The label {unknown[0]!r} is not in the order given.")
+    unknown_labels = [label for label in [*first, *second] if label not in indices]
+    if unknown_labels:
+        raise InputError(f"The label {unknown_labels[0]!r} is not in the order given.")
     from sklearn.metrics import cohen_kappa_score
 
     # With a single label, kappa would be 0 / 0.
-    a, b = ([indices[label] for label in labelled] for labelled in (first, second))
+    a, b = ([indices[label] for label in annotator_labels] for annotator_labels in (first, second))
     if len({*a, *b}) == 1:
         return 1.0
     return float(cohen_kappa_score(a, b, labels=range(len(labels)), weights=weights))
@@ -93,11 +93,11 @@ def fleiss_kappa(counts: ArrayLike) -> float:
         raise InputError(
             "Fleiss' kappa needs a table of items by labels with the same number (>= 2) of labels per item."
         )
-    raters = table[0].sum()
-    share = table.sum(0) / table.sum()
-    observed = float((((table**2).sum(1) - raters) / (raters * (raters - 1))).mean())
-    chance = float((share**2).sum())
-    return 1.0 if chance == 1 else (observed - chance) / (1 - chance)
+    n_raters = table[0].sum()
+    proportions = table.sum(0) / table.sum()
+    observed_agreement = float((((table**2).sum(1) - n_raters) / (n_raters * (n_raters - 1))).mean())
+    chance_agreement = float((proportions**2).sum())
+    return 1.0 if chance_agreement == 1 else (observed_agreement - chance_agreement) / (1 - chance_agreement)
 
 
 def krippendorff_alpha(
@@ -135,9 +135,9 @@ def krippendorff_alpha(
         raise InputError("Ordinal alpha needs the order of the labels.")
     values = list(order) if order is not None else list(dict.fromkeys(v for unit in units for v in unit))
     indices = {value: index for index, value in enumerate(values)}
-    unknown = [value for unit in units for value in unit if value not in indices]
-    if unknown:
-        raise InputError(f"The label {unknown[0]!r} is not in the order given.")
+    unknown_labels = [value for unit in units for value in unit if value not in indices]
+    if unknown_labels:
+        raise InputError(f"The label {unknown_labels[0]!r} is not in the order given.")
     coincidence = np.zeros((len(values), len(values)))
     for unit, n_items in units.items():
         counts = Counter(unit)
@@ -145,9 +145,9 @@ def krippendorff_alpha(
             for b, n in counts.items():
                 coincidence[indices[a], indices[b]] += n_items * m * (n - (a == b)) / (len(unit) - 1)
     totals = coincidence.sum(0)
-    cost = _alpha_distance(measurement, values, totals)
-    expected = float((np.outer(totals, totals) * cost).sum() / (totals.sum() - 1))
-    return 1.0 if expected == 0 else 1.0 - float((coincidence * cost).sum()) / expected
+    distances = _alpha_distance(measurement, values, totals)
+    expected_disagreement = float((np.outer(totals, totals) * distances).sum() / (totals.sum() - 1))
+    return 1.0 if expected_disagreement == 0 else 1.0 - float((coincidence * distances).sum()) / expected_disagreement
 
 
 def _alpha_distance(measurement: Measurement, values: Sequence[Hashable], totals: np.ndarray) -> np.ndarray:

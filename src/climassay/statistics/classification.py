@@ -53,14 +53,14 @@ def expected_calibration_error(confidence: ArrayLike, correct: ArrayLike, bins: 
 
 @dataclass(frozen=True, slots=True)
 class CoveragePoint:
-    """Answers with at least a threshold of confidence."""
+    """Answers whose confidence is at least a threshold."""
 
     coverage: float
-    """Fraction of all items, including unanswered ones, that have such an answer."""
+    """Fraction of all items, including unanswered ones, whose answers reach the threshold."""
     n_correct: int
-    """Number of correct answers among them."""
+    """Number of correct answers that reach the threshold."""
     n_answers: int
-    """Number of such answers."""
+    """Number of answers that reach the threshold."""
 
     @property
     def accuracy(self) -> Estimate:
@@ -122,13 +122,15 @@ def selective_curve(
     total = len(correct) if n_items is None else n_items
     if total < len(correct):
         raise InputError(f"There are {len(correct)} answers to {total} items.")
-    ranked = sorted(zip(confidence, correct, strict=True), key=lambda pair: pair[0], reverse=True)
-    groups = [[bool(is_correct) for _, is_correct in group] for _, group in groupby(ranked, key=lambda pair: pair[0])]
+    sorted_answers = sorted(zip(confidence, correct, strict=True), key=lambda pair: pair[0], reverse=True)
+    groups = [
+        [bool(is_correct) for _, is_correct in group] for _, group in groupby(sorted_answers, key=lambda pair: pair[0])
+    ]
     points, area, n_answers, n_correct = [], 0.0, 0, 0
     for group in groups:
-        share = sum(group) / len(group)
+        group_accuracy = sum(group) / len(group)
         # Expectation over the orders of equally confident answers.
-        area += sum((n_correct + share * rank) / (n_answers + rank) for rank in range(1, len(group) + 1))
+        area += sum((n_correct + group_accuracy * rank) / (n_answers + rank) for rank in range(1, len(group) + 1))
         n_answers += len(group)
         n_correct += sum(group)
         points.append(CoveragePoint(n_answers / total, n_correct, n_answers))

@@ -72,12 +72,12 @@ def wilson_interval(successes: float, n: int, level: float = 0.95) -> Interval:
     if n < 1 or not 0 <= successes <= n:
         raise InputError(f"A proportion needs 0 <= successes <= n and n >= 1, got {successes} of {n}.")
     z = NormalDist().inv_cdf((1 + level) / 2)
-    share = successes / n
-    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    proportion_value = successes / n
+    centre = (proportion_value + z * z / (2 * n)) / (1 + z * z / n)
+    half_width = z / (1 + z * z / n) * math.sqrt(proportion_value * (1 - proportion_value) / n + z * z / (4 * n * n))
     # The exact bounds are 0 and 1 at the ends; rounding errors must not change them.
-    low = 0.0 if successes == 0 else max(0.0, centre - half)
-    high = 1.0 if successes == n else min(1.0, centre + half)
+    low = 0.0 if successes == 0 else max(0.0, centre - half_width)
+    high = 1.0 if successes == n else min(1.0, centre + half_width)
     return Interval(low, high)
 
 
@@ -87,7 +87,7 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
 
 
 def percentile_interval(values: Sequence[float] | NDArray[np.float64], level: float = 0.95) -> Interval:
-    """Return the central interval of resampled values [resamples]; each tail contains half of the rest."""
+    """Return the central interval that contains a fraction ``level`` of resampled values [resamples]."""
     low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high))
 
@@ -206,11 +206,11 @@ def mcnemar(first: ArrayLike, second: ArrayLike) -> McNemar:
     a, b = np.asarray(first, dtype=bool), np.asarray(second, dtype=bool)
     if a.shape != b.shape or a.ndim != 1:
         raise InputError(f"Paired outcomes must be two lists of equal length, got {a.shape} and {b.shape}.")
-    first_only, second_only = int((a & ~b).sum()), int((b & ~a).sum())
-    discordant = first_only + second_only
+    n_first_only, n_second_only = int((a & ~b).sum()), int((b & ~a).sum())
+    n_discordant = n_first_only + n_second_only
     # The binomial distribution is symmetric: the p-value is twice one tail.
-    p_value = min(1.0, 2 * float(bdtr(min(first_only, second_only), discordant, 0.5)))
-    return McNemar(first_only, second_only, len(a), p_value)
+    p_value = min(1.0, 2 * float(bdtr(min(n_first_only, n_second_only), n_discordant, 0.5)))
+    return McNemar(n_first_only, n_second_only, len(a), p_value)
 
 
 def paired_difference(
@@ -263,7 +263,10 @@ def paired_tests(
     differences = paired_differences(pairs, exact=exact, seed=seed)
     p_values = [difference.p_value for difference in differences]
     rows = zip(differences, tests, p_values, holm(p_values), strict=True)
-    return [PairedComparison(paired.difference, test, p_value, adjusted) for paired, test, p_value, adjusted in rows]
+    return [
+        PairedComparison(paired_result.difference, test, p_value, p_holm)
+        for paired_result, test, p_value, p_holm in rows
+    ]
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -272,12 +275,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
     References:
         Holm, S. (1979), Scand. J. Statist. 6, 65-70.
     """
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
+    adjusted_p_values = [0.0] * len(p_values)
+    max_p_value = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = highest
-    return adjusted
+        max_p_value = max(max_p_value, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted_p_values[index] = max_p_value
+    return adjusted_p_values
 
 
 _MAX_BATCH_DRAWS = 2000
@@ -436,9 +439,9 @@ def _column_intervals(table: NDArray[np.float64], level: float, resamples: int, 
             samples = (generator.integers(0, size, size) for _ in range(rows))
             counts = np.stack([np.bincount(sample, minlength=size) for sample in samples])
         means[start : start + rows] = column_means + counts.astype(np.float64) @ (table - column_means) / size
-    constant = np.ptp(table, axis=0) == 0
+    is_constant = np.ptp(table, axis=0) == 0
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    low, high = np.where(constant, table[0], low), np.where(constant, table[0], high)
+    low, high = np.where(is_constant, table[0], low), np.where(is_constant, table[0], high)
     return [Interval(float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
@@ -469,19 +472,21 @@ def _subset_means(
         table, total_weight = table * weights, weights.sum(axis=0)
     is_large = size > _LARGE_N and weights is None
     distinct_values = [np.unique(column, return_counts=True) for column in table.T] if is_large else []
-    counted = [index for index, (values, _) in enumerate(distinct_values) if len(values) <= _MAX_DISTINCT_VALUES]
-    for index in counted:
+    columns_with_counts = [
+        index for index, (values, _) in enumerate(distinct_values) if len(values) <= _MAX_DISTINCT_VALUES
+    ]
+    for index in columns_with_counts:
         values, n_items = distinct_values[index]
         counts = generator.binomial(n_items, 0.5, size=(flips, len(values)))
         sums[:, index], subset_weights[:, index] = counts @ values, counts.sum(axis=1)
-    uncounted = [index for index in range(columns) if index not in counted]
+    columns_without_counts = [index for index in range(columns) if index not in columns_with_counts]
     step = _batch_size(size)
-    for start in range(0, flips if uncounted else 0, step):
+    for start in range(0, flips if columns_without_counts else 0, step):
         rows = slice(start, min(start + step, flips))
         is_member = 1.0 - generator.integers(0, 2, size=(rows.stop - start, size), dtype=np.int8)
-        sums[rows, uncounted] = is_member @ table[:, uncounted]
-        subset_weights[rows, uncounted] = (
-            is_member.sum(axis=1, keepdims=True) if weights is None else is_member @ weights[:, uncounted]
+        sums[rows, columns_without_counts] = is_member @ table[:, columns_without_counts]
+        subset_weights[rows, columns_without_counts] = (
+            is_member.sum(axis=1, keepdims=True) if weights is None else is_member @ weights[:, columns_without_counts]
         )
     # The sum of an empty complement is exactly 0: a rounding error would count as evidence.
     complement_sums = np.where(subset_weights < total_weight, table.sum(axis=0) - sums, 0.0)
@@ -491,7 +496,7 @@ def _subset_means(
 
 
 def accuracy_sample_size(accuracy: float, half_width: float, level: float = 0.95) -> int:
-    """Return the number of questions with which the interval of an accuracy has a half-width (normal approximation).
+    """Return the number of questions for which an accuracy's interval has a given half-width (normal approximation).
 
     Example: 246 questions with an accuracy near 80% give about five percentage points on each side:
     ``accuracy_sample_size(0.8, 0.05) == 246``.
@@ -531,18 +536,20 @@ def mcnemar_power(gain: float, loss: float, n: int, alpha: float = 0.05) -> floa
 
     if gain < 0 or loss < 0 or gain + loss > 1 or n < 1:
         raise InputError("Power needs probabilities of gain and loss that sum to at most 1, and n >= 1.")
-    discordance = gain + loss
-    if discordance == 0:
+    p_discordant = gain + loss
+    if p_discordant == 0:
         return 0.0
-    discordant = np.arange(1, n + 1)
-    weight = binom.pmf(discordant, n, discordance)
-    discordant, weight = discordant[weight >= 1e-12], weight[weight >= 1e-12]
+    n_discordant = np.arange(1, n + 1)
+    weight = binom.pmf(n_discordant, n, p_discordant)
+    n_discordant, weight = n_discordant[weight >= 1e-12], weight[weight >= 1e-12]
     # The lower rejection region ends at the largest k with P(X <= k) <= alpha / 2 for X ~ Binomial(n, 0.5).
-    k = binom.ppf(alpha / 2, discordant, 0.5)
-    k -= binom.cdf(k, discordant, 0.5) > alpha / 2
-    share = gain / discordance
-    p_rejected = binom.cdf(k, discordant, share) + binom.sf(discordant - k - 1, discordant, share)
-    return float(weight @ np.where(k >= 0, p_rejected, 0.0))
+    k = binom.ppf(alpha / 2, n_discordant, 0.5)
+    k -= binom.cdf(k, n_discordant, 0.5) > alpha / 2
+    gain_fraction = gain / p_discordant
+    p_rejection = binom.cdf(k, n_discordant, gain_fraction) + binom.sf(
+        n_discordant - k - 1, n_discordant, gain_fraction
+    )
+    return float(weight @ np.where(k >= 0, p_rejection, 0.0))
 
 
 def mcnemar_sample_size(gain: float, loss: float, power: float = 0.8, alpha: float = 0.05, limit: int = 100_000) -> int:

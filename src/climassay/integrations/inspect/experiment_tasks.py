@@ -75,46 +75,46 @@ def run_tasks(
         ModelError: The model cannot be loaded.
     """
     spec, cells = plan.inspect, []
-    with ExitStack() as closing:
+    with ExitStack() as exit_stack:
 
         def opened_model(model_spec: evaluation.ModelSpec) -> contract.Generator:
             result = load(model_spec)
-            if not any(result is other for other in caller_models):
-                closing.callback(result.close)
+            if not any(result is caller_model for caller_model in caller_models):
+                exit_stack.callback(result.close)
             return result
 
-        opened = opened_model(model)
-        recorded = ask(opened)
-        assert isinstance(recorded, RecordedModel)
-        runner = _Runner(plan, closing.enter_context(tempfile.TemporaryDirectory(prefix="climassay-inspect-")))
-        planned = runner.planned()
-        due = sum(planned.values())
-        progress.on_more(due)
+        loaded_model = opened_model(model)
+        recorded_model = ask(loaded_model)
+        assert isinstance(recorded_model, RecordedModel)
+        runner = _Runner(plan, exit_stack.enter_context(tempfile.TemporaryDirectory(prefix="climassay-inspect-")))
+        n_answers_by_task = runner.planned()
+        n_expected = sum(n_answers_by_task.values())
+        progress.on_more(n_expected)
 
         def on_answer(count: int) -> None:
-            nonlocal due
-            due -= count
-            if due < 0:  # a sample may take several requests, a number that is unknown before
+            nonlocal n_expected
+            n_expected -= count
+            if n_expected < 0:  # a sample may take several requests, a number that is unknown before
                 progress.on_more(count)
             progress.on_answer(count)
 
-        evaluated_model = inspect_model(recorded, on_answer=on_answer)
+        evaluated_model = inspect_model(recorded_model, on_answer=on_answer)
         grader = None if spec.grader is None else inspect_model(ask(opened_model(spec.grader)))
-        for name in planned:
+        for name in n_answers_by_task:
             progress.on_cell(evaluation.Cell(name, model.display_name, SETTING, "mcq"), "asked")
         logs = runner.run(evaluated_model, grader)
-        left = recorded.tally
+        counts = recorded_model.tally
         for log in logs:
             result = _InspectOutcomes(log)
-            ours = {
+            recorded_names = {
                 f"climassay/{provider.model_name}" for provider in (evaluated_model, grader) if provider is not None
             }
             notes = [
                 f"{result.name} itself asked {model_name}, past the records."
                 for model_name in log.stats.model_usage
-                if model_name not in ours
+                if model_name not in recorded_names
             ]
-            setting = {
+            settings = {
                 "task_args": dict(spec.task_args),
                 "epochs": log.eval.config.epochs,
                 "grader": spec.grader and spec.grader.name,
@@ -122,8 +122,8 @@ def run_tasks(
                 "inspect_ai": version("inspect_ai"),
             }
             constants = runner.constants(result) if model == plan.models[0] else ()
-            cells.append(result.cell(model, SETTING, opened, setting, left, notes, constants))
-            left = RequestCounts()  # asked once, counted once
+            cells.append(result.cell(model, SETTING, loaded_model, settings, counts, notes, constants))
+            counts = RequestCounts()  # asked once, counted once
     return evaluation.HarnessCells(cells, {})
 
 
@@ -145,22 +145,26 @@ class _Runner:
         results: dict[str, int] = {}
         argument_names: set[str] = set()
         for name in self._spec.tasks:
-            file, at, task_name = name.partition("@")
-            reference = f"{resolve_file(self._plan.folder, file)}{at}{task_name}"
+            file, separator, task_name = name.partition("@")
+            reference = f"{resolve_file(self._plan.folder, file)}{separator}{task_name}"
             for log in self._eval([reference], constant_model(""), subject=name, run_samples=False):
                 task = log.eval.task
                 if task in results:
                     raise InputError(f"Two tasks of Inspect are called {task!r}: run them one after the other.")
                 argument_names |= set(log.eval.task_args)
-                own = log.eval.task_registry_name or task
-                self._task_references[task] = reference if at or not Path(reference).is_file() else f"{reference}@{own}"
+                registered_name = log.eval.task_registry_name or task
+                self._task_references[task] = (
+                    reference if separator or not Path(reference).is_file() else f"{reference}@{registered_name}"
+                )
                 ids = log.eval.dataset.sample_ids or []
                 self._drawn[task] = [
                     ids[i] for i in evaluation.draw_indices(len(ids), self._plan.limit, self._plan.seed)
                 ]
                 results[task] = len(self._drawn[task]) * (log.eval.config.epochs or 1)
-        if unknown := sorted(set(self._spec.task_args) - argument_names):
-            raise InputError(f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown)}.")
+        if unknown_arguments := sorted(set(self._spec.task_args) - argument_names):
+            raise InputError(
+                f"{', '.join(self._spec.tasks)} of Inspect takes no argument {', '.join(unknown_arguments)}."
+            )
         return results
 
     def run(self, evaluated_model: ClimassayModel, grader: ClimassayModel | None) -> list[EvalLog]:
@@ -198,8 +202,8 @@ class _Runner:
             return ()
         target = Counter(outcomes.targets).most_common(1)[0][0]
         model = constant_model(f"ANSWER: {target}" if outcomes.choices else target)
-        drawn = None if self._plan.limit is None else self._drawn[outcomes.name]
-        [log] = self._eval([self._task_references[outcomes.name]], model, sample_id=drawn)
+        sample_ids = None if self._plan.limit is None else self._drawn[outcomes.name]
+        [log] = self._eval([self._task_references[outcomes.name]], model, sample_id=sample_ids)
         excerpt = target if len(target) < 80 else f"{target[:79]}…"
         by_metric: dict[str, list[float]] = defaultdict(list)
         for scores in _InspectOutcomes(log).scores().values():
@@ -212,14 +216,14 @@ class _Runner:
             for metric, values in by_metric.items()
         )
 
-    def _eval(self, references: list[str], model: Model, *, subject: str = "", **more: Any) -> list[EvalLog]:
+    def _eval(self, references: list[str], model: Model, *, subject: str = "", **extra_options: Any) -> list[EvalLog]:
         options: dict[str, Any] = {
             "task_args": dict(self._spec.task_args),
             "epochs": self._spec.epochs,
             "log_dir": self._folder,
             "fail_on_error": False,  # samples that fail are counted
             **_QUIET,
-            **more,
+            **extra_options,
         }
         try:
             logs = inspect_eval(references, model=model, **options)
@@ -243,11 +247,11 @@ def _sentence(error: Exception) -> str:
 
 @contextmanager
 def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
-    """On Ctrl-C, which only the main thread receives, cancel the models' requests in other threads."""
+    """Cancel the models' requests in other threads on Ctrl-C, which only the main thread receives."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    previous_handler = signal.getsignal(signal.SIGINT)
 
     def stop(number: int, frame: FrameType | None) -> None:
         for model in models:
@@ -258,7 +262,7 @@ def _stopping(models: Sequence[ClimassayModel]) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 def constant_model(answer: str) -> Model:
@@ -305,12 +309,12 @@ def _figures(score: EvalScore) -> dict[str, float]:
 
 
 def _number(value: Any, key: str | None) -> float | None:
-    """Return a sample's value, or the entry ``key`` of it, as the number that Inspect averages; None if impossible."""
+    """Return a sample's value, or its entry ``key``, as the number that Inspect averages; None if it is not numeric."""
     if key is not None and isinstance(value, Mapping):
         value = value.get(key)
     if isinstance(value, str):
-        named = value in (CORRECT, INCORRECT, PARTIAL, NOANSWER) or value.lower() in ("yes", "no", "true", "false")
-        return _to_float(value) if named or _is_number(value) else None
+        is_grade = value in (CORRECT, INCORRECT, PARTIAL, NOANSWER) or value.lower() in ("yes", "no", "true", "false")
+        return _to_float(value) if is_grade or _is_number(value) else None
     return float(value) if isinstance(value, int | float) else None
 
 
@@ -345,29 +349,33 @@ class _InspectOutcomes(TaskOutcomes[str]):
         if not self.by_id:
             raise InputError(f"The task {name} of Inspect has no sample.")
         errors = {
-            sample: next(sample_.error.message for sample_ in samples if sample_.error)
+            sample: next(epoch_sample.error.message for epoch_sample in samples if epoch_sample.error)
             for sample, samples in self.by_id.items()
-            if any(sample_.error for sample_ in samples)
+            if any(epoch_sample.error for epoch_sample in samples)
         }
-        firsts = [samples[0] for samples in self.by_id.values()]
-        letters = [_letter(sample.target, sample.choices or ()) for sample in firsts]
-        steps = {step.solver.rpartition("/")[2] for step in log.plan.steps}
-        chosen = "multiple_choice" in steps or "choice" in {
+        first_samples = [samples[0] for samples in self.by_id.values()]
+        letters = [_letter(sample.target, sample.choices or ()) for sample in first_samples]
+        solver_names = {step.solver.rpartition("/")[2] for step in log.plan.steps}
+        is_multiple_choice = "multiple_choice" in solver_names or "choice" in {
             scorer.name.rpartition("/")[2] for scorer in log.eval.scorers or ()
         }
-        few = all(1 < len(sample.choices or ()) <= len(LETTERS) for sample in firsts)
-        self.choices = chosen and few and None not in letters
-        written = [sample.target if isinstance(sample.target, str) else ", ".join(sample.target) for sample in firsts]
-        self.targets = [str(letter) for letter in letters] if self.choices else written
+        can_letter_choices = all(1 < len(sample.choices or ()) <= len(LETTERS) for sample in first_samples)
+        self.choices = is_multiple_choice and can_letter_choices and None not in letters
+        target_texts = [
+            sample.target if isinstance(sample.target, str) else ", ".join(sample.target) for sample in first_samples
+        ]
+        self.targets = [str(letter) for letter in letters] if self.choices else target_texts
         kind: Kind = "mcq" if self.choices else "freeform"
         questions = {}
-        for sample, target in zip(firsts, self.targets, strict=True):
+        for sample, target in zip(first_samples, self.targets, strict=True):
             options = tuple(sample.choices or ()) if self.choices else ()
-            correct = LETTERS.upper().index(target) if options else None
-            answer = target if correct is None else options[correct]
-            id_, text = f"{name}-{sample.id}", _text(sample.input).strip()
-            questions[str(sample.id)] = Question(id_, kind, text, answer.strip(), None, options, correct)
-        inputs = json.dumps([[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in firsts])
+            correct_index = LETTERS.upper().index(target) if options else None
+            answer = target if correct_index is None else options[correct_index]
+            question_id, text = f"{name}-{sample.id}", _text(sample.input).strip()
+            questions[str(sample.id)] = Question(question_id, kind, text, answer.strip(), None, options, correct_index)
+        inputs = json.dumps(
+            [[str(sample.id), _text(sample.input), sample.choices, sample.target] for sample in first_samples]
+        )
         digest = hashlib.sha256((inputs + log.plan.model_dump_json()).encode()).hexdigest()
         super().__init__("Inspect", name, kind, questions, errors, digest)
 
@@ -381,19 +389,22 @@ class _InspectOutcomes(TaskOutcomes[str]):
         )
 
     def answered(self, sample: str, question: Question) -> tuple[int | None, str, bool]:
-        """Return option index, text and "unparsed" flag of the answer in the first epoch, as the scorer parsed it."""
-        first = self.by_id[sample][0]
+        """Return index and text of the option chosen in the first epoch, and whether the scorer parsed no option.
+
+        If the task has no options, the index is None and the text is the completion.
+        """
+        first_epoch = self.by_id[sample][0]
         if not self.choices:
-            return None, first.output.completion.strip(), False
-        letters = [_letter(score.answer or "", question.options) for score in (first.scores or {}).values()]
-        chosen = next((LETTERS.upper().index(letter) for letter in letters if letter), None)
-        return chosen, "" if chosen is None else question.options[chosen], chosen is None
+            return None, first_epoch.output.completion.strip(), False
+        letters = [_letter(score.answer or "", question.options) for score in (first_epoch.scores or {}).values()]
+        option_index = next((LETTERS.upper().index(letter) for letter in letters if letter), None)
+        return option_index, "" if option_index is None else question.options[option_index], option_index is None
 
     def scores(self) -> dict[str, dict[str, float]]:
-        """Return scores by sample and ``metric,scorer``; also note metrics that are not means over samples."""
-        there = [name for name in self.by_id if name not in self.errors]
+        """Return scores by sample and ``metric,scorer``; add notes on metrics that are not means over samples."""
+        answered_samples = [name for name in self.by_id if name not in self.errors]
         scores = SampleScores(self.by_id, list(self.errors))
-        if not there:
+        if not answered_samples:
             return scores.scores
         complete_log = self._without() if self.errors else self.log
 
@@ -423,18 +434,18 @@ class _InspectOutcomes(TaskOutcomes[str]):
     def _values(self, score: EvalScore, log: EvalLog) -> dict[str, float | None]:
         """Return each scored sample's value, reduced over epochs; None if the value of an epoch is not a number."""
         key = None if score.name == score.scorer else score.name
-        chosen = (score.scorer, score.reducer)
-        reduced = next(
+        scorer_and_reducer = (score.scorer, score.reducer)
+        reduced_scores = next(
             (
                 reduction.samples
                 for reduction in log.reductions or ()
-                if (reduction.scorer, reduction.reducer) == chosen
+                if (reduction.scorer, reduction.reducer) == scorer_and_reducer
             ),
             None,
         )
         values: dict[str, list[float | None]] = defaultdict(list)
-        if reduced is not None:
-            for sample_score in reduced:
+        if reduced_scores is not None:
+            for sample_score in reduced_scores:
                 values[str(sample_score.sample_id)].append(_number(sample_score.value, key))
         else:  # a metric that takes every epoch by itself
             for sample in log.samples or ():

@@ -20,7 +20,7 @@ from climassay.redaction import TrustedUrl
 CONNECTIONS = 64
 """Default maximum number of concurrent requests, which a local model computes in batches."""
 _EPOCH_SEEDS = 1000
-"""Difference between the seeds of two epochs, which is the maximum number of repeats of a request in an epoch."""
+"""Difference between the seeds of consecutive epochs; a request may be repeated at most this often in an epoch."""
 
 
 class _PendingRequest:
@@ -53,16 +53,16 @@ class _RequestQueue:
             model.cancel([thread])
 
     async def ask(self, request: contract.GenerationRequest) -> contract.Completion:
-        mine = _PendingRequest(request)
-        self._pending.append(mine)
+        own_request = _PendingRequest(request)
+        self._pending.append(own_request)
         await checkpoint()  # all that are ready to ask get into the first group
         async with self._turn:
-            if mine.answer is None:
+            if own_request.answer is None:
                 group, self._pending = self._pending, []
                 await anyio.to_thread.run_sync(self._answer, group)
-        if mine.answer is None:
+        if own_request.answer is None:
             raise ModelError(f"{self._model.name} was interrupted before it answered.")
-        return mine.answer
+        return own_request.answer
 
     def _answer(self, group: list[_PendingRequest]) -> None:
         """Generate completions for a group of requests, and store each with its request.
@@ -93,10 +93,10 @@ _TEXTS = ("text", "reasoning")
 
 
 class ClimassayModel(ModelAPI):
-    """Model of Inspect that calls a climassay model; answers are recorded if that is a recorded model.
+    """Model of Inspect that calls a climassay model; if the latter is a recorded model, answers are recorded.
 
     If a chat ends with an assistant turn, the model continues that turn. The seed of a request is Inspect's seed plus
-    an offset, which depends on the epoch and on how often the request was made in the sample before.
+    an offset, which depends on the epoch and on how often the sample has already made the same request.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class ClimassayModel(ModelAPI):
             InputError: An argument of ``model_args`` is unknown.
         """
         super().__init__(model_name, base_url, api_key, [], config or GenerateConfig())
-        unknown = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
-        if unknown:
-            raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown))}.")
+        unknown_arguments = set(model_args) - {"device", "dtype", "adapter", "concurrency"}
+        if unknown_arguments:
+            raise InputError(f"A climassay model takes no argument {', '.join(sorted(unknown_arguments))}.")
         self.model = opened or load_model(
             model_name, ModelOptions(base_url=base_url and TrustedUrl(base_url), **model_args)
         )
@@ -188,9 +188,9 @@ class ClimassayModel(ModelAPI):
         state = sample_state()
         if state is None:
             return request
-        repeated = self._repeated[state.uuid, request]
+        n_repeats = self._repeated[state.uuid, request]
         self._repeated[state.uuid, request] += 1
-        seed = request.sampling.seed + _EPOCH_SEEDS * (state.epoch - 1) + repeated
+        seed = request.sampling.seed + _EPOCH_SEEDS * (state.epoch - 1) + n_repeats
         return replace(request, sampling=replace(request.sampling, seed=seed))
 
     def max_connections(self) -> int:
@@ -246,5 +246,5 @@ def inspect_model(
         opened: Loaded model; the answers of a recorded model are stored before Inspect receives them.
         on_answer: Called with 1 for every answer, in the generating thread.
     """
-    make = cast(Callable[..., ClimassayModel], provider)  # the decorator takes it for a class
-    return make(opened.name, opened=opened, on_answer=on_answer)
+    create_model = cast(Callable[..., ClimassayModel], provider)  # the decorator takes it for a class
+    return create_model(opened.name, opened=opened, on_answer=on_answer)

@@ -41,7 +41,7 @@ _ROWS_ON_GPU = 128
 _MIN_SHARED_PREFIX = 64
 """Minimum number of tokens of a common prefix for prompts to be scheduled together rather than by length."""
 _MAX_RESERVED = 128
-"""Maximum number of further tokens for which memory is reserved in each row when a prompt is admitted."""
+"""Maximum number of further tokens for which memory is reserved in a row when its prompt is added."""
 _MIN_SAVING = 256
 """Minimum number of tokens that storing a common prefix once must save, since reading it costs additional operations in
 each layer and step."""
@@ -114,12 +114,12 @@ class SharedRows:
         self._cache = RowCache(network.layers)
         self._lengths: list[int] = []
         self._runs: list[SharedPrefix | None] = []
-        """Last shared run of each row."""
+        """Last shared segment of each row; None if a row shares none."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), n_new_tokens: int = 1) -> int:
-        """Return the number of tokens stored if ``prompts`` were added and every row grew by ``n_new_tokens``."""
+        """Return the number of tokens stored after adding ``prompts`` and extending each row by ``n_new_tokens``."""
         runs = self._plan_shared_runs(prompts)
-        new_runs = {run for last in runs for run in _list_chain(last) if not run.layers}
+        new_runs = {run for last_run in runs for run in _list_chain(last_run) if not run.layers}
         own_lengths = [*self._own_lengths(), *map(_own_length, map(len, prompts), runs)]
         return len(own_lengths) * self._cache.columns(max(own_lengths, default=0) + n_new_tokens) + sum(
             len(run.tokens) for run in (*self._cache.runs, *new_runs)
@@ -167,10 +167,10 @@ class SharedRows:
             run.rows -= 1
             if not run.rows:
                 self._cache.runs.remove(run)
-        last = len(self._lengths) - 1
-        if row != last:
-            self._cache.move(last, row, self._own_lengths()[last])
-            self._lengths[row], self._runs[row] = self._lengths[last], self._runs[last]
+        last_row = len(self._lengths) - 1
+        if row != last_row:
+            self._cache.move(last_row, row, self._own_lengths()[last_row])
+            self._lengths[row], self._runs[row] = self._lengths[last_row], self._runs[last_row]
         self._lengths.pop()
         self._runs.pop()
         if not self._lengths:
@@ -181,7 +181,7 @@ class SharedRows:
         return list(map(_own_length, self._lengths, self._runs))
 
     def _plan_shared_runs(self, prompts: Sequence[Sequence[int]]) -> list[SharedPrefix | None]:
-        """Return the last shared run of each prompt, which is stored or new; None if the prompt has none."""
+        """Return the last shared segment of each prompt, stored or to be created; None if the prompt shares none."""
         results = [self._find_stored_run(tuple(prompt)) for prompt in prompts]
         if self._min_saving is None:
             return results
@@ -200,7 +200,7 @@ class SharedRows:
         return results
 
     def _find_stored_run(self, prompt: tuple[int, ...]) -> SharedPrefix | None:
-        """Return the last run of the longest stored chain of runs with which a prompt begins; None if there is none."""
+        """Return the last of the consecutive stored segments with which a prompt begins; None if there are none."""
         last_run: SharedPrefix | None = None
         for run in self._cache.runs:  # parents come first
             if run.parent is last_run and prompt[run.start : run.end] == run.tokens:
@@ -220,7 +220,7 @@ class PlainRows:
         """Tokens and cache of each row."""
 
     def tokens(self, prompts: Sequence[Sequence[int]] = (), n_new_tokens: int = 1) -> int:
-        """Return the number of tokens stored if ``prompts`` were added and every row grew by ``n_new_tokens``."""
+        """Return the number of tokens stored after adding ``prompts`` and extending each row by ``n_new_tokens``."""
         return sum(len(tokens) + n_new_tokens for tokens in (*(tokens for tokens, _ in self._rows), *prompts))
 
     def admit(self, prompts: Sequence[Sequence[int]]) -> Iterator[AdmittedPrompt]:
@@ -263,7 +263,7 @@ def _shared_rows_equal_plain(network: Network) -> bool:
     prompts = [tokens[:9], [*tokens[:8], *tokens[12:16]], [*tokens[:8], *tokens[12:15]], tokens[16:20]]
     rows = SharedRows(network, SequenceReader(network), min_saving=1)
     try:
-        prompt_indices = [admitted.prompt for admitted in rows.admit(prompts)]
+        prompt_indices = [new_row.prompt for new_row in rows.admit(prompts)]
         logits = rows.advance(tokens[20:24])
         plain_logits = [
             network.compute_sequence([*prompts[prompt], token], [len(prompts[prompt])]).logits
@@ -275,7 +275,7 @@ def _shared_rows_equal_plain(network: Network) -> bool:
 
 
 def _list_chain(run: SharedPrefix | None) -> list[SharedPrefix]:
-    """Return a run and its ancestors, the outermost ancestor first."""
+    """Return a shared segment and its ancestors, the outermost ancestor first."""
     chain = []
     while run is not None:
         chain.append(run)
@@ -388,8 +388,8 @@ class Generation:
         constraint = None
         answer_limit = max_tokens or DEFAULT_MAX_TOKENS
         if request.schema is not None:
-            compiled = self._grammars.compile(request.schema, max_new_tokens if max_tokens is None else None)
-            answer_limit, constraint = max_tokens or compiled.max_tokens, Constraint(compiled)
+            compiled_schema = self._grammars.compile(request.schema, max_new_tokens if max_tokens is None else None)
+            answer_limit, constraint = max_tokens or compiled_schema.max_tokens, Constraint(compiled_schema)
         return _Answer(
             index,
             prompt,
@@ -440,13 +440,13 @@ class Generation:
         prompts = [answer.row_tokens for answer in candidates]
         n_reserved = max((min(_MAX_RESERVED, answer.limit - answer.n_drawn) for answer in candidates), default=0)
         counts = range(1, len(prompts) + 1)
-        n_fitting = bisect_right(counts, budget, key=lambda count: rows.tokens(prompts[:count], n_reserved))
-        return [queue.popleft() for _ in range(n_fitting if n_active else max(n_fitting, min(1, len(queue))))]
+        n_answers = bisect_right(counts, budget, key=lambda count: rows.tokens(prompts[:count], n_reserved))
+        return [queue.popleft() for _ in range(n_answers if n_active else max(n_answers, min(1, len(queue))))]
 
     def _draw_next_tokens(
         self, rows: SharedRows | PlainRows, active_answers: list[_Answer], first_row: int, logits: Tensor
     ) -> Iterator[tuple[_Answer, FinishReason]]:
-        """Draw a token for each row from ``first_row`` on; remove and yield the answers that it completes."""
+        """Draw a token for each row from ``first_row`` on; remove and yield the answers that are then complete."""
         extended_answers = active_answers[first_row:]
         constraints = [answer.constraint for answer in extended_answers]
         if any(constraint is not None for constraint in constraints):

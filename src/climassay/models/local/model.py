@@ -74,7 +74,7 @@ class OptionReadings:
 
     logprobs: list[float]
     states: NDArray[np.float32] | None
-    """Shape [options, layers, width]."""
+    """Hidden states, shape [options, layers, width]; None if none have been read."""
     n_missing: int
     """Number of positions still to be read."""
     greedy: bool = True
@@ -356,13 +356,13 @@ class LocalModel(DescribedModel):
         order = sorted(range(len(requests)), key=get_texts)
         with self._exclusive():
             for start in range(0, len(order), BLOCK_REQUESTS):
-                tokenised: dict[int, TokenisedOptions] = {}
+                options_by_index: dict[int, TokenisedOptions] = {}
                 for index in order[start : start + BLOCK_REQUESTS]:
                     try:
-                        tokenised[index] = self._tokenise_request(requests[index])
+                        options_by_index[index] = self._tokenise_request(requests[index])
                     except (ModelError, ValueError) as error:
                         store(index, create_failure(str(error)))
-                indices, tokenised_options = list(tokenised), list(tokenised.values())
+                indices, tokenised_options = list(options_by_index), list(options_by_index.values())
                 for option_index, request_readings in read_options(
                     self.reader, tokenised_options, layers=layers, token_budget=token_budget
                 ):
@@ -407,9 +407,9 @@ class PlainText(PromptFormat):
         Raises:
             ModelError: The tokenizer has no beginning-of-text token.
         """
-        if (opening := self.opening_token) is None:
+        if (token := self.opening_token) is None:
             raise ModelError("The tokenizer has no beginning-of-text token.")
-        return opening
+        return token
 
     def render(self, messages: Sequence[Message], assistant_prefix: str = "") -> str:
         """Concatenate the messages; without messages, return the beginning-of-text token."""
@@ -491,7 +491,7 @@ class TextModel(LocalModel):
         return [results[index] for index in range(len(requests))]
 
     def _tokenise_windows(self, request: OptionRequest) -> list[TokenisedOptions]:
-        """Return the windows to compute, with their first scored positions; there are several only without context."""
+        """Return the windows to compute, with their first scored positions; a request with context has only one."""
         if len(request.options) != 1:
             raise ModelError("A text is scored with one continuation at a time.")
         [continuation] = request.options

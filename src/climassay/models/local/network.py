@@ -35,9 +35,9 @@ class ForwardOutput:
     """Results of a forward pass at the requested positions."""
 
     logits: Tensor
-    """float32 [positions, vocabulary]."""
+    """Logits of the next token, float32 [positions, vocabulary]."""
     states: Tensor | None
-    """float32 [positions, layers, width], if requested."""
+    """Hidden states, float32 [positions, layers, width]; None if they were not requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Network:
 
 
 def _create_branch_mask(segments: Sequence[Segment]) -> Tensor:
-    """Return a mask, bool [tokens, tokens]: True if the second token's segment is the first one's or precedes it."""
+    """Return a mask, bool [tokens, tokens]: True if the second token is in the first one's segment or an ancestor."""
     is_ancestor = torch.eye(len(segments), dtype=torch.bool)
     for index, segment in enumerate(segments):
         if segment.parent is not None:
@@ -344,9 +344,9 @@ class HiddenStates:
         try:
             with self.capture(all_layers, positions) as result:
                 output = self._model(input_ids=tokens, output_hidden_states=True, use_cache=False, return_dict=True)
-            expected = [states[0].float().to(device) for states in output.hidden_states]
-            return len(expected) == len(all_layers) and all(
-                torch.equal(result[layer], states) for layer, states in zip(all_layers, expected, strict=True)
+            expected_states = [states[0].float().to(device) for states in output.hidden_states]
+            return len(expected_states) == len(all_layers) and all(
+                torch.equal(result[layer], states) for layer, states in zip(all_layers, expected_states, strict=True)
             )
         except (TypeError, ValueError, RuntimeError, AttributeError, IndexError, KeyError):
             return False

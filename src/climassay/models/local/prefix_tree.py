@@ -1,6 +1,6 @@
 """Plan which tokens to compute together so that shared prefixes are computed once, and cache their keys and values.
 
-The sequences form a radix tree: a :class:`Segment` is a run of tokens that the same set of sequences shares. The tree
+The sequences form a radix tree: a :class:`Segment` contains tokens that the same set of sequences shares. The tree
 is divided into steps. A :class:`ForwardStep` either extends the current path (a long shared prefix, stored in the
 key-value cache) or computes many small branches as one packed row of tokens, in which each token attends only to its
 ancestors. Nothing is padded.
@@ -19,7 +19,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Run of tokens computed once for all sequences that contain it."""
+    """Consecutive tokens computed once for all sequences that contain them."""
 
     tokens: tuple[int, ...]
     start: int
@@ -74,8 +74,8 @@ class PrefixTree:
     def __init__(self, sequences: Sequence[Sequence[int]], *, cached: Sequence[int] = ()) -> None:
         self._order = sorted(range(len(sequences)), key=lambda index: tuple(sequences[index]))
         self._rows = [tuple(sequences[index]) for index in self._order]
-        common = self._rows[0][: common_length(self._rows[0], self._rows[-1])] if self._rows else ()
-        self.n_cached_tokens = common_length(cached, common)
+        common_prefix = self._rows[0][: common_length(self._rows[0], self._rows[-1])] if self._rows else ()
+        self.n_cached_tokens = common_length(cached, common_prefix)
         """Number of prefix tokens omitted because they are cached."""
         self._root = self._build()
 
@@ -84,38 +84,38 @@ class PrefixTree:
 
         Args:
             max_pack: Maximum total number of tokens of branches computed in one step.
-            max_run: Maximum number of tokens of a run; longer runs are divided into several steps.
+            max_run: Maximum number of tokens of a segment on the path; longer segments are divided into several steps.
 
         Yields:
             Steps in which every position that is not cached is in exactly one segment.
         """
         yield from self._pack_branches(self._root, max_pack)
-        pending = _find_large_children(self._root, max_pack)
-        while pending:
-            node = pending.pop()
+        nodes_to_visit = _find_large_children(self._root, max_pack)
+        while nodes_to_visit:
+            node = nodes_to_visit.pop()
             for start in range(node.start, node.end, max_run):
                 yield ForwardStep(start, (self._create_segment(node, start, min(start + max_run, node.end), None),))
             yield from self._pack_branches(node, max_pack)
-            pending.extend(_find_large_children(node, max_pack))
+            nodes_to_visit.extend(_find_large_children(node, max_pack))
 
     def shared(self, min_saving: int) -> list[Segment]:
-        """Return runs of tokens that are worth storing once for the sequences that begin with them.
+        """Return segments that are worth storing once for the sequences that contain them.
 
         Args:
-            min_saving: Minimum number of tokens that a run saves: its length times the number of its sequences minus
-                one.
+            min_saving: Minimum number of tokens that storing a segment once saves: its length times the number of its
+                sequences minus one.
 
         Returns:
             Segments, parents before children; ``parent`` is an index into the list.
         """
         results: list[Segment] = []
-        pending: list[tuple[_Node, int, int | None]] = [(self._root, self.n_cached_tokens, None)]
-        while pending:
-            node, start, parent = pending.pop()
+        nodes_to_visit: list[tuple[_Node, int, int | None]] = [(self._root, self.n_cached_tokens, None)]
+        while nodes_to_visit:
+            node, start, parent = nodes_to_visit.pop()
             if (node.last - node.first) * (node.end - start) >= min_saving:
                 results.append(self._create_segment(node, start, node.end, parent))
                 start, parent = node.end, len(results) - 1
-            pending.extend((child, start, parent) for child in node.children)
+            nodes_to_visit.extend((child, start, parent) for child in node.children)
         return results
 
     def _build(self) -> _Node:
@@ -163,10 +163,10 @@ class PrefixTree:
 
     def _create_packed_step(self, n_cached: int, nodes: Iterable[_Node]) -> ForwardStep:
         segments: list[Segment] = []
-        pending: list[tuple[_Node, int | None]] = [(node, None) for node in nodes]
-        while pending:
-            node, parent = pending.pop()
-            pending.extend((child, len(segments)) for child in node.children)
+        nodes_to_visit: list[tuple[_Node, int | None]] = [(node, None) for node in nodes]
+        while nodes_to_visit:
+            node, parent = nodes_to_visit.pop()
+            nodes_to_visit.extend((child, len(segments)) for child in node.children)
             segments.append(self._create_segment(node, node.start, node.end, parent))
         return ForwardStep(n_cached, tuple(segments))
 
@@ -213,13 +213,13 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]
         """
         for name in ("keys", "values"):
             buffer: Tensor = getattr(self, name)
-            resized = buffer.new_zeros((rows, buffer.shape[1], columns, buffer.shape[3]))
+            new_buffer = buffer.new_zeros((rows, buffer.shape[1], columns, buffer.shape[3]))
             n_shared_columns = min(columns, buffer.shape[2])
-            resized[:n_rows_to_copy, :, :n_shared_columns] = buffer[:n_rows_to_copy, :, :n_shared_columns]
-            setattr(self, name, resized)
+            new_buffer[:n_rows_to_copy, :, :n_shared_columns] = buffer[:n_rows_to_copy, :, :n_shared_columns]
+            setattr(self, name, new_buffer)
 
     def get_max_length(self) -> int:
-        """Return -1 for no limit."""
+        """Return -1, which means that there is no limit."""
         return -1
 
 
@@ -269,15 +269,15 @@ class PathCache(Cache):  # type: ignore[misc]
 
 @dataclass(eq=False, slots=True)
 class SharedPrefix:
-    """Run of tokens that several rows share at their beginning or after ``parent``; its states are stored once."""
+    """Tokens that several rows share at their beginning or after ``parent``; their keys and values are stored once."""
 
     tokens: tuple[int, ...]
     start: int
     """Position of the first token in its rows."""
     parent: "SharedPrefix | None"
-    """Shared run that precedes it in all its rows; None if it begins them."""
+    """Shared segment that precedes this one in all its rows; None if the rows begin with this one."""
     rows: int = 0
-    """Number of rows that begin with it."""
+    """Number of rows that contain the segment."""
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     """Keys and values [heads, length, width] of each layer; empty until they are computed."""
 
@@ -291,7 +291,7 @@ class SharedStates(NamedTuple):
     """Keys, or values, of a layer for rows with shared prefixes; input of :func:`shared_attention`."""
 
     shared: tuple[tuple[Tensor | slice, Tensor], ...]
-    """Row indices and tensor [heads, length, width] of each shared run."""
+    """Row indices and tensor [heads, length, width] of each shared segment."""
     own_states: Tensor
     """States that each row does not share, [rows, heads, columns, width]."""
 
@@ -306,7 +306,7 @@ class RowLayer(_Layer):
         self.width = 0
         """Number of buffer columns that the active rows attend to."""
         self.shared: tuple[tuple[Tensor | slice, tuple[Tensor, Tensor]], ...] = ()
-        """Row indices of each shared run, with its keys and values."""
+        """Row indices of each shared segment, with its keys and values."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Any, Any]:
         """Write one token per active row, shape [active rows, heads, 1, head width]; return the states to attend to.
@@ -315,17 +315,17 @@ class RowLayer(_Layer):
             Keys and values: tensors of shape [active rows, heads, columns, head width], or :class:`SharedStates` if
             rows share prefixes.
         """
-        active = key_states.shape[0]
+        n_active_rows = key_states.shape[0]
         # Indexed, not scattered: scatter_ copies the buffer where bfloat16 is concerned.
-        rows = torch.arange(active, device=self.write_columns.device)
+        rows = torch.arange(n_active_rows, device=self.write_columns.device)
         self.keys[rows, :, self.write_columns] = key_states[:, :, 0]
         self.values[rows, :, self.write_columns] = value_states[:, :, 0]
-        keys, values = self.keys[:active, :, : self.width], self.values[:active, :, : self.width]
+        keys, values = self.keys[:n_active_rows, :, : self.width], self.values[:n_active_rows, :, : self.width]
         if not self.shared:
             return keys, values
         return (
-            SharedStates(tuple((rows, cached[0]) for rows, cached in self.shared), keys),
-            SharedStates(tuple((rows, cached[1]) for rows, cached in self.shared), values),
+            SharedStates(tuple((row_indices, tensors[0]) for row_indices, tensors in self.shared), keys),
+            SharedStates(tuple((row_indices, tensors[1]) for row_indices, tensors in self.shared), values),
         )
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002
@@ -340,17 +340,17 @@ class RowLayer(_Layer):
 class RowCache(Cache):  # type: ignore[misc]
     """Cache of many sequences that are continued one token at a time.
 
-    A row consists of the shared runs at its beginning and its own tokens. The buffers of own tokens have the length of
-    the longest row.
+    Each row consists of prefix segments shared with other rows, followed by tokens of its own. The buffers of own
+    tokens have the length of the longest row.
     """
 
     def __init__(self, layers: int) -> None:
         super().__init__(layers=[RowLayer() for _ in range(layers)])
         self.runs: list[SharedPrefix] = []
-        """Shared runs in use, parents before children."""
+        """Shared segments in use, parents before children."""
         self.positions: Tensor = torch.empty(0)
-        """Position of each column for the next step, shared runs first, int64 [active rows, columns]; later than all
-        tokens for invisible columns."""
+        """Position of each column for the next step, shared segments first, int64 [active rows, columns]; greater
+        than the position of any token for columns that the row must not attend to."""
 
     def columns(self, max_length: int) -> int:
         """Return the number of buffer columns for a maximum row length."""
@@ -378,7 +378,7 @@ class RowCache(Cache):  # type: ignore[misc]
 
     @torch.inference_mode()
     def share(self, run: SharedPrefix, source: PathCache, columns: Tensor) -> None:
-        """Copy columns of a path cache, shape [length], into a shared run, in every layer."""
+        """Copy columns of a path cache, shape [length], into a shared segment, in every layer."""
         run.layers = [
             (path.keys[0].index_select(1, columns), path.values[0].index_select(1, columns)) for path in source.layers
         ]
@@ -398,7 +398,7 @@ class RowCache(Cache):  # type: ignore[misc]
 
         Args:
             own_lengths: Number of tokens of each row in the buffers.
-            last_runs: Last shared run of each row.
+            last_runs: Last shared segment of each row; None if a row shares none.
             device: Device of the network.
         """
         rows, max_length = len(own_lengths), max(own_lengths)
@@ -417,19 +417,19 @@ class RowCache(Cache):  # type: ignore[misc]
             (rows, n_shared_columns + max_length + 1), _MASKED_POSITION, dtype=torch.long, device=device
         )
         positions[:, n_shared_columns:] = starts[:, None] + torch.arange(max_length + 1, device=device)
-        shared: list[tuple[Tensor | slice, SharedPrefix]] = []
+        rows_and_segments: list[tuple[Tensor | slice, SharedPrefix]] = []
         column = 0
         for run, rows_of_run in rows_by_run.items():
             row_indices = (
                 slice(None) if len(rows_of_run) == rows else torch.tensor(rows_of_run, dtype=torch.long, device=device)
             )
             positions[row_indices, column : column + len(run.tokens)] = torch.arange(run.start, run.end, device=device)
-            shared.append((row_indices, run))
+            rows_and_segments.append((row_indices, run))
             column += len(run.tokens)
         self.positions = positions
         for layer_index, layer in enumerate(self.layers):
             layer.write_columns, layer.width = write_columns, max_length + 1
-            layer.shared = tuple((row_indices, run.layers[layer_index]) for row_indices, run in shared)
+            layer.shared = tuple((row_indices, run.layers[layer_index]) for row_indices, run in rows_and_segments)
 
 
 def shared_attention(
@@ -442,7 +442,7 @@ def shared_attention(
     dropout: float = 0.0,  # noqa: ARG001
     **arguments: Any,
 ) -> tuple[Tensor, None]:
-    """Compute attention of one token per row over shared runs, each read once, and over the row's own columns.
+    """Compute attention of one token per row over shared segments, each read once, and over the row's own columns.
 
     The computation is in float32.
 
@@ -451,7 +451,7 @@ def shared_attention(
         query: Shape [rows, query heads, 1, width].
         key: Keys, with fewer heads than the query if query heads share keys.
         value: Values, with as many heads as the keys.
-        attention_mask: Additive mask, [rows, 1, 1, columns], shared runs first.
+        attention_mask: Additive mask, [rows, 1, 1, columns], shared segments first.
         scaling: Factor by which the scores are multiplied.
         dropout: Not used.
         arguments: Further arguments of transformers, none of which may change the attention.
@@ -477,12 +477,12 @@ def shared_attention(
         column += keys.shape[1]
     scores[..., column:] += scaled_queries @ key.own_states.float().transpose(2, 3)
     weights = scores.softmax(dim=-1)
-    attended = weights[..., column:] @ value.own_states.float()
+    attention_output = weights[..., column:] @ value.own_states.float()
     column = 0
     for row_indices, values in value.shared:
         shared_products = (
             weights[row_indices, :, :, column : column + values.shape[1]].transpose(0, 1).flatten(1, 2) @ values.float()
         )
-        attended[row_indices] += shared_products.view(heads, -1, group_size, values.shape[2]).transpose(0, 1)
+        attention_output[row_indices] += shared_products.view(heads, -1, group_size, values.shape[2]).transpose(0, 1)
         column += values.shape[1]
-    return attended.flatten(1, 2)[:, None].to(query.dtype), None
+    return attention_output.flatten(1, 2)[:, None].to(query.dtype), None

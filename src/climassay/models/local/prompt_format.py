@@ -20,7 +20,7 @@ PLAIN_STOPS = ("\nuser:\n", "\nsystem:\n", "\nassistant:\n")
 _ROLE_LINE = r"(?<![^\n])(?:system|user|assistant):(?![^\n])"
 """Line that begins a turn in the plain format."""
 _MARKUP = r"<+[^<>\s]+>+|\[/?[A-Z_]+\]"
-"""Form of chat template marks, for example ``<|im_start|>``, ``</s>``, ``<<SYS>>`` and ``[INST]``."""
+"""Pattern of the markers of chat templates, for example ``<|im_start|>``, ``</s>``, ``<<SYS>>`` and ``[INST]``."""
 
 
 class PromptFormat:
@@ -76,10 +76,10 @@ class PromptFormat:
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenise many rendered prompts."""
-        encoded = self.tokenizer(
+        encoding = self.tokenizer(
             list(texts), add_special_tokens=not self.has_template, return_attention_mask=False, verbose=False
         )
-        return [list(tokens) for tokens in encoded["input_ids"]]
+        return [list(tokens) for tokens in encoding["input_ids"]]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of generated tokens, without special tokens."""
@@ -96,22 +96,24 @@ class PromptFormat:
 
     @cached_property
     def _control_pattern(self) -> re.Pattern[str] | None:
-        """Pattern of texts that messages must not contain: control tokens and marks between turns.
+        """Pattern of texts that messages must not contain: control tokens and markers between turns.
 
-        Added tokens that are neither special nor look like marks, such as runs of spaces, are allowed. Marks of
+        Added tokens that are neither special nor look like markers, such as several spaces, are allowed. Markers of
         templates that are not single tokens (``[INST]``) are extracted from a rendered chat.
         """
         turns = [{"role": role, "content": "x"} for role in ("system", "user", "assistant", "user")]
         try:
-            rendered = self._apply_template(turns) if self.has_template else ""
+            chat_text = self._apply_template(turns) if self.has_template else ""
         except ModelError:
-            rendered = ""
+            chat_text = ""
         added_tokens = self.tokenizer.added_tokens_decoder.values()
-        marks = {token.content for token in added_tokens if token.special or re.fullmatch(_MARKUP, token.content)}
-        marks |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, rendered))
+        markers = {token.content for token in added_tokens if token.special or re.fullmatch(_MARKUP, token.content)}
+        markers |= set(self.tokenizer.all_special_tokens) | set(re.findall(_MARKUP, chat_text))
         # The longest first: of two that begin alike the tokenizer takes the longer one, too.
         patterns = [
-            re.escape(mark) for mark in sorted(marks, key=lambda mark: (-len(mark), mark)) if not mark.isspace()
+            re.escape(marker)
+            for marker in sorted(markers, key=lambda marker: (-len(marker), marker))
+            if not marker.isspace()
         ]
         if not self.has_template:
             patterns.append(_ROLE_LINE)
@@ -140,11 +142,11 @@ class PromptFormat:
 
 
 def _insert_space(match: re.Match[str]) -> str:
-    """Insert a space into a mark; a single character is replaced by a space."""
-    mark = match[0]
-    if len(mark) == 1:
+    """Insert a space into a marker; a marker of a single character is replaced by a space."""
+    marker = match[0]
+    if len(marker) == 1:
         return " "
-    return f"{mark[:-1]} :" if mark.endswith(":") else f"{mark[0]} {mark[1:]}"
+    return f"{marker[:-1]} :" if marker.endswith(":") else f"{marker[0]} {marker[1:]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,11 +37,11 @@ class StepReading:
     positions: tuple[TokenPosition, ...]
     """Positions of the logits. Several share a row if their sequences are equal up to that position."""
     logits: Tensor
-    """float32 [rows, vocabulary]: logits of the next token."""
+    """Logits of the next token, float32 [rows, vocabulary]."""
     state_positions: tuple[TokenPosition, ...]
-    """Positions of the hidden states, with rows of ``states``."""
+    """Positions of the hidden states, each with its row in ``states``."""
     states: Tensor | None
-    """float32 [rows, layers, width]; None if no states were requested."""
+    """Hidden states, float32 [rows, layers, width]; None if none were requested."""
     step: ForwardStep | None
     """Step that was computed; None if prefixes are not shared."""
 

@@ -64,7 +64,7 @@ class SchemaGrammar:
     max_bytes: int
     """Number of bytes of the longest answer."""
     has_end_mark: bool
-    """True if the last character shows that the answer is complete (not for numbers)."""
+    """True if the last character shows that the answer is complete; False for numbers, as another digit may follow."""
 
 
 def schema_grammar(schema: Mapping[str, Any], *, longest_string: int | None = None) -> SchemaGrammar:
@@ -102,12 +102,12 @@ class _Builder:
     rules: list[str] = field(default_factory=list)
     open_references: list[str] = field(default_factory=list)
     max_optional: int = 0
-    """Maximum n for which a rule for up to n characters, ``upto``, is needed."""
+    """Maximum n for which the grammar needs a rule ``upto`` for up to n characters."""
     long_lengths: set[int] = field(default_factory=set)
-    """Values of n, above :data:`_MAX_CHAIN`, for which a rule for up to n characters in blocks, ``many``, is needed."""
+    """Values of n, above :data:`_MAX_CHAIN`, for which a rule ``many`` for up to n characters in blocks is needed."""
 
     def value(self, schema: Any, path: str) -> GrammarPiece:
-        """Translate any schema."""
+        """Translate a schema of any type into an expression of the grammar."""
         if not isinstance(schema, Mapping) or not schema:
             raise ModelError(f"The schema at {path} allows anything, so it cannot be enforced: give it a type.")
         if "$ref" in schema:
@@ -122,7 +122,10 @@ class _Builder:
             # Each of several types, with the keywords that belong to it.
             keywords_of_all_types = frozenset[str]().union(*_KEYWORDS.values())
             other_keywords = [keywords_of_all_types - _KEYWORDS.get(name, frozenset()) for name in type_name]
-            parts = [{key: schema[key] for key in schema if key not in excluded} for excluded in other_keywords]
+            parts = [
+                {key: schema[key] for key in schema if key not in irrelevant_keywords}
+                for irrelevant_keywords in other_keywords
+            ]
             return _alternatives(
                 [self.value(part | {"type": name}, path) for part, name in zip(parts, type_name, strict=True)]
             )
@@ -142,9 +145,11 @@ class _Builder:
         return _translate_number(schema, path, is_integer=type_name == "integer")
 
     def _check_known(self, schema: Mapping[str, Any], keywords: frozenset[str], path: str) -> None:
-        unknown = sorted(set(schema) - keywords - _ANNOTATIONS)
-        if unknown:
-            raise ModelError(f"The schema at {path} uses {unknown[0]!r}, which cannot be enforced: leave it out.")
+        unknown_keywords = sorted(set(schema) - keywords - _ANNOTATIONS)
+        if unknown_keywords:
+            raise ModelError(
+                f"The schema at {path} uses {unknown_keywords[0]!r}, which cannot be enforced: leave it out."
+            )
 
     def _reference(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         reference = schema["$ref"]
@@ -169,41 +174,45 @@ class _Builder:
         return _alternatives([GrammarPiece(_quote(text), len(text.encode())) for text in texts])
 
     def _string(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
-        low = int(schema.get("minLength", 0))
-        high = schema.get("maxLength")
-        if high is None:
+        min_length = int(schema.get("minLength", 0))
+        max_length = schema.get("maxLength")
+        if max_length is None:
             raise ModelError(f"The string at {path} has no maxLength: give it one, so that answers are certain to end.")
-        high = int(high) if self.longest_string is None else max(low, min(int(high), self.longest_string))
-        _check_order(low, high, path)
-        required_part = f"char{{{low}}} " if low else ""
-        n_optional = high - low
+        max_length = (
+            int(max_length)
+            if self.longest_string is None
+            else max(min_length, min(int(max_length), self.longest_string))
+        )
+        _check_order(min_length, max_length, path)
+        required_part = f"char{{{min_length}}} " if min_length else ""
+        n_optional = max_length - min_length
         if n_optional <= _MAX_CHAIN:
             self.max_optional, optional_part = max(self.max_optional, n_optional), f"upto{n_optional}"
         else:
             self.long_lengths.add(n_optional)
             self.max_optional, optional_part = max(self.max_optional, _BLOCK - 1), f"many{n_optional}"
-        return GrammarPiece(f'("\\"" {required_part}{optional_part} "\\"")', 2 + _CHARACTER_BYTES * high)
+        return GrammarPiece(f'("\\"" {required_part}{optional_part} "\\"")', 2 + _CHARACTER_BYTES * max_length)
 
     def _array(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
-        low, high = int(schema.get("minItems", 0)), schema.get("maxItems")
-        if high is None:
+        min_items, max_items = int(schema.get("minItems", 0)), schema.get("maxItems")
+        if max_items is None:
             raise ModelError(f"The array at {path} has no maxItems: give it one, so that answers are certain to end.")
-        high = int(high)
-        _check_order(low, high, path)
-        if high == 0:
+        max_items = int(max_items)
+        _check_order(min_items, max_items, path)
+        if max_items == 0:
             return GrammarPiece('"[]"', 2)
         item = self.value(schema.get("items"), f"{path}[]")
         name = self._rule("item", item.expression)
-        rest = f'{name} (", " {name}){{{max(low - 1, 0)},{high - 1}}}'
-        inside = rest if low else f"({rest})?"
-        return GrammarPiece(f'("[" {inside} "]")', 2 + high * item.size + 2 * (high - 1))
+        item_list = f'{name} (", " {name}){{{max(min_items - 1, 0)},{max_items - 1}}}'
+        content = item_list if min_items else f"({item_list})?"
+        return GrammarPiece(f'("[" {content} "]")', 2 + max_items * item.size + 2 * (max_items - 1))
 
     def _object(self, schema: Mapping[str, Any], path: str) -> GrammarPiece:
         properties: Mapping[str, Any] = schema.get("properties") or {}
-        required = set(schema.get("required") or ())
-        missing = sorted(required - set(properties))
-        if missing:
-            raise ModelError(f"The schema at {path} requires {missing[0]!r} without describing it.")
+        required_names = set(schema.get("required") or ())
+        missing_names = sorted(required_names - set(properties))
+        if missing_names:
+            raise ModelError(f"The schema at {path} requires {missing_names[0]!r} without describing it.")
         if isinstance(schema.get("additionalProperties"), Mapping):
             raise ModelError(f"The schema at {path} leaves property names open, so answers are unbounded: list them.")
         pairs = []
@@ -212,28 +221,28 @@ class _Builder:
             value = self.value(part, f"{path}.{name}")
             rule = self._rule("pair", f"{_quote(key)} {value.expression}")
             pairs.append(GrammarPiece(rule, len(key.encode()) + value.size))
-        are_required = [name in required for name in properties]
+        are_required = [name in required_names for name in properties]
         size = 2 + sum(pair.size for pair in pairs) + 2 * max(len(pairs) - 1, 0)
         return GrammarPiece(f'("{{" {self._members(pairs, are_required)} "}}")', size)
 
-    def _members(self, pairs: Sequence[GrammarPiece], required: Sequence[bool]) -> str:
+    def _members(self, pairs: Sequence[GrammarPiece], required_flags: Sequence[bool]) -> str:
         """Return the expression of an object's members, built from last to first.
 
         The members after each one have two expressions: with a comma first, if a member precedes them, or without.
         """
-        after_some, after_none = '""', '""'
-        for pair, is_required in zip(reversed(pairs), reversed(required), strict=True):
-            follows = self._rule("rest", after_some)
-            with_comma, without_comma = f'", " {pair.expression} {follows}', f"{pair.expression} {follows}"
-            rest_without_comma = after_none
-            after_some = with_comma if is_required else f"({with_comma} | {follows})"
-            after_none = (
+        rest_with_comma, rest_or_nothing = '""', '""'
+        for pair, is_required in zip(reversed(pairs), reversed(required_flags), strict=True):
+            rest_rule = self._rule("rest", rest_with_comma)
+            with_comma, without_comma = f'", " {pair.expression} {rest_rule}', f"{pair.expression} {rest_rule}"
+            rest_without_comma = rest_or_nothing
+            rest_with_comma = with_comma if is_required else f"({with_comma} | {rest_rule})"
+            rest_or_nothing = (
                 without_comma if is_required else f"({without_comma} | {self._rule('rest', rest_without_comma)})"
             )
-        return after_none
+        return rest_or_nothing
 
-    def _rule(self, kind: str, expression: str) -> str:
-        name = f"{kind}{len(self.rules)}"
+    def _rule(self, prefix: str, expression: str) -> str:
+        name = f"{prefix}{len(self.rules)}"
         self.rules.append(f"{name} ::= {expression}")
         return name
 
@@ -265,8 +274,8 @@ def _block_rules(numbers: Collection[int]) -> list[str]:
 
 
 def _alternatives(pieces: Sequence[GrammarPiece]) -> GrammarPiece:
-    unique = dict.fromkeys(piece.expression for piece in pieces)
-    return GrammarPiece(f"({' | '.join(unique)})", max(piece.size for piece in pieces))
+    expressions = dict.fromkeys(piece.expression for piece in pieces)
+    return GrammarPiece(f"({' | '.join(expressions)})", max(piece.size for piece in pieces))
 
 
 def _quote(text: str) -> str:
@@ -306,7 +315,10 @@ def _translate_number(schema: Mapping[str, Any], path: str, *, is_integer: bool)
 def _find_tighter_bound(
     schema: Mapping[str, Any], inclusive_name: str, exclusive_name: str, default: Decimal
 ) -> tuple[Decimal, bool]:
-    """Return the tighter of two bounds of a schema, and whether it excludes its value; the default does."""
+    """Return the tighter of a schema's inclusive and exclusive bounds, and whether it is exclusive.
+
+    If the schema has neither, return the default as an exclusive bound.
+    """
     sign = 1 if inclusive_name == "minimum" else -1
     bounds = [
         (Decimal(str(schema[name])), name == exclusive_name)
@@ -416,14 +428,14 @@ class Grammars:
             ModelError: The schema has no bounds, is not supported, or needs more than ``max_tokens``.
         """
         key = json.dumps(schema)
-        compiled = self._get_compiled(key, schema, None)
-        if max_tokens is None or compiled.max_tokens <= max_tokens:
-            return compiled
+        compiled_schema = self._get_compiled(key, schema, None)
+        if max_tokens is None or compiled_schema.max_tokens <= max_tokens:
+            return compiled_schema
         # The greatest common bound of strings with which the longest answer fits, by bisection.
-        min_needed = schema_grammar(schema, longest_string=0).max_bytes + 1
-        if min_needed > max_tokens:
+        min_tokens = schema_grammar(schema, longest_string=0).max_bytes + 1
+        if min_tokens > max_tokens:
             raise ModelError(
-                f"The schema's longest answer has at least {min_needed} tokens, but only {max_tokens} are allowed."
+                f"The schema's longest answer has at least {min_tokens} tokens, but only {max_tokens} are allowed."
             )
         low, high = 0, max_tokens
         while low < high:

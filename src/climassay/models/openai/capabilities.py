@@ -58,13 +58,13 @@ SPELLINGS: Mapping[str, tuple[str, ...]] = {
 _TURN_FLAGS = ("continue_final_message", "add_generation_prompt")
 """Parameters with which vLLM and SGLang continue the assistant's message."""
 SYSTEM_ROLE = "system_role"
-"""Name of the role of the first message among the parameters that a server may reject."""
+"""Name by which the system role is listed among the parameters that a server may reject."""
 _SYSTEM_ROLE_REFUSAL = re.compile(
     r"\bsystem['\"]?\s+(?:role|messages?|prompts?|instructions?)\b|\bdeveloper (?:instruction|role)"
     r"|roles must alternate|only user and assistant roles|\brole.{0,20} not support ['\"]?system",
     re.IGNORECASE,
 )
-"""Words of an error about a chat template that has no system role, as those of Gemma and early Mistral models."""
+"""Pattern of an error about a chat template without a system role, such as those of Gemma and early Mistral models."""
 _DROPPABLE = (
     SYSTEM_ROLE,
     "seed",
@@ -129,17 +129,17 @@ class Capabilities:
     refused_schemas: tuple[str, ...] = ()
     """Digests of schemas that were rejected for their content."""
     limits_items: bool = False
-    """True if the model was seen to repeat the items of a list without end, and the server accepts ``maxItems``."""
+    """True if the model has repeated the items of a list without end, and the server accepts ``maxItems``."""
     repeats_itself: bool = False
-    """True if an answer was seen to repeat itself up to its token limit."""
+    """True if an answer has repeated itself up to its token limit."""
     token_limit: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Name of the parameter that limits the answer."""
     accepted: tuple[str, ...] = ()
-    """Parameters of requests that were answered."""
+    """Parameters that the server has accepted in requests that it answered."""
     dropped: tuple[str, ...] = ()
     """Parameters that are rejected and therefore omitted."""
     is_reasoning_model: bool | None = None
-    """True if the model was seen to produce reasoning tokens before the answer."""
+    """True if the model has produced reasoning tokens before an answer."""
     reasoning_budget: int = 0
     """Number of tokens added to the limit of an answer for reasoning."""
     window: int | None = None
@@ -159,7 +159,7 @@ class CapabilityLearner:
 
     Args:
         base_url: Normalised address of the server.
-        model: Name of the model there.
+        model: Name of the model at the server.
         folder: Workspace to store them in; None keeps them in memory.
         provider: Name of the server in the user's configuration; used as key instead of the address, which may change.
 
@@ -200,14 +200,14 @@ class CapabilityLearner:
             token_limit: Maximum token limit to send.
         """
         capabilities = self.capabilities
-        omitted = {*capabilities.dropped, *omitted_parameters, "max_tokens"}
-        if SYSTEM_ROLE in omitted:
+        omitted_names = {*capabilities.dropped, *omitted_parameters, "max_tokens"}
+        if SYSTEM_ROLE in omitted_names:
             payload = {**payload, "messages": _without_system_role(payload["messages"])}
         if capabilities.is_reasoning_model:
-            omitted.add("stop")  # Servers stop thoughts, too; answers are cut here.
-        if "stream" in omitted:
-            omitted.add("stream_options")
-        adapted = {name: value for name, value in payload.items() if name not in omitted}
+            omitted_names.add("stop")  # Servers stop thoughts, too; answers are cut here.
+        if "stream" in omitted_names:
+            omitted_names.add("stream_options")
+        adapted_payload = {name: value for name, value in payload.items() if name not in omitted_names}
         is_renamed = capabilities.token_limit == "max_completion_tokens" or "max_tokens" in omitted_parameters
         name = "max_completion_tokens" if is_renamed else "max_tokens"
         if name not in omitted_parameters:
@@ -225,10 +225,10 @@ class CapabilityLearner:
             if capabilities.window is not None:
                 prompt = sum(len(message["content"]) for message in payload["messages"]) / CHARACTERS_PER_TOKEN
                 limits.append(max(capabilities.window - prompt - _TEMPLATE_TOKENS, _MIN_LIMIT))
-            adapted[name] = int(min(limits))
-        if "top_logprobs" in adapted:
-            adapted["top_logprobs"] = capabilities.top_logprobs
-        return adapted
+            adapted_payload[name] = int(min(limits))
+        if "top_logprobs" in adapted_payload:
+            adapted_payload["top_logprobs"] = capabilities.top_logprobs
+        return adapted_payload
 
     def note_refusal(self, payload: Mapping[str, Any], refusal: ErrorReply, omitted_parameters: set[str]) -> bool:
         """Adapt to the rejection of a request.
@@ -272,7 +272,7 @@ class CapabilityLearner:
         return bool(new_omissions)
 
     def parse_room(self, payload: Mapping[str, Any], refusal: ErrorReply) -> int | None:
-        """Return the number of tokens left for an answer, from an error about the context window; else None."""
+        """Return the number of tokens left for an answer, from an error about the context window; otherwise None."""
         window, prompt = _WINDOW.search(refusal.message), _PROMPT_TOKENS.search(refusal.message)
         if window is None:
             return None
@@ -384,7 +384,7 @@ class CapabilityLearner:
             self._update(schema_support=status)
 
     def note_refused_schema(self, schema: Mapping[str, Any], refusal: ErrorReply) -> None:
-        """Store the rejection of a schema: of this one if its content is at fault, otherwise of all."""
+        """Store that this schema is rejected if its content is at fault, otherwise that all schemas are rejected."""
         digest = schema_digest(schema)
         digests = tuple(sorted({*self.capabilities.refused_schemas, digest}))
         is_content_fault = _SCHEMA_FAULT.search(refusal.message) is not None
@@ -416,14 +416,15 @@ class CapabilityLearner:
         self.capabilities = Capabilities()
         self._store(None)
 
-    def _find_entry(self, stored: Mapping[str, dict[str, Any]]) -> Any:
+    def _find_entry(self, capabilities_by_server: Mapping[str, dict[str, Any]]) -> Any:
         """Return the stored entry of the model, or None."""
-        return stored.get(self._server, {}).get(self._model)
+        return capabilities_by_server.get(self._server, {}).get(self._model)
 
     def _confirm_change(self, name: str, has_contrary: object) -> bool:
         """Count a contradiction of a capability; return whether to change the capability.
 
-        Without ``has_contrary`` knowledge it is changed at once, otherwise after :data:`CONTRADICTIONS` contradictions.
+        It is changed at once unless the opposite is known (``has_contrary``); otherwise after :data:`CONTRADICTIONS`
+        contradictions.
         """
         self._contradictions[name] += 1
         return not has_contrary or self._contradictions[name] >= CONTRADICTIONS
@@ -441,28 +442,33 @@ class CapabilityLearner:
 
         # What cannot be kept, for example in a workspace that may only be read, is learnt again.
         with suppress(OSError, Timeout), FileLock(f"{self._file}.lock", timeout=_LOCK_SECONDS):
-            stored = _load_stored(self._file)
-            entry = self._find_entry(stored)
-            models = stored.setdefault(self._server, {})
+            capabilities_by_server = _load_stored(self._file)
+            entry = self._find_entry(capabilities_by_server)
+            models = capabilities_by_server.setdefault(self._server, {})
             models[self._model] = {} if changes is None else {**(entry if isinstance(entry, dict) else {}), **changes}
             if not models[self._model]:
                 del models[self._model]
-            stored = {url: entries for url, entries in stored.items() if entries}
-            write_file(self._file, json.dumps(stored, indent=1, sort_keys=True, ensure_ascii=False).encode())
+            capabilities_by_server = {url: entries for url, entries in capabilities_by_server.items() if entries}
+            write_file(
+                self._file, json.dumps(capabilities_by_server, indent=1, sort_keys=True, ensure_ascii=False).encode()
+            )
 
 
 def _without_system_role(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return messages with the system's message put before the text of the user's message that follows it."""
-    first, *rest = [dict(message) for message in messages]
-    if first["role"] != "system":
-        return [first, *rest]
-    if not rest or rest[0]["role"] != "user":
-        return [{"role": "user", "content": first["content"]}, *rest]
-    return [{"role": "user", "content": f"{first['content']}\n\n{rest[0]['content']}"}, *rest[1:]]
+    first_message, *later_messages = [dict(message) for message in messages]
+    if first_message["role"] != "system":
+        return [first_message, *later_messages]
+    if not later_messages or later_messages[0]["role"] != "user":
+        return [{"role": "user", "content": first_message["content"]}, *later_messages]
+    return [
+        {"role": "user", "content": f"{first_message['content']}\n\n{later_messages[0]['content']}"},
+        *later_messages[1:],
+    ]
 
 
 def rejected_parameters(payload: Mapping[str, Any], refusal: ErrorReply) -> frozenset[str]:
-    """Return the parameters of a request that an error reply is about.
+    """Return the parameters of a request that an error reply rejects.
 
     Args:
         payload: Request body.

@@ -47,7 +47,7 @@ PROTOCOL = 2
 
 
 class OpenAIModel:
-    """Generator and option scorer over chat completions.
+    """Generator and option scorer that uses a server's chat completions.
 
     Requests run concurrently under an adaptive limit (:mod:`climassay.models.openai.connection`). Overload, time-outs,
     dropped connections, 5xx and malformed answers are retried with exponential backoff and full jitter, or after the
@@ -221,12 +221,12 @@ _CONTINUE_PARAMETERS = {"continue_final_message": True, "add_generation_prompt":
 """Parameters with which vLLM and SGLang continue an assistant's message; llama.cpp needs none."""
 _SEQUENCE_PROMPT = "Write the numbers from one to nine in words."
 _SEQUENCE_START, _SEQUENCE_NEXT = "one, two, three, four, five,", r"\s+six\b"
-"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The pattern needs the space with
-which a new message would not begin."""
+"""Beginning of the answer to ``_SEQUENCE_PROMPT``, and a pattern of its continuation. The pattern requires
+leading white space, with which a new message would not begin."""
 
 
 class Conversation:
-    """Converts requests to payloads and replies to results. Used in the connection's event loop only."""
+    """Converter of requests to payloads and of replies to results; used in the connection's event loop only."""
 
     def __init__(
         self,
@@ -279,9 +279,10 @@ class Conversation:
 
     @asynccontextmanager
     async def _run_first_alone(self, kind: str, is_unknown: Callable[[], bool]) -> AsyncIterator[None]:
-        """Run the first request of a kind alone, so that other requests can use what it learns.
+        """Run the first request of a kind alone, so that other requests can use the capabilities that it reveals.
 
-        Others wait until it has ended, but at most :data:`HEAD_START` seconds, since a model may reason for minutes.
+        Other requests wait until it has ended, but at most :data:`HEAD_START` seconds, as a model may reason for
+        minutes.
         """
         if (first_request_done := self._first_request_events.get(kind)) is not None or not is_unknown():
             if first_request_done is not None and is_unknown():
@@ -300,7 +301,7 @@ class Conversation:
 
         Every answer is validated. A truncated or invalid answer is requested again with its faults in the prompt. An
         answer that repeats itself until it is truncated is requested once more, with limits for lists and at most
-        :data:`MAX_TOKENS_AFTER_LOOP` tokens, with which later requests without a limit of their own begin.
+        :data:`MAX_TOKENS_AFTER_LOOP` tokens. Later requests that set no limit use this limit from the first attempt.
         """
         learner = self._learner
         usage = Usage()
@@ -313,16 +314,16 @@ class Conversation:
         has_looped = False
         learner.fallbacks.update(["assistant_prefix"] if request.assistant_prefix else [])
         while n_attempts < MAX_SCHEMA_ATTEMPTS:
-            is_offered = refusal is None and learner.capabilities.offers_schema(schema)
-            is_stated = not is_offered or learner.capabilities.schema_support == "loose" or bool(problem)
-            if is_stated and not problem:
+            sends_schema = refusal is None and learner.capabilities.offers_schema(schema)
+            adds_instruction = not sends_schema or learner.capabilities.schema_support == "loose" or bool(problem)
+            if adds_instruction and not problem:
                 learner.fallbacks["json_schema"] += 1
-            addition = schema_instruction(schema, problem or None) if is_stated else ""
+            addition = schema_instruction(schema, problem or None) if adds_instruction else ""
             limits_items = has_looped or learner.capabilities.limits_items
             payload = {
                 "messages": chat_messages(request.messages, addition),
                 **self._sampling_parameters(sampling),
-                **({"response_format": response_format(schema, limits_items=limits_items)} if is_offered else {}),
+                **({"response_format": response_format(schema, limits_items=limits_items)} if sends_schema else {}),
             }
             outcome, attempt_usage = await self._send(payload)
             usage += attempt_usage
@@ -333,7 +334,7 @@ class Conversation:
                 if limits_items and outcome.refusal is not None:
                     learner.note_item_limits(False)
                     continue
-                if is_offered and outcome.refusal is not None:
+                if sends_schema and outcome.refusal is not None:
                     refusal = outcome.refusal
                     continue
                 return Completion.failed(str(outcome.error), usage)
@@ -345,7 +346,7 @@ class Conversation:
             except ValueError as error:
                 if reply.withheld is not None:
                     return Completion.failed(reply.withheld, usage)
-                n_attempts += int(is_stated or reply.finish_reason == "length")
+                n_attempts += int(adds_instruction or reply.finish_reason == "length")
                 if reply.finish_reason == "length" and ends_in_loop(reply.text):
                     learner.note_loop()
                     if has_looped:
@@ -359,15 +360,15 @@ class Conversation:
                     problem = "The token limit cut it off before its JSON was complete: write shorter texts."
                     sampling = replace(sampling, max_tokens=2 * (sampling.max_tokens or DEFAULT_MAX_TOKENS))
                     continue
-                if is_offered and not problem:
+                if sends_schema and not problem:
                     learner.note_schema("ignored" if isinstance(error, NoJsonError) else "loose", schema)
                 # In prose, because the schema was not seen: from here on it appears in the prompt.
-                is_schema_unseen = not (is_stated or learner.capabilities.offers_schema(schema))
+                is_schema_unseen = not (adds_instruction or learner.capabilities.offers_schema(schema))
                 problem = "" if is_schema_unseen else str(error)
                 continue
-            if is_offered and not problem:
+            if sends_schema and not problem:
                 learner.note_schema("strict", schema)
-            if is_offered and has_looped:
+            if sends_schema and has_looped:
                 learner.note_item_limits(True)
             if result not in reply.text:
                 learner.fallbacks["json repaired"] += 1
@@ -375,7 +376,7 @@ class Conversation:
         return Completion.failed(f"No answer in {MAX_SCHEMA_ATTEMPTS} satisfied the schema: {problem}", usage)
 
     async def _score_by_logprobs(self, request: OptionRequest) -> OptionScores:
-        """Score options by the likely tokens at the answer's position or, if these are not enough, by naming."""
+        """Score options by the likely tokens at the answer's position; if these do not suffice, by the option named."""
         learner, usage = self._learner, Usage()
         is_known = learner.capabilities.logprobs == "given"
         continues = False
@@ -412,7 +413,7 @@ class Conversation:
         return scores_by_naming
 
     async def _learn_continuation(self, request: OptionRequest) -> tuple[bool, Usage]:
-        """Test whether the server continues an assistant's message, if the request begins one.
+        """Test whether the server continues an assistant's message, if the request has an assistant prefix.
 
         The test message ends in the middle of a sequence. A server that continues it generates the next word, or
         returns the message with it, which exceeds the token limit of a new message.
@@ -438,7 +439,7 @@ class Conversation:
         return bool(learner.capabilities.continues), usage
 
     async def _request_logprobs(self, request: OptionRequest, *, use_prefix: bool) -> tuple[RequestOutcome, Usage]:
-        """Request the likely tokens at the position of the answer, after the assistant prefix if ``use_prefix``."""
+        """Request the likely tokens at the answer's position; ``use_prefix`` puts the assistant prefix before it."""
         prefix = request.assistant_prefix if use_prefix else ""
         payload = {
             "messages": chat_messages(request.messages, prefix=prefix)
@@ -635,7 +636,7 @@ def _score_answer(outcome: RequestOutcome, request: OptionRequest, usage: Usage)
 
 
 def _trim_answer(text: str, request: GenerationRequest) -> tuple[str, bool]:
-    """Remove the assistant prefix and everything from the first stop text on; also return whether there was one."""
+    """Remove the assistant prefix and everything from the first stop text on; also return whether one was found."""
     text = _strip_prefix(text, request.assistant_prefix)
     # Not every server takes stops; the result is the same with all.
     end = min((text.find(stop) for stop in request.sampling.stop if stop and stop in text), default=None)

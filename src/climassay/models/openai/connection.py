@@ -211,11 +211,11 @@ class Connection:
         body = json.dumps(payload).encode()
         show_text = show_text if "stream" in payload else None
         policy, clock = self._policy, self._clock
-        started: float | None = None
+        start_time: float | None = None
         attempts = n_failures = n_unusable = 0
         error = ""
         while True:
-            slot = await self.limit.acquire(self._seconds_left(started))
+            slot = await self.limit.acquire(self._seconds_left(start_time))
             if slot is None:
                 pause = self.limit.paused_until - clock.now()
                 last_error = error or "This request was not sent."
@@ -223,8 +223,8 @@ class Connection:
                     f"The server asks to wait {pause:.0f} s, longer than the deadline of a request allows. {last_error}"
                 )
                 return RequestOutcome(attempts, error=message)
-            started = clock.now() if started is None else started
-            seconds_left = self._seconds_left(started)
+            start_time = clock.now() if start_time is None else start_time
+            seconds_left = self._seconds_left(start_time)
             if seconds_left <= 0:
                 self.limit.release(slot, has_succeeded=False, is_overloaded=False)
                 message = (
@@ -357,9 +357,9 @@ class Connection:
             flush()
             results.put(error)
 
-    def _seconds_left(self, started: float | None) -> float:
-        """Return the seconds until a request's deadline; ``started`` is the time of its first attempt, if any."""
-        return self._policy.deadline - (0.0 if started is None else self._clock.now() - started)
+    def _seconds_left(self, start_time: float | None) -> float:
+        """Return the seconds until a request's deadline; ``start_time`` is that of its first attempt, or None."""
+        return self._policy.deadline - (0.0 if start_time is None else self._clock.now() - start_time)
 
     async def _attempt(self, body: bytes, timeout: float, show_text: ShowText | None) -> Attempt:
         import httpx2
@@ -415,16 +415,16 @@ class Connection:
         return Attempt(error=REPEATED_KEY_ERROR, is_broken_stream=stream is not None) if repeats_key else Attempt(reply)
 
     async def _read_stream(self, response: "httpx2.Response", stream: StreamedReply, show_text: ShowText) -> bytes:
-        """Read a stream to its end, and show its text as it grows, without the key or the first characters of it.
+        """Read a stream to its end, and show its text as it grows, without the API key or a beginning of it.
 
         Returns:
             All bytes received.
         """
-        received = bytearray()
+        received_bytes = bytearray()
         key, previous_text = self._server.key or "", ""
         try:
             async for part in response.aiter_bytes():
-                received += part
+                received_bytes += part
                 stream.add(part)
                 text = stream.text
                 if text != previous_text and self._server.without_key(text) == text:
@@ -437,7 +437,7 @@ class Connection:
                     break
         finally:
             await response.aclose()
-        return bytes(received)
+        return bytes(received_bytes)
 
     def _status_attempt(self, response: "httpx2.Response") -> Attempt:
         status, headers = response.status_code, response.headers
@@ -510,7 +510,7 @@ def _has_no_credit(status: int | None, refusal: ErrorReply) -> bool:
     return status == PAYMENT_REQUIRED or bool(refusal.codes & NO_CREDIT_CODES)
 
 
-def _next_bundle(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
+def _next_bundle(results: "queue.SimpleQueue[I]", future: "concurrent.futures.Future[None]") -> I | KeyboardInterrupt:
     """Return the next item of a queue, or KeyboardInterrupt if the work was cancelled before it began.
 
     Waits in short intervals, since a Ctrl-C just before a wait does not end the wait.
@@ -518,7 +518,7 @@ def _next_bundle(results: "queue.SimpleQueue[I]", work: "concurrent.futures.Futu
     while True:
         with suppress(queue.Empty):
             return results.get(timeout=WAKE_SECONDS)
-        if work.cancelled():
+        if future.cancelled():
             return KeyboardInterrupt()
 
 

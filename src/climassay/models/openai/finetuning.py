@@ -133,20 +133,24 @@ def fine_tune(
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for part in (training, validation or b""):
         digest.update(hashlib.sha256(part).digest())
-    current = FineTuningState(server.base_url, model.removeprefix(f"{OPENAI}:"), digest.hexdigest(), settings)
+    current_state = FineTuningState(server.base_url, model.removeprefix(f"{OPENAI}:"), digest.hexdigest(), settings)
     if state.exists():
-        new, current = current, read_state(state)
-        if any(getattr(current, name) != getattr(new, name) for name in ("base_url", "base_model", "data_sha256")):
+        new_state, current_state = current_state, read_state(state)
+        if any(
+            getattr(current_state, name) != getattr(new_state, name)
+            for name in ("base_url", "base_model", "data_sha256")
+        ):
             raise InputError(
-                f"{state} holds a fine-tuning job for {current.base_model} with other data or settings: name "
+                f"{state} holds a fine-tuning job for {current_state.base_model} with other data or settings: name "
                 "another file."
             )
-        if current.status in FAILED_STATUSES:
+        if current_state.status in FAILED_STATUSES:
             raise ModelError(
-                f"The fine-tuning job {current.job_id} is {current.status}: {current.error or 'no reason given'} "
+                f"The fine-tuning job {current_state.job_id} is {current_state.status}: "
+                f"{current_state.error or 'no reason given'} "
                 f"Remove {state} to start another."
             )
-    job = _FineTuningJob(current, state, server, policy or RetryPolicy(), sleep, on_status)
+    job = _FineTuningJob(current_state, state, server, policy or RetryPolicy(), sleep, on_status)
     if job.state.model is not None:
         return job.state
     try:
@@ -229,7 +233,7 @@ class _FineTuningJob:
             self._client.close()
 
     def _find_lost_job(self) -> Any | None:
-        """Return a job at the server for our training file; None if there is none."""
+        """Return a job at the server for the uploaded training file; None if there is none."""
         try:
             result, _ = self._request(lambda jobs: jobs.list(limit=100), "jobs")
         except ModelError:
@@ -270,8 +274,8 @@ class _FineTuningJob:
                 response = call(self._get_resource(resource))
                 result = json.loads(response.http_response.content)
                 # Only what the server says about an error may repeat the key, since only that is blanked.
-                serialised = json.dumps({**result, "error": None} if isinstance(result, dict) else result)
-                if self._server.without_key(serialised) != serialised:
+                serialised_result = json.dumps({**result, "error": None} if isinstance(result, dict) else result)
+                if self._server.without_key(serialised_result) != serialised_result:
                     raise ModelError(REPEATED_KEY_ERROR)
                 return result, _parse_headers_wait(response.headers)
             except APIStatusError as failure:
@@ -311,8 +315,8 @@ class _FineTuningJob:
                 timeout=self._policy.attempt_timeout,
                 http_client=DefaultHttpxClient(follow_redirects=False, event_hooks={"request": [filter_headers]}),
             )
-        raw = self._client.with_raw_response
-        return raw.files if resource == "files" else raw.fine_tuning.jobs
+        raw_client = self._client.with_raw_response
+        return raw_client.files if resource == "files" else raw_client.fine_tuning.jobs
 
 
 def _required_field(reply: Any, name: str) -> str:

@@ -72,14 +72,14 @@ def score_options(options: Sequence[str], positions: Sequence[Position]) -> tupl
         candidates = _find_options_begun_by(text, options, prefix.candidates)
         decided_options = set(prefix.candidates) - set(candidates) if len(candidates) > 1 else set(prefix.candidates)
         # An upper bound of the log-probability of every token that is not listed.
-        listed_logprobs = [likely.logprob for likely in _listed_tokens(position)]
+        listed_logprobs = [token.logprob for token in _listed_tokens(position)]
         upper_bound = min(min(listed_logprobs), math.log(max(1.0 - math.fsum(map(math.exp, listed_logprobs)), 1e-12)))
         upper_bounds |= dict.fromkeys(decided_options, prefix.logprob + upper_bound)
         if len(candidates) < 2:
             break
         prefix = Prefix(text, prefix.logprob + position.chosen.logprob, candidates)
     mass = math.fsum(
-        math.exp(logprob) for listed_logprobs in logprobs_by_option.values() for logprob in listed_logprobs
+        math.exp(logprob) for option_logprobs in logprobs_by_option.values() for logprob in option_logprobs
     )
     if len(upper_bounds) < len(options) or mass < MIN_OPTION_MASS:
         return None
@@ -131,18 +131,18 @@ def generated_logprobs(option_index: int, options: Sequence[str]) -> tuple[float
 def tokens_to_distinguish(options: Sequence[str]) -> int:
     """Return the maximum number of tokens until options with the same beginning differ."""
     bare_options = sorted(_strip_marks(option).casefold() for option in options)
-    shared_characters = (
+    common_prefixes = (
         takewhile(lambda characters: characters[0] == characters[1], zip(*pair, strict=False))
         for pair in pairwise(bare_options)
     )
-    max_shared = max((sum(1 for _ in characters) for characters in shared_characters), default=0)
-    return min(MAX_TOKENS, max_shared + 1)
+    max_prefix_length = max((sum(1 for _ in characters) for characters in common_prefixes), default=0)
+    return min(MAX_TOKENS, max_prefix_length + 1)
 
 
 def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Prefix) -> list[tuple[int, float]] | None:
     """Return (option index, log-probability) of each listed token that begins exactly one option.
 
-    Return None if another token with at least :data:`NEGLIGIBLE_PROBABILITY` probability begins several.
+    Return None if another token with at least :data:`NEGLIGIBLE_PROBABILITY` probability begins several options.
     """
     results = []
     for token, logprob in _listed_tokens(position):
@@ -158,13 +158,16 @@ def _score_listed_tokens(position: Position, options: Sequence[str], prefix: Pre
 
 def _listed_tokens(position: Position) -> tuple[TopLogprob, ...]:
     """Return the listed tokens, adding the generated one if it is not listed."""
-    if any(likely.token == position.chosen.token for likely in position.listed):
+    if any(token.token == position.chosen.token for token in position.listed):
         return position.listed
     return (*position.listed, position.chosen)
 
 
 def _find_options_begun_by(text: str, options: Sequence[str], candidates: Collection[int]) -> tuple[int, ...]:
-    """Return the indices of options that begin with a text; if some continue with another word, only of these."""
+    """Return the indices of options that begin with a text.
+
+    If the text ends at the end of a word in some of these options, return only the indices of those.
+    """
     bare_text = _strip_marks(text)
     if not bare_text:
         return tuple(candidates)

@@ -82,7 +82,7 @@ def parse_retry_after(seconds: str | None, milliseconds: str | None, wall: float
 
 
 INITIAL_LIMIT = 32
-"""Number of concurrent requests to an unknown server."""
+"""Initial limit of concurrent requests to a server."""
 
 
 @dataclass(frozen=True, slots=True)

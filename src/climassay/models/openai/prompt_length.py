@@ -37,7 +37,7 @@ def is_shortened(messages: Sequence[Mapping[str, str]], read_tokens: int) -> boo
 
     Args:
         messages: Messages as sent.
-        read_tokens: Prompt tokens reported by the server, including cached ones; 0 if unknown, which returns False.
+        read_tokens: Prompt tokens reported by the server, including cached ones; 0, which gives False, if unknown.
     """
     if not read_tokens or sum(len(message["content"]) for message in messages) < MIN_COUNTED:
         return False

@@ -31,7 +31,7 @@ WITHHELD_REASONS = frozenset(
 WINDOW_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
 """Fields with the context window in a server's list of models."""
 _MAX_SPECIAL_TOKENS = 16
-"""Maximum number of completion tokens that are not text, such as end marks."""
+"""Maximum number of completion tokens that are not text, such as end-of-text tokens."""
 _MAX_DEPTH = 6
 
 
@@ -114,8 +114,10 @@ def parse_reply(body: bytes) -> Reply:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        if page := _web_page_title(body.decode("utf-8", "replace")):
-            message = f'The server\'s answer is a web page ("{page}"): check the base URL, which usually ends in /v1.'
+        if page_title := _web_page_title(body.decode("utf-8", "replace")):
+            message = (
+                f'The server\'s answer is a web page ("{page_title}"): check the base URL, which usually ends in /v1.'
+            )
             raise BadReplyError(message) from None
         raise BadReplyError("The server's answer is not JSON (cut off or malformed).") from None
     return _read_reply(data)
@@ -125,7 +127,7 @@ class StreamedReply:
     """Chat completion received as server-sent events.
 
     Attributes:
-        done: True after the server's end mark.
+        done: True if the server has sent ``[DONE]``.
     """
 
     def __init__(self) -> None:
@@ -179,7 +181,7 @@ class StreamedReply:
         try:
             # The last event has the usage and no choice.
             choices = event.get("choices") or [{}]
-            delta, finish = choices[0].get("delta") or {}, choices[0].get("finish_reason")
+            delta, finish_reason = choices[0].get("delta") or {}, choices[0].get("finish_reason")
             parts = {name: delta.get(name) for name in ("content", "refusal", *REASONING_FIELDS)}
         except (AttributeError, KeyError, TypeError):
             raise _malformed_error(event) from None
@@ -190,7 +192,7 @@ class StreamedReply:
         for name, part in parts.items():
             if isinstance(part, str):
                 self._message[name] = self._message.get(name, "") + part
-        self._finish = finish or self._finish
+        self._finish = finish_reason or self._finish
         self._error = choices[0].get("error") or self._error
         self._usage = event.get("usage") or self._usage
 
@@ -208,28 +210,28 @@ def _read_reply(data: Any) -> Reply:
         content = message.get("content")
     except (KeyError, IndexError, TypeError, AttributeError):
         raise _malformed_error(data) from None
-    answer, hidden_reasoning = _split_content(content)
+    answer, content_reasoning = _split_content(content)
     text, thoughts = separate_thoughts(_join_half_characters(answer))
     fields = (_flatten_text(message.get(name)) for name in (*REASONING_FIELDS, "reasoning_details"))
-    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), hidden_reasoning, thoughts) if part)
+    thoughts = "\n".join(part for part in (next(filter(None, fields), ""), content_reasoning, thoughts) if part)
     thoughts = join_surrogates(thoughts)
     usage = data.get("usage")
-    prompt, completion, reasoning = _parse_token_counts(usage, text, thoughts)
-    refusal, withheld = message.get("refusal"), None
+    n_prompt, n_completion, n_reasoning = _parse_token_counts(usage, text, thoughts)
+    refusal, withholding_reason = message.get("refusal"), None
     if finish_reason in WITHHELD_REASONS:
-        withheld = "The server's content filter withheld the answer."
+        withholding_reason = "The server's content filter withheld the answer."
     elif isinstance(refusal, str) and refusal and not content:
-        withheld = f"The model refused: {refusal}"
+        withholding_reason = f"The model refused: {refusal}"
     elif finish_reason not in COMPLETE_REASONS | TRUNCATED_REASONS:
         raise _unfinished_error(finish_reason, choice.get("error"))
     return Reply(
         text,
         "length" if finish_reason in TRUNCATED_REASONS else "stop",
-        prompt,
-        completion,
-        reasoning,
+        n_prompt,
+        n_completion,
+        n_reasoning,
         _parse_positions(choice.get("logprobs")),
-        withheld,
+        withholding_reason,
         thoughts,
         _count_read_tokens(usage),
     )
@@ -237,10 +239,10 @@ def _read_reply(data: Any) -> Reply:
 
 def _join_half_characters(answer: str) -> str:
     """Join the halves of characters (surrogates) in an answer; warn about a half without its other half."""
-    joined = join_surrogates(answer)
-    if joined.count("\ufffd") > answer.count("\ufffd"):
+    joined_text = join_surrogates(answer)
+    if joined_text.count("\ufffd") > answer.count("\ufffd"):
         warnings.warn("A server sent half a character in an answer: it is kept as U+FFFD.", stacklevel=2)
-    return joined
+    return joined_text
 
 
 def _parse_finish_reason(choice: Any) -> str:
@@ -250,10 +252,10 @@ def _parse_finish_reason(choice: Any) -> str:
     return str(reason).partition(":")[0].strip().lower()
 
 
-def _unfinished_error(finish: str, error: Any) -> BadReplyError:
+def _unfinished_error(finish_reason: str, error: Any) -> BadReplyError:
     """Build the error for an unknown finish reason."""
     refusal = parse_error_reply(json.dumps({"error": error}).encode()) if error else None
-    reason = "without a finish reason" if finish == "none" else f"with the finish reason {finish[:60]!r}"
+    reason = "without a finish reason" if finish_reason == "none" else f"with the finish reason {finish_reason[:60]!r}"
     message = f"The server's answer is not complete: it ended {reason}"
     return BadReplyError(f"{message}, {refusal.message}" if refusal else f"{message}.", refusal)
 
@@ -289,12 +291,12 @@ def parse_error_reply(body: bytes) -> ErrorReply:
         wait = _parse_field_wait(data) if wait is None else wait
         if isinstance(data.get("param"), str):
             parameter = data["param"]
-        inner = next((data[key] for key in ("error", "message", "detail", "msg") if data.get(key)), None)
-        if inner is None:
+        inner_value = next((data[key] for key in ("error", "message", "detail", "msg") if data.get(key)), None)
+        if inner_value is None:
             break
-        if isinstance(inner, str) and isinstance(data.get("message"), str):
-            inner = data["message"]  # "error" is then a short name of the kind
-        data = inner
+        if isinstance(inner_value, str) and isinstance(data.get("message"), str):
+            inner_value = data["message"]  # "error" is then a short name of the kind
+        data = inner_value
     message = _truncate_to_line(data if isinstance(data, str) else json.dumps(data))
     return ErrorReply(message, parameter, " ".join(codes), status, parse_wait(message) if wait is None else wait)
 
@@ -367,8 +369,8 @@ def parse_window(body: bytes, model: str) -> int | None:
         entries if len(entries) == 1 and isinstance(entries[0].get("meta"), dict) else []
     ):
         candidates = [entry.get(name) for name in WINDOW_FIELDS]
-        meta = entry.get("meta")
-        candidates += [meta.get("n_ctx"), meta.get("n_ctx_train")] if isinstance(meta, dict) else []
+        metadata = entry.get("meta")
+        candidates += [metadata.get("n_ctx"), metadata.get("n_ctx_train")] if isinstance(metadata, dict) else []
         for window in candidates:
             if isinstance(window, int) and 0 < window < MAX_TOKENS:
                 return window
@@ -394,28 +396,28 @@ def _parse_token_counts(usage: Any, text: str, thoughts: str) -> tuple[int, int,
 
     Most providers count reasoning as part of the completion; some only in the total, some separately.
     """
-    prompt, completion = _parse_token_count(usage, "prompt_tokens"), _parse_token_count(usage, "completion_tokens")
-    total = _parse_token_count(usage, "total_tokens")
+    n_prompt, n_completion = _parse_token_count(usage, "prompt_tokens"), _parse_token_count(usage, "completion_tokens")
+    n_total = _parse_token_count(usage, "total_tokens")
     details = usage.get("completion_tokens_details") if isinstance(usage, dict) else None
-    reasoning = _parse_token_count(details, "reasoning_tokens") or _parse_token_count(usage, "reasoning_tokens")
-    n_uncounted = total - prompt - completion
-    if prompt and completion and n_uncounted > 0:
-        return prompt, completion + n_uncounted, reasoning or n_uncounted
-    if prompt and not completion:
-        completion = max(0, n_uncounted)  # counted in the total alone
-    if reasoning > completion:
-        return prompt, completion + reasoning, reasoning
-    if not reasoning and thoughts:
-        reasoning = round(completion * len(thoughts) / (len(thoughts) + len(text)))
+    n_reasoning = _parse_token_count(details, "reasoning_tokens") or _parse_token_count(usage, "reasoning_tokens")
+    n_uncounted = n_total - n_prompt - n_completion
+    if n_prompt and n_completion and n_uncounted > 0:
+        return n_prompt, n_completion + n_uncounted, n_reasoning or n_uncounted
+    if n_prompt and not n_completion:
+        n_completion = max(0, n_uncounted)  # counted in the total alone
+    if n_reasoning > n_completion:
+        return n_prompt, n_completion + n_reasoning, n_reasoning
+    if not n_reasoning and thoughts:
+        n_reasoning = round(n_completion * len(thoughts) / (len(thoughts) + len(text)))
     elif (
-        not reasoning
-        and completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS
+        not n_reasoning
+        and n_completion > len(text.encode("utf-8", "replace")) + _MAX_SPECIAL_TOKENS
         and not text.lstrip().startswith(("{", "["))
     ):
         # No token is shorter than a byte: what cannot have become text was thought. JSON is an exception, because
         # llama.cpp returns it without the spaces and line breaks that a small model has put between its parts.
-        reasoning = completion - len(text) // 4
-    return prompt, completion, reasoning
+        n_reasoning = n_completion - len(text) // 4
+    return n_prompt, n_completion, n_reasoning
 
 
 def _count_read_tokens(usage: Any) -> int:
@@ -423,13 +425,13 @@ def _count_read_tokens(usage: Any) -> int:
 
     OpenAI and vLLM include cached tokens in those of the prompt; Anthropic and gateways to it do not.
     """
-    prompt = _parse_token_count(usage, "prompt_tokens")
+    n_prompt = _parse_token_count(usage, "prompt_tokens")
     details = usage.get("prompt_tokens_details") if isinstance(usage, dict) else None
     n_cached = max(_parse_token_count(details, "cached_tokens"), _parse_token_count(usage, "cache_read_input_tokens"))
     n_cache_written = max(
         _parse_token_count(details, "cache_write_tokens"), _parse_token_count(usage, "cache_creation_input_tokens")
     )
-    return prompt + n_cached + n_cache_written if prompt else 0
+    return n_prompt + n_cached + n_cache_written if n_prompt else 0
 
 
 def _malformed_error(data: Any) -> BadReplyError:
@@ -502,8 +504,12 @@ def _parse_positions(logprobs: Any) -> tuple[Position, ...]:
 
 def _list_likely_tokens(entry: Any) -> list[Any]:
     """Return the likely tokens of a position as a list; older servers map tokens to log-probabilities."""
-    top = entry.get("top_logprobs") or []
-    return [{"token": token, "logprob": logprob} for token, logprob in top.items()] if isinstance(top, dict) else top
+    top_logprobs = entry.get("top_logprobs") or []
+    return (
+        [{"token": token, "logprob": logprob} for token, logprob in top_logprobs.items()]
+        if isinstance(top_logprobs, dict)
+        else top_logprobs
+    )
 
 
 def _parse_likely_token(entry: Any) -> TopLogprob:

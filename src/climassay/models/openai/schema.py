@@ -101,8 +101,8 @@ def _wrap_in_object(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"type": "object", "properties": {ROOT: schema}, "required": [ROOT]}
 
 
-def _describe_range(schema: Mapping[str, Any], low: str, high: str, unit: str) -> Iterator[str]:
-    minimum, maximum = schema.get(low), schema.get(high)
+def _describe_range(schema: Mapping[str, Any], min_keyword: str, max_keyword: str, unit: str) -> Iterator[str]:
+    minimum, maximum = schema.get(min_keyword), schema.get(max_keyword)
     if unit and minimum in (0, 1) and maximum is None:
         minimum = None
     if minimum is not None and minimum == maximum:
