@@ -42,7 +42,7 @@ def test_the_document_describes_the_operations_only_and_is_public(server):
     assert described == document()
     assert {path for _, path, _ in operations()} == set(described["paths"])
     assert all(path.startswith(f"{API}/") for path in described["paths"])
-    assert len(operations()) <= 15
+    assert len(operations()) <= 17
 
 
 def test_an_invalid_token_is_refused_even_if_everybody_may_read(place_on, place_settings):
