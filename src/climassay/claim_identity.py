@@ -59,8 +59,8 @@ def claim_id(text: str) -> str:
 def words_id(text: str) -> str:
     """Return a hash of the text's words in lower case without punctuation, 12 hexadecimal digits.
 
-    Opposite claims, such as +0.5 K and -0.5 K, may have the same hash: never use it to look up claims. It serves to
-    keep near-duplicates together in a split, and to identify the training texts of a model.
+    Opposite claims, such as +0.5 K and -0.5 K, may have the same hash: never use it to look up claims. It is used to
+    keep near-duplicates in the same part of a split, and to identify a model's training texts.
     """
     return _hash(bare_words(text))
 

@@ -18,14 +18,14 @@ _REDRAW_SECONDS = 0.2
 FIRST_LINE_SECONDS, LINE_SECONDS = 10.0, 60.0
 """Seconds until the first line on a task's progress in a log file, and minimum seconds between such lines."""
 _PACE_SAMPLES = 50
-"""Number of the most recent updates over which the seconds per unit are averaged."""
+"""Number of the most recent updates over which the seconds per unit of work are averaged."""
 
 
 class Task:
     """Task whose progress is not displayed; base class of tasks with a display."""
 
     def advance(self, count: int = 1) -> None:
-        """Add completed units to the progress."""
+        """Add completed units of work to the progress."""
 
     def update(
         self, *, description: str | None = None, completed: float | None = None, total: float | None = None
@@ -42,7 +42,7 @@ class Progress:
 
         Args:
             description: Description of the task.
-            total: Number of units; None if unknown.
+            total: Number of units of work; None if unknown.
         """
         yield Task()
 
@@ -250,7 +250,7 @@ class _Bar(Task):
         return next(task for task in self._display.tasks if task.id == self._id)
 
     def running(self) -> Iterator[Task]:
-        """Yield the bar. Afterwards remove it if it counted nothing and has no total, or set an unknown total."""
+        """Yield the bar. Afterwards, if its total is unknown, set it to the count, or remove a bar without progress."""
         yield self
         task = self._task
         if task.total is None and not task.completed:

@@ -271,7 +271,7 @@ class Session:
 
 NameOrPath = TypeVar("NameOrPath", bound=str | Path)
 Place = Session | Workspace | Path | str | None
-"""Where work is done: a session, a workspace, its folder, or None for the workspace of the command line."""
+"""Workspace in which a function works: a session, a workspace, its folder, or None for that of the command line."""
 
 
 def one_or_several(names: NameOrPath | Iterable[NameOrPath]) -> tuple[NameOrPath, ...]:

@@ -85,7 +85,7 @@ def annotate_questions(
             ``primer``.
         dataset: Name of a new dataset for the questions.
         overlap: Number of annotators who label each question.
-        annotators: User who annotates them; can be repeated. By default every user with the right to annotate.
+        annotators: User who may annotate the items; can be repeated. By default every user with the right to annotate.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -118,7 +118,7 @@ def annotate_answers(
         run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
         dataset: Name of a new dataset for the answers.
         overlap: Number of annotators who label each answer.
-        annotators: User who annotates them; can be repeated. By default every user with the right to annotate.
+        annotators: User who may annotate the items; can be repeated. By default every user with the right to annotate.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -218,7 +218,8 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     """Measure the agreement of annotators on labels, ratings or rubrics.
 
-    Labels have Cohen's and Fleiss' kappa and Krippendorff's alpha, ratings Krippendorff's alpha.
+    The agreement on labels is measured by Cohen's and Fleiss' kappa and Krippendorff's alpha, that on ratings by
+    Krippendorff's alpha.
 
     Args:
         dataset: Name of the dataset; ``climassay generate list`` lists them.
@@ -362,7 +363,7 @@ def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]",
 
 
 def _export_result(data: dict[str, Any], sentence: str, items: "Sequence[AnnotationItem]", awaited: str) -> Shown:
-    """Return an export's result, with notes on how many items still wait for ``awaited`` (labels or rubrics)."""
+    """Return an export's result, with notes on how many items still lack ``missing_content`` (labels or rubrics)."""
     states = Counter(item.state for item in items)
     noted = [f"{states['open']} still wait for {awaited}."] if states["open"] else []
     noted += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
@@ -455,7 +456,7 @@ def retrain_validator(
 
     Args:
         dataset: Name of the dataset; ``climassay generate list`` lists them.
-        method: ``features`` of text and embeddings, or a ``probe`` of a model's hidden states.
+        method: Kind of validator: ``features`` of text and embeddings, or a ``probe`` of a model's hidden states.
         model: Local model whose hidden states a probe uses.
         encoder: Encoder whose embeddings are used as features, or ``none``.
         precision: Minimum proportion of valid questions among those that the validator accepts, for example 0.95.

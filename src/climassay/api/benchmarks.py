@@ -158,8 +158,8 @@ def make_model_specs(
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
     """Return the plan's specifications of models, and the loaded models by label.
 
-    A model that is named alone is loaded in the session. Several named models are loaded one after the other later.
-    ``whole_names`` uses complete names, such as ``local:smollm2``, as labels.
+    A single named model is loaded in the session. If several models are named, they are loaded later, one after the
+    other. ``whole_names`` uses complete names, such as ``local:smollm2``, as labels.
     """
     models_to_run = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(model for model in models_to_run if isinstance(model, str))
@@ -265,7 +265,7 @@ def _score(experiment: "Experiment", plan: "ExperimentPlan", skipped: Mapping[st
 
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
-    """Load a plan's model as one that lm-evaluation-harness can ask."""
+    """Load a plan's model with the interface that lm-evaluation-harness needs."""
     from climassay.integrations.lm_eval_model import load_text_model
 
     options = spec.options(deadline=session.options.deadline)
@@ -289,11 +289,11 @@ def evaluate_lm_eval(
 
     Args:
         tasks: Names of tasks, groups or tags of the harness, patterns of such names, or YAML files of tasks.
-        models: Names of models. A model behind a server generates its choice, because servers return no
-            log-probabilities of given texts.
+        models: Names of models. Models behind a server generate their choice, because servers do not return
+            log-probabilities of options.
         include_path: Folder with further tasks, whose code is run; can be repeated.
         num_fewshot: Number of examples per prompt; if repeated, the numbers are compared. By default each task decides.
-        chat_template: Apply each model's chat template to the prompts.
+        chat_template: Whether each model's chat template is applied to the prompts.
         limit: Maximum number of samples of each task, drawn at random.
         seed: Seed of the choice of examples and of resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -338,12 +338,13 @@ def evaluate_inspect(
     seed: int = 0,
     workspace: Place = None,
 ) -> Evaluation:
-    """Run tasks of Inspect, with recorded answers, intervals and paired tests.
+    """Run Inspect tasks, with recorded answers, intervals and paired tests.
 
     Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
     Args:
-        tasks: Tasks to run, whose code is executed: FILE.py@NAME, FILE.py for all tasks of a file, or PACKAGE/NAME.
+        tasks: Tasks, whose code is run: FILE.py@NAME, FILE.py for all tasks in a file, or PACKAGE/NAME for a task from
+            a package.
         models: Name of a model, a loaded model, or several of them; of several named models one is loaded at a time.
         task_args: Arguments of the tasks by name.
         epochs: Number of times each sample is asked; by default each task decides.

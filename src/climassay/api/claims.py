@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PRIMER_CLAIMS = "primer:claims"
 """Name of the bundled claims, usable in place of a file."""
 _CLAIM_COLUMNS = ("claim", "statement", "text")
-"""Default names of the column of claims, in order of preference and in any case."""
+"""Names of the column that contains the claims unless the user names it, in order of preference; case is ignored."""
 MAX_PAST_CHECKS = 3
 """Maximum number of earlier checks of similar claims that accompany a check."""
 _MAX_CLAIM_CHARACTERS = 90
@@ -141,7 +141,7 @@ def check_claims(
 
     Raises:
         InputError: The claims cannot be read, the debate has no advocate, a published verdict is not on the scale, or
-            the verdicts cannot be compared in so many classes.
+            the scale cannot be collapsed to this number of classes.
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import CONCURRENCY

@@ -51,7 +51,7 @@ _PAPER_ENCODER = "Universal Sentence Encoder"
 _PAPER_BERT_MODEL = "roberta-large"
 _PAPER_SCORER = "gpt-4o-mini"
 _N_SAMPLED_PROMPTS = 8
-"""Number of prompts per task and setting from whose mean length tokens are estimated."""
+"""Number of sampled prompts per task and setting; the number of tokens is estimated from their mean length."""
 _CHARACTERS_PER_TOKEN = 4.0
 _SUFFIXES: Mapping[str, str] = {
     "default": "",
@@ -302,7 +302,7 @@ class ClimaqaRecipe:
 
 
 def _is_sampled_from_paper(plan: "ExperimentPlan", dataset: Dataset) -> bool:
-    """Return whether the set from which a sample was drawn is the complete set of the paper."""
+    """Return whether a sample was drawn from the complete dataset of the paper."""
     complete = evaluation.read_benchmark(plan.benchmarks[0], replace(plan, limit=None))
     return has_published_questions(dataset, complete.questions)
 
@@ -328,7 +328,7 @@ def _remark_on_scorer(entailment: str) -> tuple[str, ...]:
 
 
 def _collect_facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each model's fingerprint and dtype, and of the implementation of each metric."""
+    """Yield (label, text) for each model's fingerprint, each model's dtype, and each metric's implementation."""
     record_by_model = {record.model: record for result in results for record in result.experiment.cells}
     for name, record in record_by_model.items():
         yield f"Model {name}", ", ".join(filter(None, (record.fingerprint, record.dtype)))

@@ -49,7 +49,7 @@ _STANCE = "present climate change is mostly natural, and nothing to worry about"
 _PLAIN = "GPT-4"
 """Name of the advocate without documents in the paper's tables."""
 ROUNDS = 2
-"""Maximum number of rounds, which sufficed for every debate in the paper."""
+"""Maximum number of rounds of a debate; every debate in the paper ended within two rounds."""
 _CLASS_COUNTS = (7, 5, 2)
 _NEI = "NEI"
 _NO_VERDICT = "no verdict"
@@ -59,7 +59,7 @@ _ROUND_SCALE = Scale(
     {"incorrect": "is wrong", FOLLOW_UP: "needs further questions", "correct": "is right"},
     frozenset({"correct"}),
 )
-"""Scale of Table 4, in which the request of a further round is an outcome of the first round."""
+"""Scale of Table 4, in which a request for a further round is one of the outcomes of the first round."""
 
 
 def climinator_tables() -> dict[str, PaperTable]:

@@ -116,8 +116,8 @@ def lint_confidence(
 
     Args:
         drafts: Files or texts; a string counts as a text if it contains a space and is not the name of a file.
-        rules: Names of the rules to apply, separated by commas; names with a leading minus are left out of all rules;
-            ``all`` applies every rule.
+        rules: Names of the rules to apply, separated by commas; a leading minus excludes a rule from all rules; ``all``
+            applies every rule.
         model: Strong language model that also checks each passage with words of certainty.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -161,7 +161,7 @@ def lint_confidence(
 
 
 def diff_confidence(old: Path | str, new: Path | str) -> ComparedStatements:
-    """Compare two extractions: which statements were added, removed or reworded, or changed their level.
+    """Compare two extractions, and list the statements that were added, removed or reworded, or whose level changed.
 
     Args:
         old: File of the earlier extraction, written by ``climassay confidence extract`` (.jsonl).
@@ -189,7 +189,7 @@ def find_topics(
 ) -> FoundTopics:
     """Group statements with their contexts into named topics, as BERTopic does.
 
-    The clusters found are merged until their number is the one in the settings.
+    Clusters are merged until as many topics remain as the settings request.
 
     Args:
         statements: File of statements, written by ``climassay confidence extract``.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 MAX_REASONS = 3
-"""Maximum number of unreadable files that an error explains if no document can be added."""
+"""Maximum number of unreadable files that are listed in the error if no document can be added."""
 
 
 def add_documents(
@@ -49,7 +49,7 @@ def add_documents(
         collection: Name of the collection.
         files: PDF, Word, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        encoder: Encoder of a new collection: local:minilm (default), or local: and the folder or hub id of a
+        encoder: Encoder of a new collection: local:minilm (default), or local: followed by the folder or hub id of a
             sentence-transformers model.
         passage_size: Maximum length of a passage in characters; 2000 by default.
         passage_overlap: Maximum overlap of neighbouring passages in characters; 200 by default.
@@ -124,7 +124,7 @@ def search(
         collections: Names of collections.
         query: Question or statement.
         k: Maximum number of hits.
-        mode: Way of searching: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
+        mode: Search method: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
         threshold: Minimum cosine similarity of a passage to the query; by default the value measured for the encoder
             and the kind of query. None for no minimum.
         full: Whether whole passages are shown.
@@ -163,7 +163,7 @@ def evaluate_search(
         collection: Name of the collection.
         questions: JSONL or CSV files with the columns question and passage; or ``primer`` or ``primer:BOOK``.
         ks: Numbers of hits at which recall is measured; by default 1, 3, 5 and 10.
-        modes: Ways of searching to compare: hybrid, dense, bm25 and rrf; by default all.
+        modes: Search methods to compare: hybrid, dense, bm25 and rrf; by default all.
         columns: Names of the files' columns: question; passage; relevance, a grade that is 0 or empty if the passage
             is not relevant; and group, such as the report, over which intervals are computed.
         within_group: Whether each question is searched for only in the document that its group names.
@@ -452,11 +452,12 @@ def check_text(
     supported only if the judge quotes the passage that supports it.
 
     Args:
-        text: File to check (text, Markdown, Word, HTML or PDF), or the text itself; on the command line, - is stdin.
+        text: File to check (text, Markdown, Word, HTML or PDF), or the text itself; on the command line, - stands for
+            stdin.
         collections: Names of collections with which the text is compared.
         judge: Model that judges each sentence with its passages; without a judge, no sentence counts as supported.
         passages: Number of passages with which each sentence is compared.
-        network: Whether to look up if DOIs and web addresses exist; otherwise the network is not used.
+        network: Whether to look up whether DOIs and web addresses exist; otherwise the network is not used.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:

@@ -132,7 +132,7 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 
 
 def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
-    """Return the recipe with the session's timeout, token limit and reasoning effort, if set, for its writer."""
+    """Return the recipe, with its writer's timeout, token limit and reasoning effort set as in the session."""
     options = session.options
     writer = with_changes(
         recipe.writer,
@@ -155,7 +155,7 @@ def _start_batch_bar(session: Session, stack: ExitStack) -> "AnswerProgress":
 
 
 def _start_progress_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
-    """Start a progress bar for each question stream, and return a callback that updates the bars and the cost."""
+    """Start a progress bar for each kind and level of questions; return a callback for the bars and the cost."""
     requested = recipe.requested()
     tasks = {
         stream: stack.enter_context(session.progress.task(stream.name, total=n_requested))
@@ -587,14 +587,15 @@ def _parse_splits(splits: str) -> tuple[float, float, float]:
 _CARD_FILE = "README.md"
 _HUB_TASKS_FILE = "eval.yaml"
 _PROMPTS_SUFFIX = "_prompts"
-"""Suffix of the names of configurations with prompts; names without the suffix belong to the dataset."""
+"""Suffix of the names of configurations that contain prompts; those of the dataset's questions have no suffix."""
 
 
 def _prepare_card(folder: Path) -> dict[str, Any]:
-    """Rename the benchmark's configurations in ``eval.yaml``, and return those of its card for the dataset's card.
+    """Rename the configurations of the benchmark, and return them with the text on its tasks, for the dataset's card.
 
-    ``load_dataset(folder, "mcq")`` must return the dataset's questions. The prompts, which Inspect loads from the hub,
-    are therefore renamed to ``mcq_prompts``. The returned ``extra`` is the text on tasks for the card.
+    ``load_dataset(folder, "mcq")`` must return the dataset's questions. The configuration of the prompts, which Inspect
+    loads from the hub, is therefore renamed to ``mcq_prompts``, also in ``eval.yaml``. The renamed configurations are
+    returned as ``configs``, the text as ``extra``.
     """
     import yaml
 

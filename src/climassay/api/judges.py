@@ -51,7 +51,7 @@ def rank(
         model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
         sort: Sorting algorithm.
         token_budget: Maximum number of tokens in one forward pass.
-        command: Name of the run in the records.
+        command: Name of the command, for the records.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         seed: Random seed for sampling, splits, folds and resampling.
 
@@ -428,8 +428,8 @@ def benchmark_judges(
 ) -> BenchmarkedJudges:
     """Measure how well judges agree with experts on unseen groups of items, beside two baselines.
 
-    The baselines prefer the longer text and always give the same answer. Without --layer, a probe chooses among four
-    layers of the upper half of the model.
+    The baselines prefer the longer text and always give the same answer. Without --layer, a probe's layer is chosen
+    from four layers in the upper half of the model.
 
     Args:
         tasks: Qualities, each with its labelled items.
@@ -509,7 +509,7 @@ def train_judge(
     Args:
         items: Items with numeric labels, where higher is better; only items of the same group are compared.
         quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
-            sentence that describes a quality of your own; by default the quality that the probe was trained for.
+            sentence that describes a quality of your own.
         model: Model with open weights, whose hidden states are the features.
         method: Kind of probe: ppairs, ppairs-length, principal, pointwise or pointwise-length.
         settings: Layers, tie band and penalty; by default they are chosen by cross-validation.
@@ -523,14 +523,14 @@ def train_judge(
         The probe, with its accuracy on held-out items beside the accuracy of always preferring the longer text.
 
     Raises:
-        InputError: Items have no labels, too few or only equal ones, the model's hidden states cannot be read, or the
-            file cannot be written.
+        InputError: The items have no labels, too few labels or only equal labels, the model's hidden states cannot be
+            read, or the file cannot be written.
         ModelError: The model cannot be loaded.
 
     Example:
         >>> from climassay import Item, primer
         >>> level = primer.VERDICTS.index  # from wrong to right
-        >>> labelled = [Item(one.id, one.claim, label=level(one.verdict)) for one in primer.claims()[:16]]
+        >>> labelled = [Item(claim.id, claim.claim, label=level(claim.verdict)) for claim in primer.claims()[:16]]
         >>> trained = train_judge(labelled, "claims", workspace=folder)
         >>> trained.n_items, trained.n_pairs
         (16, 120)

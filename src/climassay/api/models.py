@@ -87,7 +87,7 @@ def check_model(
         device: Device of a local model, for example cpu or cuda.
         adapter: Folder of a PEFT adapter, for a local model.
         prompt: Prompt to send.
-        again: Probe the server again instead of using its stored capabilities.
+        again: Whether the server is probed again instead of using its stored capabilities.
         workspace: Session, workspace or folder of a workspace; the options of a session apply to the model.
 
     Raises:

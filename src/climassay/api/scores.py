@@ -35,7 +35,7 @@ def score_answers(
         metrics: Metrics to compute: bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match,
             exact_match_normalised or phrase_similarity; can be repeated. By default the last three for rows with a
             statement, and the first three for other rows.
-        encoder: Encoder: local:minilm (bundled), or local: and a folder or hub id.
+        encoder: Encoder: local:minilm (bundled), or local: followed by a folder or hub id.
         window: Number of words on each side of the gap that phrase similarity compares; 0 for the whole statement.
         judge: Strong model that grades each answer with a reason (judged_accuracy), given the question, the reference
             and the answer; the table then needs a column question.

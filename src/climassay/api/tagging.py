@@ -124,7 +124,8 @@ def tag_statements(
     """Predict the level of confidence that the IPCC would state, for a statement or for every row of a table.
 
     Args:
-        text: A statement, a table of statements, or a file of ``climassay confidence extract``; or several of these.
+        text: A statement, a table of statements, or a file written by ``climassay confidence extract``; or several of
+            these.
         context: Sentences around a statement given as text.
         column: Column of a table that contains the statements; not needed for files of ``climassay confidence
             extract``.
@@ -203,7 +204,9 @@ def train_tagger(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a tagger, choosing its features by log loss in cross-validation with folds of whole sections.
+    """Train a tagger, choosing its features by log loss in cross-validation.
+
+    All statements of a section are in the same fold.
 
     Args:
         labels: ClimateX's table (.tsv), or JSON lines written by ``climassay confidence extract``.
@@ -280,7 +283,7 @@ def evaluate_tagger(
         layer: Layer of the hidden states; -1 is the last layer.
         split_by: Whether test folds share no ``statement``, or no ``document``, with their training data.
         include_trained: Whether statements of the training data are scored as well.
-        limit: Number of items to draw at random; by default all are used.
+        limit: Number of statements to draw at random; by default all are used.
         folds: Number of cross-validation folds.
         seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -385,7 +388,8 @@ def insert_statements(
     """Tag statements with a probe that compares each of them with statements of known level (PPairS).
 
     Args:
-        text: A statement, a table of statements, or a file of ``climassay confidence extract``; or several of these.
+        text: A statement, a table of statements, or a file written by ``climassay confidence extract``; or several of
+            these.
         context: Sentences around a statement given as text.
         column: Column of a table that contains the statements; not needed for files of ``climassay confidence
             extract``.
@@ -403,8 +407,8 @@ def insert_statements(
         layer: Layer of the hidden states; -1 is the last layer.
         train_items: Number of labelled statements on which the probe is trained.
         train_by: ``level`` draws the training statements evenly over levels. ``cycle`` draws them evenly over
-            assessment cycles, as in the thesis; new statements are then compared with as many other statements of the
-            latest cycle.
+            assessment cycles, as in the thesis; new statements are then compared with the same number of other
+            statements from the latest cycle.
         context_sentences: Number of context sentences in the prompt of each statement (5 in the thesis).
         mode: Rule by which two statements count as equal: ``three-way`` for the most frequent of three answers,
             ``band`` for a probability near one half, or the rule as printed in the thesis.

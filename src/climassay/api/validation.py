@@ -194,7 +194,7 @@ def evaluate_validator(
             pira_qa.csv.
         field: Field of science that the prompts name; by default climate science.
         include_trained: Whether questions of the training data are scored as well.
-        limit: Number of items to draw at random; by default all are used.
+        limit: Number of questions to draw at random; by default all are used.
         seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 

@@ -33,7 +33,7 @@ from climassay.statistics import (
 
 MIN_MODELS = 3
 _MAX_EXACT_MODELS = 8
-"""Maximum number of models for a p-value over all permutations (40,320 of eight models)."""
+"""Maximum number of models for which the p-value is computed over all permutations (40,320 for eight models)."""
 
 
 @dataclass(frozen=True, slots=True)

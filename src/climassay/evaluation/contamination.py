@@ -25,9 +25,10 @@ from climassay.statistics import proportion
 MIN_SHARED_WORDS = 8
 """Default minimum number of consecutive words that a contaminated question shares with a text."""
 MIN_RUN = 4
-"""Minimum number of words of a shared run; shorter runs occur in almost any two texts of a field."""
+"""Minimum number of words of a run, that is, of consecutive words that a question shares with a text. Shorter runs
+occur in almost any two texts of a field."""
 LONG_RUN = 13
-"""Second length of runs, in words, for which tables give the number of contaminated questions."""
+"""Second minimum number of words of a run for which tables give the number of contaminated questions."""
 _WORD = re.compile(r"[^\W_]+")
 _GAP = re.compile(r"<mask>", re.IGNORECASE)
 
@@ -44,10 +45,10 @@ class SharedRun:
     """Longest run of consecutive words that a question shares with the texts."""
 
     part: str
-    """Part of the question with the run: ``question``, ``answer``, ``statement`` (cloze, with its gap filled), or an
-    option's letter."""
+    """Part of the question that contains the run: ``question``, ``answer``, ``statement`` (cloze, with its gap filled),
+    or an option's letter."""
     words: int
-    """Number of words of the run."""
+    """Number of words in the run."""
     shared: str
     """Words of the run, in lower case."""
     text: str

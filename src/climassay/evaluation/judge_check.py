@@ -86,7 +86,7 @@ class BlindAnswer(NamedTuple):
     """A long answer of an experiment, without the name of its model."""
 
     id: str
-    """Hash of run, cell and question, 12 hexadecimal digits."""
+    """Hash of the run, model, setting and question, 12 hexadecimal digits."""
     question: Question
     answer: str
 
@@ -104,8 +104,8 @@ def read_ratings(
 
     Args:
         file: File of the table.
-        labels: Dimension by name of the column with its ratings; several columns of a dimension are several raters. By
-            default the columns that are named like one of the eight dimensions.
+        labels: Dimension of each column of ratings, by name of the column; several columns of a dimension are those of
+            several raters. By default the columns that are named like one of the eight dimensions.
         question: Column of the question, or of the source text that the answers are about.
         answer: Column of the answer.
         group: Column that identifies the answers to compare with each other; by default the question.
@@ -506,7 +506,7 @@ def _correlate_ranks(
 
 
 def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
-    """Return all pairs of answers of a group, with the one preferred whose mean ratings have the higher sum."""
+    """Return all pairs of answers of a group; the answer whose mean ratings have the higher sum is preferred."""
     items_by_group: dict[str, list[RatedAnswer]] = defaultdict(list)
     for item in items:
         items_by_group[item.group].append(item)

@@ -36,7 +36,7 @@ answer and the reason, or a failure, for each pair."""
 SIGNS: Mapping[Better, int] = {"first": 1, "second": -1, "tie": 0}
 RESAMPLES = 300
 _INVERSE_PENALTY = 100.0
-"""Inverse of the L2 penalty, which is so weak that it only keeps the strength of an undefeated contestant finite."""
+"""Inverse of the L2 penalty; the penalty is weak, and only keeps the strength of an undefeated contestant finite."""
 _MAX_TOKENS = 300
 _MAX_WORDS = 350
 """Maximum number of words of each answer in the prompt of a very small judge."""
@@ -90,16 +90,17 @@ def _parse_preference(data: Mapping[str, Any]) -> tuple[Better, str]:
 def compare_answers(
     questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], compare: Comparer, judge: str = ""
 ) -> list[Preference]:
-    """Compare the answers of every two cells to the same questions, in both orders and with a single call of the judge.
+    """Compare the answers of every two cells to the same questions, in both orders, by a single call of ``compare``.
 
     Args:
         questions: Questions by id.
-        outcomes: Outcomes by cell, for the cells of one benchmark and task. A failed answer loses without a request.
+        outcomes: Outcomes by cell (a model in a setting), for one benchmark and task. A failed answer loses without a
+            request.
         compare: Function that compares answers, for example :func:`prefer` with a model.
         judge: Name of the trained judge; empty for the plan's judge.
 
     Returns:
-        Two preferences for each pair of cells and question, one for each order.
+        Two preferences for each question and pair of cells, one for each order.
     """
     answers = {
         cell: {outcome.question: outcome.answer for outcome in cell_outcomes}
@@ -136,7 +137,7 @@ def compare_answers(
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A cell whose answers were compared with those of other cells."""
+    """Model in one setting whose long answers were compared with those of other models or settings."""
 
     cell: Cell
     win_rate: Estimate
@@ -283,7 +284,7 @@ TONES: Mapping[str, Tone] = {
 
 
 def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
-    """Return scores of a checked answer from 0 to 1, where 1 is best, by name of the metric.
+    """Return the scores of a checked answer by metric, from 0 to 1 (best).
 
     ``points_supported``
         Proportion of the sentences with a claim that the judge finds supported by a passage. Missing without a judge

@@ -119,7 +119,7 @@ def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) ->
 def has_published_questions(dataset: Dataset, questions: Sequence[Question], files: Collection[str] = ()) -> bool:
     """Return whether the questions of a benchmark are those of the paper.
 
-    They are if all files belong to the dataset on the hub, or if the numbers of questions of each kind and level are
+    This is so if all files belong to the dataset on the hub, or if the numbers of questions of each kind and level are
     those of the complete dataset.
 
     Args:

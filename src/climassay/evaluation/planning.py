@@ -34,7 +34,8 @@ class Assumptions:
     deviation: float | None
     """Standard deviation of a system's scores over questions; None for binary metrics."""
     paired_deviation: float | None
-    """Standard deviation over questions of the difference of the two systems' scores; None for binary metrics."""
+    """Standard deviation, over questions, of the difference between the two systems' scores; None for binary
+    metrics."""
     origin: str
     """Source of the assumptions, for the note of the table."""
 

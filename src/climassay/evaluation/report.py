@@ -227,11 +227,11 @@ def _format_parameter(name: str, value: Any) -> str:
 
 
 CHIEF_METRICS = ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match", "rubric_score", "epistemics")
-"""Metrics for which the summary names the cell with the highest score."""
+"""Metrics for which the summary names the model and setting with the highest score."""
 
 
 def _summarise(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
-    """Return a summary of the best cells, significant differences, failures and notes."""
+    """Return a summary of the highest scores, significant differences, failures and notes."""
     blocks: list[Block] = []
     for benchmark in (*experiment.questions, *experiment.groups):
         metrics = METRICS.ordered(score.metric for score in scores.scores if score.cell.benchmark == benchmark)
@@ -317,9 +317,9 @@ def _make_benchmark_sections(
 
 
 def _make_contamination_table(experiment: Experiment, benchmark: str) -> Table | None:
-    """Return a table of the texts in each cell's prompts and training data, with the number of contaminated questions.
+    """Return a table of the texts in prompts and training data, with the number of questions that they contaminate.
 
-    Return None if no cell of the benchmark has such texts.
+    Each row is for a model, setting and task of the benchmark. Return None if there are no such texts.
     """
     records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
     if not records:
@@ -484,7 +484,7 @@ def is_wrong(outcome: Outcome) -> bool:
 
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
-    """Return a report section with a lead, figures and tables of a multiple-choice evaluation."""
+    """Return a section on a multiple-choice evaluation, with the introduction ``lead``, figures and tables."""
     has_several_models = len({row.model for row in scores.accuracy}) > 1
     overall: list[Dot] = []
     by_level: list[Dot] = []

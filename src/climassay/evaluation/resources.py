@@ -80,9 +80,9 @@ class EvaluationResources:
     adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
     """Finds or trains the adapter of a model for a setting; returns None if the setting has no adapter."""
     scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
-    """Makes the scorer of generated answers; its models are wrapped by the given function."""
+    """Factory of the scorer of generated answers; its argument is a function that wraps each model the scorer uses."""
     checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
-    """Makes the function that checks long answers; returns None if the plan names no collection."""
+    """Factory of the function that checks long answers; returns None if the plan names no collection."""
     harnesses: Mapping[str, Harness] = field(default_factory=dict)
     """Functions that run other frameworks' tasks, by key of :data:`climassay.evaluation.runner.HARNESSES`."""
     trained_judge: Callable[[Path], Comparer] | None = None

@@ -74,7 +74,7 @@ class CellRecord:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Answer to a question in a cell, with its scores; accuracy is averaged over the option orders.
+    """Answer of a model to a question in one setting, with its scores; accuracy is averaged over the option orders.
 
     A failed answer scores 0 in every metric of its task. If a metric itself fails for an answer, :attr:`scores` lacks
     that metric, and tables count the answer as unscored.
@@ -104,7 +104,8 @@ class Outcome:
     assessment: LongAnswerAssessment | None = None
     """Assessment of a long answer by the experiment's judge."""
     points: tuple[CheckedSentence, ...] = ()
-    """Sentences of a long answer, which were checked, with their references, against the experiment's collections."""
+    """Sentences of a long answer, with the results of checking them and their references against the experiment's
+    collections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Preference:
     second: Cell
     question: str
     better: Literal["first", "second", "tie"] | None
-    """PreferredAnswer answer; None if the judge failed."""
+    """Preferred answer; None if the judge failed."""
     reason: str = ""
     error: str | None = None
     judge: str = ""
@@ -175,7 +176,7 @@ class Experiment:
     tally: RequestCounts = field(default_factory=RequestCounts, compare=False)
     """Counts of the requests to the evaluated models in this run; not saved."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
-    """Model that computed each metric, by metric, for example the encoder of ``bert_score``."""
+    """Name of the model that computed each metric, by metric, for example of the encoder of ``bert_score``."""
     preferences: tuple[Preference, ...] = ()
     """Preferences between long answers, with every pair in both orders."""
     constants: tuple[ConstantScore, ...] = ()

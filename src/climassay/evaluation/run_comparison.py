@@ -23,12 +23,13 @@ from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import Estimate, PairedComparison, paired_tests
 
 MAX_TESTS = 60
-"""Maximum number of pairs of cells to test; if there are more, only cells with the same model or setting are tested."""
+"""Maximum number of pairs of cells (a model in a setting) to test; if there are more, only cells with the same model or
+the same setting are tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """Mean score of a cell of a run."""
+    """Mean score of a model in one setting of a run."""
 
     run: str
     name: str
@@ -40,7 +41,7 @@ class RunScore:
 
 @dataclass(frozen=True, slots=True)
 class RunTest:
-    """Paired test of two cells of different runs on their common questions."""
+    """Paired test of two models or settings of different runs on their common questions."""
 
     first: RunScore
     second: RunScore
@@ -60,7 +61,7 @@ class RunComparison:
 
 
 def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
-    """Return the names of the metrics in which any outcome has a score, in the order of tables."""
+    """Return the names of the metrics in which any outcome has a score, in the order in which tables list them."""
     metric_names = dict.fromkeys(
         name for experiment in experiments for outcome in experiment.outcomes for name in outcome.scores
     )
@@ -70,7 +71,7 @@ def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
 def compare_runs(
     experiments: Sequence[Experiment], metric: str, *, level: str = OVERALL, seed: int = 0
 ) -> RunComparison:
-    """Compare the cells of several runs by one metric.
+    """Compare the models and settings of several runs by one metric.
 
     Args:
         experiments: Experiments of the runs, in the order of the table.
@@ -140,7 +141,7 @@ def _select_cells(experiment: Experiment, metric: str, level: str) -> Iterator[t
 
 
 def comparison_table(comparison: RunComparison) -> Table:
-    """Return a table of scores with a row for each cell of each run."""
+    """Return a table of scores with a row for each model, setting and task of each run."""
     names = _run_names(comparison)
     rows = [
         (
@@ -190,7 +191,7 @@ def comparison_test_table(comparison: RunComparison) -> Table | None:
 
 
 def comparison_figure(comparison: RunComparison) -> DotPlot | None:
-    """Return a forest plot of all cells, with a colour for each run; None if there are no scores."""
+    """Return a forest plot of all scores, with a colour for each run; None if there are no scores."""
     if not comparison.scores:
         return None
     names = _run_names(comparison)

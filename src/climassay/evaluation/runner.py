@@ -427,5 +427,5 @@ def _compare_long_answers(
 
 
 def _as_json_value(value: Any) -> Any:
-    """Return the JSON value that the records return for a value after saving it."""
+    """Convert a value to the JSON value that the records would load after saving it."""
     return json.loads(json.dumps(value, default=lambda enum: enum.name))

@@ -37,7 +37,7 @@ _Variant = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean score of a cell in one metric at one level."""
+    """Mean score of a model in one setting on one task, by one metric and at one level."""
 
     cell: Cell
     metric: str
@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """Numbers of answers in a cell that failed, could not be parsed or scored, or violate a constraint."""
+    """Numbers of a model's answers in one setting that failed, were not parsed or scored, or violate a constraint."""
 
     cell: Cell
     n: int
@@ -95,7 +95,7 @@ class PairedScores:
 
 @dataclass(frozen=True, slots=True)
 class PairedTest(PairedScores):
-    """Paired comparison of two cells of an experiment by one metric."""
+    """Paired comparison of two models or settings of an experiment by one metric."""
 
     benchmark: str
     metric: str
@@ -110,7 +110,7 @@ class PairedRow(PairedScores):
 
 @dataclass(frozen=True, slots=True)
 class DimensionScore:
-    """Mean rating of a cell's long answers in one dimension of adequacy."""
+    """Mean rating of a model's long answers in one setting, in one dimension of adequacy."""
 
     cell: Cell
     dimension: str
@@ -122,7 +122,7 @@ class DimensionScore:
 
 @dataclass(frozen=True, slots=True)
 class PointCounts:
-    """Numbers of sentences and references in a cell's long answers, by the result of checking them."""
+    """Numbers of sentences and references in a model's long answers in one setting, by the result of checking them."""
 
     cell: Cell
     sentences: Mapping[str, int]
@@ -260,7 +260,7 @@ def _find_shared_kind(kinds: Sequence[Kind]) -> Kind:
 
 
 def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:
-    """Return the metrics of outcomes in the order of tables, including a judge's metrics if all judgements failed."""
+    """Return the metrics of outcomes in the tables' order, with the judge's metrics even if all judgements failed."""
     metric_names = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
     if any(outcome.judgement is not None for outcome in outcomes):
         metric_names["judged_accuracy"] = None  # even if every judgement failed, so that the failures are counted
@@ -442,7 +442,7 @@ def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Readi
 def _test_cell_pairs(
     benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
-    """Yield a paired test on the common questions of every two cells that differ only in the family's property."""
+    """Yield a paired test on the common questions of every two cells that differ only in setting, or only in model."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:

@@ -52,9 +52,9 @@ MakePrepare = TypeVar("MakePrepare", bound="Callable[[SettingSpec, Sources], Pre
 class TaskPrompts:
     """Prompt templates of all types of questions.
 
-    All templates have the values ``question``, ``passages`` and ``examples``. Templates with with_letters options also
-    have ``options``, each with ``letter`` and ``text``. Templates for statements with a gap also have ``gap``, a mark
-    that replaces ``<MASK>``, because small models copy ``<MASK>`` from the prompt.
+    All templates have the values ``question``, ``passages`` and ``examples``. Templates that show options also have
+    ``options``, each with ``letter`` and ``text``. Templates for statements with a gap also have ``gap``, a mark that
+    replaces ``<MASK>``, because small models copy ``<MASK>`` from the prompt.
     """
 
     by_kind: Mapping[Kind, Prompt]
@@ -224,8 +224,8 @@ class AdapterTraining:
     """Collections of the books from which the test questions were made; they must not overlap the training
     documents."""
     validate_on: Literal["held-out", "source"] = "held-out"
-    """Data for early stopping: held-out data, or the source books of the test questions as in the paper, which leaks
-    and causes a warning."""
+    """Data for early stopping: held-out data, or the source books of the test questions as in the paper, which is a
+    data leak and causes a warning."""
     preset: str = ""
     """Name of a preset of hyper-parameters; by default the one for the model and task, if there is one."""
     settings: dict[str, object] = field(default_factory=dict)

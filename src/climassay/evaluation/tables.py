@@ -147,7 +147,7 @@ TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
 
 
 def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str]:
-    """Return the cells of a paired test: number of items, difference, and those below :data:`TEST_HEADINGS`."""
+    """Return the table cells of a paired test: number of items, difference, and the columns :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
         format_difference(metric, test.difference.value),
@@ -373,9 +373,9 @@ def _make_score_table(
 def _find_marks(
     columns: Sequence[_ScoreColumn], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
-    """Return the marks of each column's best values, over all rows and within each group, by row and column.
+    """Return the marks that highlight each column's best values, overall and within each group, by row and column.
 
-    Values that are equal as printed share a mark.
+    Values that are printed alike get the same mark.
     """
     marks: dict[tuple[int, int], set[Mark]] = {}
     for index, column in enumerate(columns):

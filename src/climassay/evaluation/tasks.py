@@ -354,7 +354,7 @@ def _make_option_request(item: _PresentedQuestion, answer: str, prompt: Prompt) 
 
 
 def n_option_orders(kind: QuestionType, scoring: Scoring, orders: int) -> int:
-    """Return the number of option orders of a question: 1 if its options are not shown or fixed, else ``orders``."""
+    """Return the number of option orders of a question: 1 if its options are fixed or not shown, else ``orders``."""
     return 1 if _is_by_text(scoring) or kind.fixed_options else orders
 
 
@@ -399,7 +399,7 @@ def _predict_by_text(
 def _compute_lengths(
     scoring: TextScoring, options: Sequence[str], request: OptionRequest, model: OptionScorer
 ) -> list[int]:
-    """Return the length of each option, by which a scoring by text divides its log-probability."""
+    """Return the length by which each option's log-probability is divided when options are scored by their text."""
     if scoring == "text-sum":
         return [1] * len(options)
     if scoring == "text-per-token":

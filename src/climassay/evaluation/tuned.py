@@ -53,7 +53,7 @@ def find_adapter(
     Args:
         model: Local model to tune.
         spec: Specification of the setting.
-        plan: Plan with the seed and the folder at which relative file names start.
+        plan: Plan with the seed, and with the folder that contains the files with relative names.
         workspace: Workspace with adapters and collections.
         prompts: Prompt templates of training examples; the built-in templates by default.
         on_progress: Function that is called with the adapter's name, the step, the total number of steps and the

@@ -16,7 +16,7 @@ from climassay.models.contract import Encoder
 from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
-"""Beginning of a number's exponent, which must be kept apart: 10² is not 102."""
+"""Beginning of a number's exponent, before which a sign is inserted, so that 10² does not become 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
 _FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
 _SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
@@ -166,7 +166,7 @@ def phrase_similarity(
             score.
 
     Returns:
-        Score of at most 1, which an answer has that equals the reference apart from case and punctuation. The paper
+        Score of at most 1; an answer that equals the reference apart from case and punctuation scores 1. The paper
         gives the range -1 to 1; lower scores, for a cosine below 0, are not clipped.
 
     Raises:

@@ -82,7 +82,7 @@ _NOT_PARTICIPLES = _split_words(
 )
 _CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
 _DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
-"""Word with which a subject usually begins, unlike another item of a list."""
+"""Word with which the subject of a clause often begins, but a further item of a list rarely does."""
 _MAX_WORDS_TO_VERB = 4
 """Maximum number of words between an "and" without a comma and the verb of the clause that it begins."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)

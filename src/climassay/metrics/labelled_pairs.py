@@ -171,9 +171,10 @@ class EntailmentScores:
     calibration: Calibration
     """Calibration of P(SUPPORTS) on the pairs labelled SUPPORTS or REFUTES."""
     unsupporting: Estimate
-    """Proportion of pairs that do not support: the precision of the mark "may not say so" if every pair had it."""
+    """Proportion of pairs whose premise does not support the statement: the precision of the mark "may not say so" if
+    every pair had this mark."""
     marked: Estimate | None
-    """Precision of the mark "may not say so": the proportion of pairs that do not support among those with P(confirms)
+    """Precision of the mark "may not say so": the proportion of pairs without support among those with P(confirms)
     below :data:`~climassay.metrics.entailment.ENTAILED`. None if there are no such pairs."""
 
 

@@ -330,8 +330,8 @@ def bert_score(
     Args:
         references: One or several strings per item; a single string is the reference of a single item.
         candidates: One string per item; a single string is a single item.
-        encoder: ``local:minilm`` (bundled), or ``local:`` and a transformers folder or hub id; ``local:roberta-large``
-            is the default of BERTScore's authors and the model of ClimaQA.
+        encoder: ``local:minilm`` (bundled), or ``local:`` followed by a transformers folder or hub id;
+            ``local:roberta-large`` is the default of BERTScore's authors and the model of ClimaQA.
         layer: Layer whose hidden states are used; by default the authors' choice for the model, else the last layer.
         match_special_tokens: Whether tokens may match the other text's start and end tokens, as in the authors' code;
             these tokens never count themselves. torchmetrics excludes them.

@@ -38,7 +38,7 @@ significant:insignificant natural:human natural:artificial deep:shallow deeper:s
 acidic:alkaline stable:unstable dependent:independent
 """
 OPPOSITES: dict[str, str] = {}
-"""Opposite of each word of direction, such as "increase" for "decrease" and the reverse."""
+"""Antonym of each direction word, such as "decrease" for "increase", and vice versa."""
 for _pair in _OPPOSITES.split():
     _first, _second = _pair.split(":")
     OPPOSITES.setdefault(_first, _second)
@@ -64,7 +64,7 @@ _NEGATIONS = _split_words(
 )
 _TOKEN = re.compile(r"n['’]t\b|[a-z]+?(?=n['’]t\b)|[a-z]+")
 _NEGATION_WINDOW = 4
-"""Number of words before a word of direction within which a negation reverses it ("have not shown a decrease")."""
+"""Number of words before a direction word within which a negation reverses it ("have not shown a decrease")."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FUNCTION_WORDS = _split_words(
@@ -114,7 +114,7 @@ def _compute_named_features(
     covered, covering = n_shared / max(1, len(words)), n_shared / max(1, len(premise_words))
     negations = resolve_negations(nearest_sentence).negated, resolve_negations(statement).negated
     one_negated, both_negated = float(negations[0] != negations[1]), float(all(negations))
-    # Whether the premise has the opposite of a word of direction in the statement, or the same word.
+    # Whether the premise has the opposite of a direction word in the statement, or the same word.
     premise_resolved = resolve_negations(premise).words
     direction_words = {word for word in resolve_negations(statement).words if word in OPPOSITES}
     opposite_direction = float(
@@ -143,15 +143,15 @@ def content_words(text: str) -> frozenset[str]:
 
 
 class ResolvedText(NamedTuple):
-    """Words of a text, in which negated words of direction are replaced by their opposites."""
+    """Words of a text, in which negated direction words are replaced by their antonyms (:data:`OPPOSITES`)."""
 
     words: frozenset[str]
     negated: bool
-    """Whether the number of negations that do not apply to a word of direction is odd."""
+    """Whether the number of negations that do not apply to a direction word is odd."""
 
 
 def resolve_negations(text: str) -> ResolvedText:
-    """Return the words of a text, with negated words of direction replaced: "did not decrease" gives "increase"."""
+    """Return the words of a text, with negated direction words replaced: "did not decrease" gives "increase"."""
     tokens = _TOKEN.findall(text.lower())
     negations: list[int] = []
     words = set()

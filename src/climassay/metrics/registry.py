@@ -144,7 +144,7 @@ class Metrics(Registry[Metric]):
         return Metric(name, label, binary=True, external=True, tested=True)
 
     def ordered(self, names: Iterable[str]) -> list[Metric]:
-        """Return the metrics with these names in the order of tables, metrics of other frameworks last."""
+        """Return the metrics with these names in the order of the tables' columns, other frameworks' metrics last."""
         unique = dict.fromkeys(names)
         internal = [name for name in self if name in unique]
         return [self[name] for name in (*internal, *(name for name in unique if "," in name))]
@@ -158,7 +158,7 @@ METRICS = Metrics(
         for module in ("registry", "overlap", "factual_accuracy", "facts", "cloze", "long_answers")
     ],
 )
-"""All metrics by name, in the order of tables."""
+"""All metrics by name, in the order in which tables list them."""
 
 Function = Callable[["Batch"], Sequence[float | None]]
 
@@ -180,7 +180,7 @@ def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -
 
 
 def metrics_for(kind: str) -> list[Metric]:
-    """Return the metrics that score questions of a kind, in the order of tables."""
+    """Return the metrics that score questions of a kind, in the order in which tables list them."""
     return [metric for metric in METRICS.values() if metric.scores(kind)]
 
 
@@ -217,7 +217,7 @@ class Scorer:
         return [metric for metric in metrics_for(kind) if self.can_compute(metric)]
 
     def can_compute(self, metric: Metric) -> bool:
-        """Return whether a metric is to be computed according to :attr:`names`, and what it needs is available."""
+        """Return whether :attr:`names` requests a metric, and the model that the metric needs is set."""
         is_named = not self.names or metric.name in self.names
         return is_named and (not metric.needs or getattr(self, metric.needs) is not None)
 
