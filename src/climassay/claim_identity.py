@@ -34,21 +34,21 @@ def claim_key(text: str) -> str:
     Examples:
         ``CO₂  isn’t “the” cause`` and ``co2 isn't the cause`` have the same key; ``+0.5 K`` and ``-0.5 K`` do not.
     """
-    normalised = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
-    normalised = " ".join("".join(char for char in normalised if unicodedata.category(char) != "Cf").split())
+    normalised_text = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
+    normalised_text = " ".join("".join(char for char in normalised_text if unicodedata.category(char) != "Cf").split())
     for quotes, replacement in ((_QUOTED_NUMBER, r" \2 "), (_DOUBLE_QUOTE, " "), (_SINGLE_QUOTE, " ")):
-        normalised = quotes.sub(replacement, normalised)
-    normalised = " ".join(normalised.split())
-    return folded_case(normalised)
+        normalised_text = quotes.sub(replacement, normalised_text)
+    normalised_text = " ".join(normalised_text.split())
+    return folded_case(normalised_text)
 
 
 def folded_case(text: str) -> str:
     """Return a text in lower case, except for letters whose case distinguishes units (5 mW, 5 MW)."""
-    folded, position = [], 0
+    text_parts, position = [], 0
     for unit in _CASED_UNIT.finditer(text):
-        folded += [text[position : unit.start()].casefold(), unit[0]]
+        text_parts += [text[position : unit.start()].casefold(), unit[0]]
         position = unit.end()
-    return "".join(folded) + text[position:].casefold()
+    return "".join(text_parts) + text[position:].casefold()
 
 
 def claim_id(text: str) -> str:

@@ -232,15 +232,15 @@ class _Bar(Task):
         task, now = self._task, monotonic()
         if task.completed > self._samples[-1][1]:
             self._samples.append((now, task.completed))
-        (start, first_completed), (end, completed) = self._samples[0], self._samples[-1]
-        if completed <= first_completed:
+        (start, first_completed), (end, n_completed) = self._samples[0], self._samples[-1]
+        if n_completed <= first_completed:
             return
-        seconds = (end - start) / (completed - first_completed)
-        remaining = 0 if task.total is None else task.total - task.completed
-        remaining_note = f", {format_duration(seconds * remaining)} left" if remaining > 0 else ""
+        seconds = (end - start) / (n_completed - first_completed)
+        n_remaining = 0 if task.total is None else task.total - task.completed
+        remaining_note = f", {format_duration(seconds * n_remaining)} left" if n_remaining > 0 else ""
         self._display.update(self._id, pace=f"{format_duration(seconds)} each{remaining_note}")
         console = self._display.console
-        if remaining > 0 and now >= self._next_line and not (console.is_terminal or console.quiet):
+        if n_remaining > 0 and now >= self._next_line and not (console.is_terminal or console.quiet):
             self._next_line = now + LINE_SECONDS
             line = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}, {task.fields['pace']}"
             console.print(line, highlight=False, soft_wrap=True)

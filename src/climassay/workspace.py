@@ -142,8 +142,8 @@ def restrict_to_user() -> None:
 
 def mask_at(folder: Path) -> int | None:
     """Return the user's original umask if other users can enter a folder; otherwise None."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return _usual_mask if existing.stat().st_mode & 0o077 else None
+    existing_folder = next(path for path in (folder, *folder.parents) if path.exists())
+    return _usual_mask if existing_folder.stat().st_mode & 0o077 else None
 
 
 def cache_folder() -> Path:

@@ -171,12 +171,12 @@ def check_claims(
 
         def show_requests() -> None:
             """Show the number of answered requests and, if it can be estimated, the total number."""
-            answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
+            n_answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
             calls = checker.setup.calls_of_one_round
             n_waiting = len(table.claims) - len(finished_transcripts)
             n_finished_requests = samples * sum(transcript.usage.requests for transcript in finished_transcripts)
-            total = None if calls is None else max(answered, n_finished_requests + n_waiting * calls * samples)
-            requests_task.update(completed=answered, total=total)
+            total = None if calls is None else max(n_answered, n_finished_requests + n_waiting * calls * samples)
+            requests_task.update(completed=n_answered, total=total)
 
         def on_done(transcript: "Transcript") -> None:
             finished_transcripts.append(transcript)
@@ -292,8 +292,8 @@ def list_claims(
         notes.append(
             f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."
         )
-    cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
-    table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), cells, left=4)
+    row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
+    table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
     return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
 
@@ -379,9 +379,9 @@ def _add_advocates(
     plain: bool,
 ) -> "factcheck.DebateSettings":
     """Return the debate settings; advocates that the arguments name replace those of the settings."""
-    base = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
+    debate_settings = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
     advocates = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
-    return replace(base, advocates=advocates or base.advocates)
+    return replace(debate_settings, advocates=advocates or debate_settings.advocates)
 
 
 @contextmanager

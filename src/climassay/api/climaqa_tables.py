@@ -296,9 +296,9 @@ class ClimaqaRecipe:
             yield f"Ours: a sample of at most {plan.limit} questions per task."
         if "freeform" in spec.tasks:
             yield from _remark_on_scorer(plan.metrics.entailment)
-        failed = sum(count.failed for count in result.scores.counts if count.cell.task in spec.tasks)
-        if failed:
-            yield f"{counted(failed, 'answer')} of ours failed and count as wrong."
+        n_failed = sum(count.failed for count in result.scores.counts if count.cell.task in spec.tasks)
+        if n_failed:
+            yield f"{counted(n_failed, 'answer')} of ours failed and count as wrong."
 
 
 def _is_sampled_from_paper(plan: "ExperimentPlan", dataset: Dataset) -> bool:
@@ -407,8 +407,8 @@ def _estimate_plan(plan: "ExperimentPlan", session: Session) -> Iterator[PartEst
                 lengths = []
                 for question, context in zip(sample, setting.prepare(sample, cast(Generator, None)), strict=True):
                     examples = [example_values(example) for example in context.examples]
-                    rendered = prompts.render(question, context.passages, examples)
-                    lengths.append(sum(len(message.content) for message in rendered.messages))
+                    rendered_prompt = prompts.render(question, context.passages, examples)
+                    lengths.append(sum(len(message.content) for message in rendered_prompt.messages))
                 prompt_tokens = round(len(questions) * sum(lengths) / len(lengths) / _CHARACTERS_PER_TOKEN)
                 is_generated = not sample[0].type.has_options or plan.scoring == "letter"
                 completion_tokens = len(questions) * (sample[0].type.max_tokens if is_generated else 1)

@@ -189,7 +189,7 @@ class CliminatorRecipe:
         tables = self._select_tables()
         rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
         runs, n_failed_by_file, is_demonstration = [], Counter[str](), False
-        skipped: dict[str, tuple[str, ...]] = {}
+        skip_reasons: dict[str, tuple[str, ...]] = {}
         facts: dict[str, str] = {}
         for model in models:
             debates: dict[tuple[str, str], _Debates] = {}
@@ -207,7 +207,7 @@ class CliminatorRecipe:
                 runs.append(result.run)
                 facts |= {name: value for name, value in result.facts if name.startswith("Model ")}
                 is_demonstration |= result.analysis.demonstration
-                skipped[_name_claims(table)] = claims.skipped
+                skip_reasons[_name_claims(table)] = claims.skipped
                 n_failed_by_file[_name_claims(table)] += sum(
                     item.verdict.outcome == "failed" for item in result.transcripts
                 )
@@ -220,7 +220,7 @@ class CliminatorRecipe:
             )
             for number, table in tables.items()
         ]
-        remarks = [note for name, reasons in skipped.items() for note in skipped_note(reasons, f"row of {name}")]
+        remarks = [note for name, reasons in skip_reasons.items() for note in skipped_note(reasons, f"row of {name}")]
         if is_demonstration:
             remarks.append(DEMONSTRATION)
         remarks = [*self._note_omissions(tables), *remarks]
@@ -405,9 +405,9 @@ class CliminatorRecipe:
         n_published = {"1": 170, "2": 163, "3": 170, "4": 170, "5": 81}[table]
         count = counted(len(claims.claims), "claim")
         yield f"Ours: {count} of the named file; the paper has {n_published}."
-        distinct = len({claim.id for claim in claims.claims})
-        if distinct < len(claims.claims):
-            yield f"{counted(len(claims.claims) - distinct, 'claim')} repeated; each counts, as in the paper."
+        n_distinct = len({claim.id for claim in claims.claims})
+        if n_distinct < len(claims.claims):
+            yield f"{counted(len(claims.claims) - n_distinct, 'claim')} repeated; each counts, as in the paper."
         missing_sources = [
             f"{name} ({SOURCES[name][2]}, {SOURCES[name][0]})" for name in SOURCES if name not in self.collections
         ]
@@ -468,11 +468,11 @@ def score_outcomes(
         with this rule do verdicts with the counts of Table 3 reproduce the published scores of Climinator (B) in round
         1 and of the NIPCC. Recall has no interval, because the classes differ between resamples.
     """
-    collapsed = [
+    predicted_sides = [
         verdict if verdict in (None, FOLLOW_UP) else CLIMATE_FEEDBACK.collapse(verdict, 2) for verdict in predicted
     ]
     true_sides = [None if verdict is None else CLIMATE_FEEDBACK.match(verdict, 2) for verdict in truth]
-    rows = score_verdicts(true_sides, collapsed, _ROUND_SCALE, claims=claims, seed=seed).rows
+    rows = score_verdicts(true_sides, predicted_sides, _ROUND_SCALE, claims=claims, seed=seed).rows
     true_classes = {
         name for name, counts in zip(rows.confusion.truth, rows.confusion.counts, strict=True) if sum(counts)
     }

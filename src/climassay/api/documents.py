@@ -75,18 +75,20 @@ def add_documents(
 
     check_name(collection)
     names = [files] if isinstance(files, (str, Path)) else list(files)
-    skipped: list[corpus.Skipped] = []
+    skipped_files: list[corpus.Skipped] = []
 
     def documents() -> "Iterable[corpus.Document]":
         for result in corpus.read_all(map(_resolve_file, names), reading):
-            skipped.extend(result.skipped)
+            skipped_files.extend(result.skipped)
             yield from result.documents
 
     documents_to_add = iter(documents())
     # Before anything is made: a mistyped file name leaves no empty collection behind.
     first_document = next(documents_to_add, None)
     if first_document is None:
-        reason = "; ".join(f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped[:MAX_REASONS])
+        reason = "; ".join(
+            f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped_files[:MAX_REASONS]
+        )
         raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
     with Session.opened(workspace) as session:
         target = corpus.open_or_create(
@@ -105,7 +107,7 @@ def add_documents(
                 keep_originals=originals,
                 on_progress=report_progress,
             )
-        return replace(report, collection=target.summary(), skipped=(*skipped, *report.skipped))
+        return replace(report, collection=target.summary(), skipped=(*skipped_files, *report.skipped))
 
 
 def search(
@@ -295,11 +297,11 @@ def list_collections(*, workspace: Place = None) -> Shown:
     from climassay.corpus.presentation import collections_table
 
     with Session.opened(workspace) as session:
-        summaries, damaged = survey_collections(session.workspace)
+        summaries, damage_errors = survey_collections(session.workspace)
         empty_note = f"No collections yet in {session.workspace.root}: make one with `climassay corpus add NAME FILES`."
     tables = (collections_table(summaries),) if summaries else ()
-    failed = InputError("\n".join(map(str, damaged))) if damaged else None
-    return Shown(summaries, tables, noted=() if summaries or damaged else (empty_note,), failed=failed)
+    error = InputError("\n".join(map(str, damage_errors))) if damage_errors else None
+    return Shown(summaries, tables, noted=() if summaries or damage_errors else (empty_note,), failed=error)
 
 
 def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> Shown:

@@ -262,7 +262,7 @@ def _read_file_texts(path: Path) -> "Iterator[str | LabelledText]":
     n_texts = 0
     reasons = []
     for result in read_all([path]):
-        reasons += [skipped.reason for skipped in result.skipped]
+        reasons += [skipped_file.reason for skipped_file in result.skipped]
         for document in result.documents:
             for block in document.blocks:
                 n_texts += 1

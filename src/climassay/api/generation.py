@@ -156,16 +156,16 @@ def _start_batch_bar(session: Session, stack: ExitStack) -> "AnswerProgress":
 
 def _start_progress_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
     """Start a progress bar for each kind and level of questions; return a callback for the bars and the cost."""
-    requested = recipe.requested()
+    n_requested_by_stream = recipe.requested()
     tasks = {
         stream: stack.enter_context(session.progress.task(stream.name, total=n_requested))
-        for stream, n_requested in requested.items()
+        for stream, n_requested in n_requested_by_stream.items()
     }
 
     def update_bars(counts: "PipelineCounts", usage: "Usage") -> None:
         n_missing = n_accepted = 0
         for stream, task in tasks.items():
-            stream_counts, total = counts[stream], requested[stream]
+            stream_counts, total = counts[stream], n_requested_by_stream[stream]
             n_accepted += stream_counts.accepted
             n_missing += max(0, total - stream_counts.accepted)
             frequent = stream_counts.rejected.most_common(2)
@@ -222,11 +222,11 @@ def screen(
     from climassay.models.encoders import load_encoder
 
     name = "drafts"
-    skipped: tuple[str, ...] = ()
+    skip_reasons: tuple[str, ...] = ()
     screened_drafts: Sequence[Draft]
     if isinstance(drafts, (str, Path)):
         name = str(drafts)
-        screened_drafts, skipped = read_drafts_or_questions(drafts)
+        screened_drafts, skip_reasons = read_drafts_or_questions(drafts)
     else:
         screened_drafts = drafts
     with Session.opened(workspace) as session:
@@ -266,7 +266,7 @@ def screen(
                 screened_drafts = consistency_check.check(
                     screened_drafts, on_progress=lambda count: task.advance(count)
                 )
-    return ScreenedDrafts(name, tuple(screened_drafts), tuple(skipped))
+    return ScreenedDrafts(name, tuple(screened_drafts), tuple(skip_reasons))
 
 
 def read_drafts_or_questions(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
@@ -552,10 +552,12 @@ def publish(
                 force=force or is_own_folder,
             )
         card_parts = _prepare_card(output)
-    published = write_dataset(dataset_to_write, output, force=force, **card_parts)
-    skipped = () if isinstance(source, list) else source.skipped
+    publication_dataset = write_dataset(dataset_to_write, output, force=force, **card_parts)
+    skip_reasons = () if isinstance(source, list) else source.skipped
     address = None if push is None else push_dataset(output, push, private=private)
-    return Publication(published, tasks, (*skipped, *(() if tasks is None else tasks.skipped)), address, tuple(remarks))
+    return Publication(
+        publication_dataset, tasks, (*skip_reasons, *(() if tasks is None else tasks.skipped)), address, tuple(remarks)
+    )
 
 
 def _read_source(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":

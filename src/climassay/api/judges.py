@@ -258,13 +258,13 @@ class JudgeSpec:
             dtype = None if probe is None else probe.provenance.dtype or None
             generator = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
             run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
-            recorded, harvester, tie_band = session.recorded(generator, run), None, 0.0
+            recorded_model, extractor, tie_band = session.recorded(generator, run), None, 0.0
             notes: tuple[str, ...] = ()
             if probe is None:
                 if isinstance(generator, OpenWeights):
-                    harvester = judging.Harvester(generator, prompts, (-1,), session.activations, self.token_budget)
-                name = self.method or ("pairs" if harvester is None else "zero-shot")
-                method = JUDGES.find(name)(recorded, prompts, harvester)
+                    extractor = judging.Harvester(generator, prompts, (-1,), session.activations, self.token_budget)
+                name = self.method or ("pairs" if extractor is None else "zero-shot")
+                method = JUDGES.find(name)(recorded_model, prompts, extractor)
             else:
                 prompt = prompts.prompt("contrast" if probe.kind == "pair" else "point")
                 if probe.provenance.template_sha256 not in ("", prompt.sha256):
@@ -273,10 +273,10 @@ class JudgeSpec:
                         "transfer on labelled items.",
                     )
                 weights, layers = open_weights(generator, "A probe"), probe.provenance.layers or (-1,)
-                harvester = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
-                method, tie_band = probe_judge(probe, harvester), probe.tie_band
+                extractor = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
+                method, tie_band = probe_judge(probe, extractor), probe.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
-            yield Judge(run, method, self.resolved_quality, harvester, recorded, task.advance, tie_band, notes)
+            yield Judge(run, method, self.resolved_quality, extractor, recorded_model, task.advance, tie_band, notes)
 
 
 def evaluate_judge(
@@ -484,9 +484,9 @@ def benchmark_judges(
                 pairs_per_item=settings.pairs_per_item,
                 seed=settings.seed,
             )[0]
-            harvester = judging.Harvester(generator, prompts, layers, session.activations, token_budget)
+            extractor = judging.Harvester(generator, prompts, layers, session.activations, token_budget)
             evidence = judging.train_probe(
-                first_task.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
+                first_task.items, extractor, method=method, settings=settings.probe, pairs=fold.train_pairs
             )
     return BenchmarkedJudges(benchmark, tuple(tasks), file, evidence)
 
@@ -545,7 +545,7 @@ def train_judge(
         prompts = judging.QualityRequests(_find_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         layer_settings = replace(probe_settings, layers=layer_choices(weights, probe_settings.layers))
-        harvester = judging.Harvester(
+        extractor = judging.Harvester(
             weights, prompts, layers_of(layer_settings.layers), session.activations, token_budget
         )
         layers: object = [",".join(map(str, layer)) for layer in probe_settings.layers] or "four of the upper half"
@@ -557,7 +557,7 @@ def train_judge(
         ):
             trained_probe = judging.train_probe(
                 table.items,
-                harvester,
+                extractor,
                 method=method,
                 settings=layer_settings,
                 pairs_per_item=pairs_per_item,
@@ -587,9 +587,9 @@ def _to_item_table(texts: "Sequence[str | judging.Item] | judging.ItemTable") ->
 
     if isinstance(texts, judging.ItemTable):
         return texts
-    numbered = enumerate(texts, start=1)
+    numbered_texts = enumerate(texts, start=1)
     return judging.ItemTable(
-        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in numbered),
+        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in numbered_texts),
         (),
     )
 
@@ -613,8 +613,8 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
         indices: dict[tuple[str, str], int] = {}
         positions = np.array(
             [
-                [indices.setdefault((question, answer), len(indices)) for answer in (first, second)]
-                for question, _, first, second in pairs
+                [indices.setdefault((question, answer), len(indices)) for answer in (first_answer, second_answer)]
+                for question, _, first_answer, second_answer in pairs
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
@@ -623,11 +623,11 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
         with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as comparer:
             result = comparer.method.compare(items, distinct_pairs)
         outcomes: list[tuple[Better, str] | JudgeFailure] = []
-        for (first, second), pair in zip(positions, pair_indices.ravel(), strict=True):
-            log_odds = float(result.log_odds[pair]) * (1 if first < second else -1)
+        for (first_index, second_index), pair in zip(positions, pair_indices.ravel(), strict=True):
+            log_odds = float(result.log_odds[pair]) * (1 if first_index < second_index else -1)
             better: Better = (
                 "tie"
-                if abs(log_odds) <= comparer.tie_band or first == second
+                if abs(log_odds) <= comparer.tie_band or first_index == second_index
                 else "first"
                 if log_odds > 0
                 else "second"

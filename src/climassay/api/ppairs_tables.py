@@ -224,11 +224,11 @@ class PpairsRecipe:
             part.remarks += [f"{domain}: {note}" for note in tables[domain].notes]
             parts.append(part)
         if "Energy" in items:
-            harvester = judging.Harvester(
+            extractor = judging.Harvester(
                 model, judging.QualityRequests(quality, session.options.prompts), _LAST_LAYER, session.activations
             )
             for source in [domain for domain in items if domain != "Energy"]:
-                figure = judging.score_transfer(items[source], items["Energy"], harvester, seed=self.seed)
+                figure = judging.score_transfer(items[source], items["Energy"], extractor, seed=self.seed)
                 part = _Part(_shorten_name(model), ())
                 part.add("4.3", f"PPairS, Energy by transfer from {source}", "Energy", figure)
                 parts.append(part)
@@ -260,22 +260,22 @@ class PpairsRecipe:
         from climassay.learning import sample
 
         table = read_labelled(Path(self.statements), Path(self.paragraphs) if self.paragraphs else None)
-        labelled = table.items
-        training = sample_balanced(labelled, N_TRAINING, by="cycle", seed=self.seed)
-        anchors = sample_latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
-        training_texts = {item.item.text for item in (*training, *anchors)}
+        labelled_items = table.items
+        training_items = sample_balanced(labelled_items, N_TRAINING, by="cycle", seed=self.seed)
+        anchors = sample_latest_anchors(labelled_items, training_items, N_TRAINING, seed=self.seed)
+        training_texts = {item.item.text for item in (*training_items, *anchors)}
         limit = min(N_PER_CYCLE, self.limit or N_PER_CYCLE)
         test_statements: list[LabelledItem] = []
-        for cycle in sorted({item.cycle for item in labelled}):
-            pool = [item for item in labelled if item.cycle == cycle and item.item.text not in training_texts]
+        for cycle in sorted({item.cycle for item in labelled_items}):
+            pool = [item for item in labelled_items if item.cycle == cycle and item.item.text not in training_texts]
             test_statements += sample(pool, limit, self.seed)
-        return _Statements(test_statements, training, anchors, table.notes)
+        return _Statements(test_statements, training_items, anchors, table.notes)
 
     def _tag_statements(self, model: OpenWeights, session: Session) -> "_Part":
         from climassay.confidence.tagging.insertion import train_insertion
         from climassay.learning import evaluate
 
-        items, training, anchors, notes = self._read_statements()
+        items, training_items, anchors, notes = self._read_statements()
         config = {"file": self.statements, "model": model.name, "items": len(items), "limit": self.limit}
         with (
             session.run("reproduce ppairs", config, {"seed": self.seed}) as run,
@@ -283,7 +283,7 @@ class PpairsRecipe:
             session.progress.task("Inserting statements") as tagging_task,
         ):
             tagger = train_insertion(
-                training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
+                training_items, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
                 store=session.activations, seed=self.seed, on_progress=training_task.advance,
             )  # fmt: skip
             part = _Part(_shorten_name(model), (run.id,), remarks=[*notes])

@@ -146,7 +146,7 @@ def evaluate_entailment(
             for name, entailment_scorer in scorers.items()
         ]
     tables = _make_score_tables(scores)
-    lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
+    introduction = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
     notes = (f"{counted(table.skipped, 'pair')} without a text or a label left out.",) if table.skipped else ()
     data = {
         "file": str(labels),
@@ -156,7 +156,7 @@ def evaluate_entailment(
     }
 
     def report() -> Report:
-        return Report("Entailment scorers", " ".join((lead, *notes)), (Section("Scores", tuple(tables)),))
+        return Report("Entailment scorers", " ".join((introduction, *notes)), (Section("Scores", tuple(tables)),))
 
     return ScoredEntailment(data, tables, noted=notes, reported=report)
 

@@ -175,15 +175,15 @@ def tag_statements(
         for row in rows
     ]
     headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded.levels)
-    measured, note = loaded.provenance.measured, ""
-    if "equal_accuracy" in measured:
+    measurements, note = loaded.provenance.measured, ""
+    if "equal_accuracy" in measurements:
         natural_range, equal_range = (
-            f"{measured[name]:.0%} [{measured[f'{name}_low']:.0%}, {measured[f'{name}_high']:.0%}]"
+            f"{measurements[name]:.0%} [{measurements[f'{name}_low']:.0%}, {measurements[f'{name}_high']:.0%}]"
             for name in ("accuracy", "equal_accuracy")
         )
         note = (
-            f"Measured on {measured['n']:,.0f} statements not seen in training. Natural mix, right for text of reports "
-            f"where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
+            f"Measured on {measurements['n']:,.0f} statements not seen in training. Natural mix, right for text of "
+            f"reports where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
             f"{natural_range} of answers are the authors' (always that level: {max(loaded.shares):.0%}). Equal shares, "
             f"right for single statements and to find rare levels: {equal_range} where all levels are equally frequent "
             f"(chance: {1 / len(loaded.levels):.0%}). A hint, no assessment."
@@ -235,17 +235,17 @@ def train_tagger(
         Session.opened(workspace) as session,
         _open_training(session, table, specs, model, layer) as (training, on_fit),
     ):
-        trained = tagging.train_tagger(
+        training_result = tagging.train_tagger(
             table.items, training, specs=specs, folds=folds, seed=seed, provenance=source, on_fit=on_fit
         )
-    classifier, name = trained.classifier, trained.chosen.spec.name
+    classifier, name = training_result.classifier, training_result.chosen.spec.name
     classifier.save(output)
     scores = [
         (
             candidate.spec.name,
             tagging.evaluate_on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed),
         )
-        for candidate in trained.candidates
+        for candidate in training_result.candidates
     ]
     data = {
         "tagger": output,
@@ -462,8 +462,8 @@ def insert_statements(
             )
             tagging_task.update(total=len(texts))
             tags = tagger.predict(texts, on_progress=tagging_task.advance)
-    tagged = list(zip(statements, tags, strict=True))
-    rows = [{**row.copied_fields, "tag": tag} for row, tag in tagged]
+    tagged_rows = list(zip(statements, tags, strict=True))
+    rows = [{**row.copied_fields, "tag": tag} for row, tag in tagged_rows]
     accuracy, baseline = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
         "trained_on": len(training),
@@ -484,7 +484,7 @@ def insert_statements(
     tables = [Table.of("", ("statement", "tag"), cells, left=2, note=note_on_probe)]
     data: dict[str, Any] = {"probe": evidence, "notes": notes, "statements": rows}
     if truth is not None:
-        scores = _score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged], seed)
+        scores = _score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged_rows], seed)
         tables.append(_make_insertion_table(scores, by))
         data["scores"] = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return Shown(data, tuple(tables), rows, noted=tuple(notes))
@@ -496,33 +496,35 @@ def _select_unseen(
     """Return the statements with a level that are not among ``training_items``, and a note on the omitted ones."""
     from climassay.confidence.tagging.labelled import TaggingItem
 
-    labelled = [row for row in statements if row.level(truth) is not None]
-    if not labelled:
+    labelled_rows = [row for row in statements if row.level(truth) is not None]
+    if not labelled_rows:
         raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(TAGS)}.")
     known_words = {bare_words(item.item.text) for item in training_items}
-    unseen = [row for row in labelled if bare_words(TaggingItem.convert(row.item).text) not in known_words]
+    unseen = [row for row in labelled_rows if bare_words(TaggingItem.convert(row.item).text) not in known_words]
     if not unseen:
         raise InputError("No statement is left to tag: the probe was trained on all of them or compares with them.")
     return unseen, (
-        f"Left out: {len(statements) - len(labelled)} statements without a level, and {len(labelled) - len(unseen)} "
-        "that the probe was trained on or compares with."
+        f"Left out: {len(statements) - len(labelled_rows)} statements without a level, and "
+        f"{len(labelled_rows) - len(unseen)} that the probe was trained on or compares with."
     )
 
 
-def _score_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
+def _score_by_value(tagged_items: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
     """Score tags overall (``all``), and by value of a column if there are several values.
 
-    Each item of ``tagged`` has the authors' level, the predicted tag, and the value of the column.
+    Each item of ``tagged_items`` has the authors' level, the predicted tag, and the value of the column.
     """
     import numpy as np
 
     from climassay.learning import evaluate
 
-    values = sorted({value for _, _, value in tagged})
+    values = sorted({value for _, _, value in tagged_items})
     results = {}
     for name in (*(values if len(values) > 1 else ()), "all"):
         pairs = [
-            (TAGS.index(level), TAGS.index(tag)) for level, tag, value in tagged if level and name in (value, "all")
+            (TAGS.index(level), TAGS.index(tag))
+            for level, tag, value in tagged_items
+            if level and name in (value, "all")
         ]
         truth, answers = map(list, zip(*pairs, strict=True))
         results[name] = evaluate(truth, np.eye(len(TAGS))[answers], TAGS, seed=seed)
@@ -578,11 +580,11 @@ def _open_training(
 
     with (
         open_weights(name if any(needs_model(spec.sources) for spec in specs) else None) as model,
-        session.progress.task("Reading statements") as reading,
-        session.progress.task("Trying taggers", len(specs)) as fitting,
+        session.progress.task("Reading statements") as reading_task,
+        session.progress.task("Trying taggers", len(specs)) as fitting_task,
     ):
         models = FeatureModels(load_encoder(), model, layer)
-        yield make_training_texts(table.items, models, on_progress=reading.advance), fitting.advance
+        yield make_training_texts(table.items, models, on_progress=reading_task.advance), fitting_task.advance
 
 
 def _describe_tagger(tagger: "Tagger") -> dict[str, Any]:

@@ -312,7 +312,7 @@ def _compute_self_preference(
     index = models.index(generator)
     excesses, errors = np.array([_compute_residual(x, y, model) for model in range(len(models))]).T
     # Points exactly on a line have no standard error: only the sign of the excess is known.
-    studentised = excesses / np.maximum(errors, 1e-12)
+    studentised_excesses = excesses / np.maximum(errors, 1e-12)
     over_questions = None
     if anchor in means.items and metric in means.items:
         # The same seed for both metrics: metrics of the same answers have the same resampled questions.
@@ -329,9 +329,9 @@ def _compute_self_preference(
         len(models),
         float(y[index]),
         float(y[index] - excesses[index]),
-        float(studentised[index]),
-        float(t.sf(studentised[index], len(models) - 3)),
-        excess_rank=1 + int((studentised > studentised[index]).sum()),
+        float(studentised_excesses[index]),
+        float(t.sf(studentised_excesses[index], len(models) - 3)),
+        excess_rank=1 + int((studentised_excesses > studentised_excesses[index]).sum()),
         rank=1 + int((y > y[index]).sum()),
         anchor_rank=1 + int((x > x[index]).sum()),
         over_questions=over_questions,

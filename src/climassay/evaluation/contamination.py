@@ -95,10 +95,10 @@ class ContaminationReport:
 
     def worst(self, count: int = 10) -> tuple[QuestionOverlap, ...]:
         """Return at most ``count`` contaminated questions, those with the longest runs first."""
-        ranked = sorted(
+        sorted_overlaps = sorted(
             self.contaminated(), key=lambda overlap: (-overlap.longest, -overlap.covered, overlap.question.id)
         )
-        return tuple(ranked[:count])
+        return tuple(sorted_overlaps[:count])
 
 
 def contamination(
@@ -178,8 +178,8 @@ def prompt_contamination(
     parts = [counted(count, noun) for noun, count in counts.items() if count]
     if learned is None:
         parts.append("training texts that are not known")
-    contaminated = {overlap.question.id for report in reports for overlap in report.contaminated()}
-    return ", ".join(parts), len(contaminated) if reports else None
+    contaminated_ids = {overlap.question.id for report in reports for overlap in report.contaminated()}
+    return ", ".join(parts), len(contaminated_ids) if reports else None
 
 
 def _split_words(text: str) -> tuple[str, ...]:
@@ -239,9 +239,9 @@ class _RunIndex:
         for question_index, parts in groupby(
             zip(self._parts, self._covered, strict=True), key=lambda entry: entry[0][0]
         ):
-            covered = [flags for _, flags in parts]
-            sizes = [len(flags) for flags in covered]
-            covered_proportion = sum(map(sum, covered)) / sum(sizes) if any(sizes) else 0.0
+            coverage_flags = [flags for _, flags in parts]
+            sizes = [len(flags) for flags in coverage_flags]
+            covered_proportion = sum(map(sum, coverage_flags)) / sum(sizes) if any(sizes) else 0.0
             yield QuestionOverlap(
                 self._questions[question_index], max(sizes), self._best.get(question_index), covered_proportion
             )

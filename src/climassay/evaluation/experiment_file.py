@@ -263,10 +263,10 @@ def _parse_setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSp
     use = values.pop("use", None)
     if not isinstance(use, str):
         raise InputError(f'{where}: [[setting]] needs an entry use, for example use = "rag:books".')
-    base = parse_spec(use, seed=seed)
+    default_spec = parse_spec(use, seed=seed)
     if "training" in values:
         values["training"] = parse_table(AdapterTraining, values["training"], where, "[setting.training]")
-    defaults = {entry.name: getattr(base, entry.name) for entry in fields(base)}
+    defaults = {entry.name: getattr(default_spec, entry.name) for entry in fields(default_spec)}
     return parse_table(SettingSpec, {**defaults, **values}, where, f"[[setting]] {use}")
 
 

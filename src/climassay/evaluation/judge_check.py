@@ -260,8 +260,8 @@ class JudgeCheck(Result):
     @property
     def sentence(self) -> str:
         """Sentence on the verdict, with the names of the tests that decide it."""
-        deciding = [test for test in self.tests if test.outcome == self.verdict]
-        names = "; ".join(f"{test.name} ({test.dimension})" if test.dimension else test.name for test in deciding)
+        decisive_tests = [test for test in self.tests if test.outcome == self.verdict]
+        names = "; ".join(f"{test.name} ({test.dimension})" if test.dimension else test.name for test in decisive_tests)
         sentences = {
             "passed": "The judge can be relied on for answers like these: it passed every test.",
             "failed": f"The judge cannot be relied on: it failed {names}.",
@@ -464,7 +464,7 @@ def alpha_estimate(
     indices_by_unit: dict[str, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         indices_by_unit[group if len(set(groups)) > 1 else str(index)].append(index)
-    units = list(indices_by_unit.values())
+    index_groups = list(indices_by_unit.values())
 
     def alpha(indices: Sequence[int]) -> float | None:
         try:
@@ -478,11 +478,17 @@ def alpha_estimate(
         return None
     generator = np.random.default_rng(seed)
     samples = (
-        alpha([index for unit in generator.integers(0, len(units), len(units)) for index in units[unit]])
+        alpha(
+            [
+                index
+                for group_index in generator.integers(0, len(index_groups), len(index_groups))
+                for index in index_groups[group_index]
+            ]
+        )
         for _ in range(RESAMPLES)
     )
     interval = percentile_interval([sample for sample in samples if sample is not None])
-    return ResampledEstimate.from_resamples(alpha_of_all, interval, len(units))
+    return ResampledEstimate.from_resamples(alpha_of_all, interval, len(index_groups))
 
 
 def _correlate_ranks(
@@ -523,11 +529,11 @@ def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
 
 
 def _test_comparisons(
-    preferred: Sequence[PreferredAnswer], judge: Generator, max_pairs: int, seed: int
+    preferences: Sequence[PreferredAnswer], judge: Generator, max_pairs: int, seed: int
 ) -> tuple[list[JudgeTest], int]:
     """Have the judge compare pairs in both orders; return tests of its preferences, and the number of failures."""
-    indices = sorted(np.random.default_rng(seed).permutation(len(preferred))[:max_pairs].tolist())
-    pairs = [preferred[index] for index in indices]
+    indices = sorted(np.random.default_rng(seed).permutation(len(preferences))[:max_pairs].tolist())
+    pairs = [preferences[index] for index in indices]
     items = [
         (pair.question, pair.audience, *answers)
         for pair in pairs

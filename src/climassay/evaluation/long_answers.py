@@ -61,8 +61,8 @@ def prefer(
         requests = []
         for question, _, *answers in items:
             first, second = (" ".join(answer.split()[:_MAX_WORDS]) for answer in answers)
-            rendered = brief.render(question=question, first=first, second=second)
-            requests.append(OptionRequest(rendered.messages, (" A", " B"), rendered.assistant_prefix))
+            rendered_prompt = brief.render(question=question, first=first, second=second)
+            requests.append(OptionRequest(rendered_prompt.messages, (" A", " B"), rendered_prompt.assistant_prefix))
         labels: tuple[Better, Better] = ("first", "second")
         return [
             JudgeFailure(scores.error or "") if scores.best is None else (labels[scores.best], "")
@@ -302,8 +302,8 @@ def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
 
 def numbered_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
     """Return the passages of a prompt by their number in the prompt."""
-    numbered = enumerate(zip(ids, texts, strict=False), start=1)
-    return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered}
+    numbered_texts = enumerate(zip(ids, texts, strict=False), start=1)
+    return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered_texts}
 
 
 def coloured_parts(answer: str, points: Sequence[CheckedSentence]) -> tuple[ColouredText, ...]:

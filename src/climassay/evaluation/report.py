@@ -454,9 +454,9 @@ def _make_findings(assessment: LongAnswerAssessment, question: Question) -> Iter
             title, judgement.verdict, _TONES[judgement.verdict], judgement.reason, _format_quotation(judgement)
         )
     for rating in assessment.ratings:
-        tone: Tone = "right" if rating.rating >= 4 else "middle" if rating.rating >= 3 else "wrong"
+        colour: Tone = "right" if rating.rating >= 4 else "middle" if rating.rating >= 3 else "wrong"
         title = f"{rating.dimension}{': ' if rating.issues else ''}{'; '.join(rating.issues)}"
-        yield Finding(title, f"{rating.rating:.3g} of 5", tone, rating.reason, _format_quotation(rating))
+        yield Finding(title, f"{rating.rating:.3g} of 5", colour, rating.reason, _format_quotation(rating))
     yield from (Finding(error, "judge failed", "outside") for error in assessment.errors)
 
 

@@ -65,9 +65,9 @@ class CellRecord:
         """Sentence on the number of contaminated questions; empty if there are none."""
         if not self.contaminated:
             return ""
-        sharing = "question shares" if self.contaminated == 1 else "questions share"
+        subject = "question shares" if self.contaminated == 1 else "questions share"
         return (
-            f"{self.contaminated} {sharing} {MIN_SHARED_WORDS} or more consecutive words with texts that the model "
+            f"{self.contaminated} {subject} {MIN_SHARED_WORDS} or more consecutive words with texts that the model "
             f"had: {self.texts}"
         )
 

@@ -55,10 +55,10 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
         replace(question_set, questions=tuple(q for q in question_set.questions if q.kind in plan.tasks))
         for question_set in question_sets
     ]
-    joined = join_questions(spec.name, question_sets)
-    if not joined.questions:
+    joined_set = join_questions(spec.name, question_sets)
+    if not joined_set.questions:
         raise InputError(f"The benchmark {spec.name} has no question of the kinds {', '.join(plan.tasks)}.")
-    return limit_questions(joined, plan)
+    return limit_questions(joined_set, plan)
 
 
 def draw_indices(count: int, limit: int | None, seed: int) -> list[int]:
@@ -176,7 +176,7 @@ def run_experiment(
                     for setting in group:
                         _run_setting(experiment_run, model, generator, setting, adapter)
                 finally:
-                    if not any(generator is shared for shared in resources.shared_models):
+                    if not any(generator is shared_model for shared_model in resources.shared_models):
                         generator.close()
             _run_harnesses(experiment_run, model)
         preferences = tuple(_compare_long_answers(experiment_run, trained_judges))
@@ -241,18 +241,18 @@ class _QuestionBatch:
         """Setting that stores the prepared passages and examples in this batch as well."""
 
         def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
-            prepared = self.setting.prepare(questions, model)
-            for question, context in zip(questions, prepared, strict=True):
+            contexts = self.setting.prepare(questions, model)
+            for question, context in zip(questions, contexts, strict=True):
                 self.prepared[question.id] = context
                 if len(context.passage_ids) == len(context.passages):
                     self.passages.update(zip(context.passage_ids, context.passages, strict=True))
-            return prepared
+            return contexts
 
         return replace(self.setting, prepare=prepare)
 
     def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: RequestCounts) -> CellRecord:
-        learned = () if self.adapter is None else self.adapter.learned
-        texts, contaminated = prompt_contamination(self.questions, self.prepared, learned)
+        training_texts = () if self.adapter is None else self.adapter.learned
+        texts, n_contaminated = prompt_contamination(self.questions, self.prepared, training_texts)
         notes = () if self.adapter is None else self.adapter.notes
         truncations = [context.note for context in self.prepared.values() if context.note]
         if truncations:
@@ -270,7 +270,7 @@ class _QuestionBatch:
             n_requested=tally.sent,
             failed=sum(outcome.error is not None for outcome in outcomes),
             texts=texts,
-            contaminated=contaminated,
+            contaminated=n_contaminated,
         )
         return replace(record, notes=(*notes, *filter(None, (record.overlap,))))
 

@@ -380,8 +380,8 @@ def _score_metrics(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterat
                 if values:
                     results.append((cell, metric, level, len(scores) - len(values), values))
     estimates = metric_estimates([(metric, values) for _, metric, _, _, values in results], seed)
-    for (cell, metric, level, unscored, _), estimate in zip(results, estimates, strict=True):
-        yield Score(cell, metric.name, level, estimate, unscored)
+    for (cell, metric, level, n_unscored, _), estimate in zip(results, estimates, strict=True):
+        yield Score(cell, metric.name, level, estimate, n_unscored)
 
 
 def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: int) -> Iterator[Estimate]:
@@ -418,7 +418,7 @@ def _score_constants(benchmark: str, questions: Sequence[Question]) -> Iterator[
 
 def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
     violations = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
-    unscored = {
+    n_unscored_by_metric = {
         metric.name: sum(score_of(outcome, metric.name) is None for outcome in outcomes)
         for metric in metrics_of(outcomes)
     }
@@ -429,7 +429,7 @@ def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
         unparsed=sum(o.chosen is None and o.error is None for o in outcomes) if TYPES[cell.task].has_options else 0,
         violations=sum(bool(outcome.violations) for outcome in outcomes),
         kinds=tuple(violations.most_common()),
-        unscored=tuple((name, count) for name, count in unscored.items() if count),
+        unscored=tuple((name, count) for name, count in n_unscored_by_metric.items() if count),
         readings=count_readings(outcomes),
     )
 
@@ -440,25 +440,29 @@ def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Readi
 
 
 def _test_cell_pairs(
-    benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
+    benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], metric_names: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
     """Yield a paired test on the common questions of every two cells that differ only in setting, or only in model."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:
-            fixed = cell.model if family == "settings" else cell.setting
-            groups[cell.task, fixed, cell.scoring].append(cell)
+            shared_label = cell.model if family == "settings" else cell.setting
+            groups[cell.task, shared_label, cell.scoring].append(cell)
     pairs: list[dict[str, Any]] = []
     values: list[tuple[list[float], list[float]]] = []
-    for (_, fixed, _), group in groups.items():
+    for (_, shared_label, _), group in groups.items():
         for first, second in combinations(group, 2):
             labels = (first.setting, second.setting) if family == "settings" else (first.model, second.model)
             for metric in metrics_of([*cells[first], *cells[second]]):
-                common = common_scores(cells[first], cells[second], metric.name)
-                if metric.name in tested and common[0]:
-                    pairs.append({"fixed": fixed, "first": labels[0], "second": labels[1], "metric": metric.name})
-                    values.append(common)
-    binary = [is_right_or_wrong(METRICS[pair["metric"]], *common) for pair, common in zip(pairs, values, strict=True)]
+                score_pair = common_scores(cells[first], cells[second], metric.name)
+                if metric.name in metric_names and score_pair[0]:
+                    pairs.append(
+                        {"fixed": shared_label, "first": labels[0], "second": labels[1], "metric": metric.name}
+                    )
+                    values.append(score_pair)
+    binary = [
+        is_right_or_wrong(METRICS[pair["metric"]], *score_pair) for pair, score_pair in zip(pairs, values, strict=True)
+    ]
     for pair, result in zip(pairs, paired_tests(values, binary, seed), strict=True):
         yield _build_comparison(PairedTest, result, benchmark=benchmark, family=family, **pair)
 

@@ -83,8 +83,8 @@ class _BenchmarkScores:
         """Return (model, setting) of each row, grouped by model; cells whose requests all failed have a row, too."""
         keys = {(column.metric.name, column.level) for column in columns}
         cells = {score.cell for score in self.scores if (score.metric, score.level) in keys}
-        unscored = set(self.cells) - {score.cell for score in self.scores}
-        cells |= {cell for cell in unscored if any(column.metric.scores(cell.task) for column in columns)}
+        unscored_cells = set(self.cells) - {score.cell for score in self.scores}
+        cells |= {cell for cell in unscored_cells if any(column.metric.scores(cell.task) for column in columns)}
         variants = dict.fromkeys((cell.model, cell.setting) for cell in self.cells if cell in cells)
         models = list(dict.fromkeys(model for model, _ in variants))
         return sorted(variants, key=lambda variant: models.index(variant[0]))
@@ -233,7 +233,7 @@ def experiment_tables(
             columns = [column for column in columns if TYPES[task].has_levels or column.level == OVERALL]
             note = "In brackets: 95% intervals."
             tables_by_name[task] = _make_score_table(
-                f"{TYPES[task].title}, {benchmark}", columns, selection, note, plain=True
+                f"{TYPES[task].title}, {benchmark}", columns, selection, note, has_full_headings=True
             )
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
@@ -328,7 +328,12 @@ def _format_optional(metric: str, estimate: Estimate | None) -> str:
 
 
 def _make_score_table(
-    title: str, columns: Sequence[_ScoreColumn], selection: _BenchmarkScores, note: str, *, plain: bool = False
+    title: str,
+    columns: Sequence[_ScoreColumn],
+    selection: _BenchmarkScores,
+    note: str,
+    *,
+    has_full_headings: bool = False,
 ) -> Table:
     variants = selection.variants(columns)
     values = [selection.row(variant, columns) for variant in variants]
@@ -340,12 +345,12 @@ def _make_score_table(
     if any(value is not None for value in constant_row):
         cells = ["-" if v is None else format_score(name, v) for name, v in zip(names, constant_row, strict=True)]
         rows.append(["best constant answer", "always the same", *cells])
-    published = {(p.model, p.setting, p.metric, p.level): p.value for p in selection.published}
+    published_values = {(p.model, p.setting, p.metric, p.level): p.value for p in selection.published}
     published_rows = []
     for model, setting in dict.fromkeys((score.model, score.setting) for score in selection.published):
         cells = []
         for column in columns:
-            value = published.get((model, setting, column.metric.name, column.level))
+            value = published_values.get((model, setting, column.metric.name, column.level))
             # With as many digits as the paper prints.
             digits = 3 if column.metric.name in ("bleu_char", "bert_score") else 2
             factor = 100.0 if column.metric.binary else 1.0
@@ -361,7 +366,11 @@ def _make_score_table(
         )
     return Table.of(
         title,
-        ["model", "setting", *(column.heading(size, plain=plain) for column, size in zip(columns, sizes, strict=True))],
+        [
+            "model",
+            "setting",
+            *(column.heading(size, plain=has_full_headings) for column, size in zip(columns, sizes, strict=True)),
+        ],
         rows,
         note=note,
         left=2,
@@ -377,7 +386,7 @@ def _find_marks(
 
     Values that are printed alike get the same mark.
     """
-    marks: dict[tuple[int, int], set[Mark]] = {}
+    marks_by_cell: dict[tuple[int, int], set[Mark]] = {}
     for index, column in enumerate(columns):
         rounded_by_row = {
             row: float(format_score(column.metric.name, estimate.value))
@@ -395,8 +404,8 @@ def _find_marks(
             for row in rows if len({rounded_by_row[row] for row in rows}) > 1 else []:
                 if rounded_by_row[row] == best_value:
                     # Two leading columns, model and setting, hold no numbers.
-                    marks.setdefault((row, index + 2), set()).add(mark)
-    return {cell: frozenset(cell_marks) for cell, cell_marks in marks.items()}
+                    marks_by_cell.setdefault((row, index + 2), set()).add(mark)
+    return {position: frozenset(cell_marks) for position, cell_marks in marks_by_cell.items()}
 
 
 def _make_dimension_table(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:

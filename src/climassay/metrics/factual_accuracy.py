@@ -225,8 +225,8 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
         raise InputError("Factual accuracy is a function of probabilities: numbers from 0 to 1.")
     if not (np.isfinite(temperature) and temperature > 0):
         raise InputError(f"The temperature of factual accuracy must be a positive number, not {temperature}.")
-    clipped = np.clip(probabilities, CLIP, 1 - CLIP)
-    log_odds = np.log(clipped) - np.log1p(-clipped)
+    clipped_probabilities = np.clip(probabilities, CLIP, 1 - CLIP)
+    log_odds = np.log(clipped_probabilities) - np.log1p(-clipped_probabilities)
     scores = 1 / (1 + np.exp(-log_odds / temperature))
     return float(scores) if scores.ndim == 0 else scores
 

@@ -154,8 +154,8 @@ def read_pairs(file: Path) -> PairTable:
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
     """Draw ``limit`` statements at random, and return all their pairs in order; all pairs if ``limit`` is None."""
-    sampled = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
-    return tuple(pair for pair in pairs if pair.statement in sampled)
+    sampled_statements = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
+    return tuple(pair for pair in pairs if pair.statement in sampled_statements)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,8 @@ def bleu(references: References, candidates: Candidates) -> float:
     """
     pairs = answer_pairs(references, candidates)
     # sacreBLEU takes one list of all first references, one of all second ones, and so on, padded with None.
-    streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
-    return _to_proportion(_make_bleu().corpus_score([candidate for _, candidate in pairs], streams))
+    reference_streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
+    return _to_proportion(_make_bleu().corpus_score([candidate for _, candidate in pairs], reference_streams))
 
 
 def bleu_each(references: References, candidates: Candidates) -> list[float]:
@@ -231,10 +231,10 @@ class TokenEncoder:
         max_length = min(tokenizer.model_max_length, _MAX_TOKENS, n_positions)
         token_ids: list[list[int]] = []
         for text in texts:
-            plain = text.strip()
-            if plain and config.model_type in _LEADING_SPACE_MODELS:
-                plain = f" {plain}"
-            token_ids.append(tokenizer(plain, truncation=True, max_length=max_length)["input_ids"])
+            stripped_text = text.strip()
+            if stripped_text and config.model_type in _LEADING_SPACE_MODELS:
+                stripped_text = f" {stripped_text}"
+            token_ids.append(tokenizer(stripped_text, truncation=True, max_length=max_length)["input_ids"])
         token_vectors: list[TokenVectors | None] = [None] * len(token_ids)
         for batch in token_batches([len(ids) for ids in token_ids], self._batch_tokens):
             max_n_tokens = max(len(token_ids[index]) for index in batch)
@@ -277,8 +277,8 @@ class TokenEncoder:
                 f"BERTScore with {self.name} needs torch and transformers: run `pip install 'climassay[local]'`."
             ) from error
         logging.disable_progress_bar()
-        bundled = self.name == BUNDLED_ENCODER
-        folder = bundled_path("minilm") if bundled else Path(self.name.removeprefix(_PREFIX)).expanduser()
+        is_bundled = self.name == BUNDLED_ENCODER
+        folder = bundled_path("minilm") if is_bundled else Path(self.name.removeprefix(_PREFIX)).expanduser()
         refuse_kernels(folder)
         try:
             # By default transformers would ask on the terminal whether to run the code of a model.

@@ -101,9 +101,20 @@ def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFea
         nearest = sentences[premise][int(cosines.argmax())]
         cosine = float(vectors[index[premise]] @ vector)
         rows[row] = _compute_named_features(premise, nearest, statement, cosine, float(cosines.max()))
-    first = vectors[[index[premise] for premise, _ in pairs]]
-    second = vectors[[index[statement] for _, statement in pairs]]
-    return PairFeatures(rows, np.concatenate([first, second, np.abs(first - second), first * second], axis=1))
+    premise_vectors = vectors[[index[premise] for premise, _ in pairs]]
+    statement_vectors = vectors[[index[statement] for _, statement in pairs]]
+    return PairFeatures(
+        rows,
+        np.concatenate(
+            [
+                premise_vectors,
+                statement_vectors,
+                np.abs(premise_vectors - statement_vectors),
+                premise_vectors * statement_vectors,
+            ],
+            axis=1,
+        ),
+    )
 
 
 def _compute_named_features(
@@ -111,7 +122,7 @@ def _compute_named_features(
 ) -> tuple[float, ...]:
     words, premise_words = content_words(statement), content_words(premise)
     n_shared = len(words & premise_words)
-    covered, covering = n_shared / max(1, len(words)), n_shared / max(1, len(premise_words))
+    statement_coverage, premise_coverage = n_shared / max(1, len(words)), n_shared / max(1, len(premise_words))
     negations = resolve_negations(nearest_sentence).negated, resolve_negations(statement).negated
     one_negated, both_negated = float(negations[0] != negations[1]), float(all(negations))
     # Whether the premise has the opposite of a direction word in the statement, or the same word.
@@ -126,7 +137,7 @@ def _compute_named_features(
     length_ratio = np.log((1 + len(words)) / (1 + len(premise_words)))
     max_cosine = max(cosine, sentence_cosine)
     return (
-        cosine, max_cosine, covered, covering, float(words == premise_words),
+        cosine, max_cosine, statement_coverage, premise_coverage, float(words == premise_words),
         one_negated, both_negated, one_negated * max_cosine,
         opposite_direction, opposite_direction * max_cosine, same_direction,
         has_new_numbers, has_shared_numbers, has_new_numbers * max_cosine, float(length_ratio),

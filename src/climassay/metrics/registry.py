@@ -145,9 +145,9 @@ class Metrics(Registry[Metric]):
 
     def ordered(self, names: Iterable[str]) -> list[Metric]:
         """Return the metrics with these names in the order of the tables' columns, other frameworks' metrics last."""
-        unique = dict.fromkeys(names)
-        internal = [name for name in self if name in unique]
-        return [self[name] for name in (*internal, *(name for name in unique if "," in name))]
+        distinct_names = dict.fromkeys(names)
+        internal = [name for name in self if name in distinct_names]
+        return [self[name] for name in (*internal, *(name for name in distinct_names if "," in name))]
 
 
 METRICS = Metrics(
