@@ -375,9 +375,9 @@ def _check_collection(label: str, collection: "Collection") -> Diagnosis:
         message += " whose weights or settings have changed since"
         advice = "Remove the collection and add its documents again, or install the encoder it was made with."
         return _workspace(label, "broken", message, advice)
-    if count <= MAX_CHECKED_PASSAGES and (incomplete := collection.summary().incomplete):
+    if count <= MAX_CHECKED_PASSAGES and (n_incomplete := collection.summary().incomplete):
         advice = f"climassay corpus add {collection.name} FILES goes on where it stopped."
-        return _workspace(label, "warning", f"{message}; {incomplete} documents were not added to their end", advice)
+        return _workspace(label, "warning", f"{message}; {n_incomplete} documents were not added to their end", advice)
     return _workspace(label, "ok", message)
 
 
@@ -397,12 +397,12 @@ def _compute_fingerprint(encoder: str) -> str | None:
 def _check_trained_models(root: Path) -> Iterator[Diagnosis]:
     """Check the headers of the workspace's trained models (validators, classifiers and probes)."""
     files = sorted(root.glob("*.safetensors")) + sorted(root.glob("validators/*.safetensors"))
-    broken = [(file, reason) for file in files if (reason := header_fault(file))]
-    for file, reason in broken:
+    damaged_files = [(file, reason) for file in files if (reason := header_fault(file))]
+    for file, reason in damaged_files:
         advice = "Train it again, or delete it."
         yield _workspace(file.relative_to(root).as_posix(), "broken", reason, advice)
-    if len(files) > len(broken):
-        yield _workspace("trained files", "ok", f"{len(files) - len(broken)} can be read")
+    if len(files) > len(damaged_files):
+        yield _workspace("trained files", "ok", f"{len(files) - len(damaged_files)} can be read")
 
 
 def header_fault(file: Path) -> str:

@@ -82,7 +82,7 @@ def evaluate(
     kinds = tuple(dict.fromkeys(question.kind for question in question_set.questions))
     scored_kinds = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
-        specs, loaded = make_model_specs(models, session)
+        specs, loaded_models = make_model_specs(models, session)
         plan = evaluation.ExperimentPlan(
             name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
@@ -97,7 +97,11 @@ def evaluate(
         )
         check_plan(plan, "The call")
         experiment = _run_experiment(
-            plan, {question_set.name: evaluation.limit_questions(question_set, plan)}, loaded, session, on_answers
+            plan,
+            {question_set.name: evaluation.limit_questions(question_set, plan)},
+            loaded_models,
+            session,
+            on_answers,
         )
         return _score(experiment, plan, {question_set.name: question_set.skipped})
 
@@ -164,15 +168,15 @@ def make_model_specs(
     models_to_run = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(model for model in models_to_run if isinstance(model, str))
     specs: list[evaluation.ModelSpec] = []
-    loaded: dict[str, Generator] = {}
+    loaded_models: dict[str, Generator] = {}
     for model in models_to_run:
         name = model if isinstance(model, str) else model.name
         model_options = options[model] if isinstance(model, str) else ModelOptions()
         label = name if whole_names else ""
         specs.append(evaluation.ModelSpec.from_options(model_options, name=name, label=label))
         if not isinstance(model, str) or len(models_to_run) == 1:
-            loaded[specs[-1].display_name] = session.model(model)
-    return tuple(specs), loaded
+            loaded_models[specs[-1].display_name] = session.model(model)
+    return tuple(specs), loaded_models
 
 
 def _run_experiment(
@@ -363,7 +367,7 @@ def evaluate_inspect(
 
     names = one_or_several(tasks)
     with Session.opened(workspace) as session:
-        specs, loaded = make_model_specs(models, session)
+        specs, loaded_models = make_model_specs(models, session)
         grader_spec = None
         if grader is not None:
             grader_spec = evaluation.ModelSpec.from_options(session.options.fitting_each([grader])[grader], name=grader)
@@ -377,7 +381,7 @@ def evaluate_inspect(
             inspect=InspectSpec(names, dict(task_args or {}), epochs, grader_spec, max_tokens, str(log_dir)),
         )
         check_plan(plan, "The command")
-        return _score(_run_experiment(plan, {}, loaded, session, command="evaluate inspect"), plan, {})
+        return _score(_run_experiment(plan, {}, loaded_models, session, command="evaluate inspect"), plan, {})
 
 
 def evaluate_choices(
@@ -425,7 +429,7 @@ def evaluate_choices(
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:
             evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
-        model_specs, loaded = make_model_specs(models, session, whole_names=True)
+        model_specs, loaded_models = make_model_specs(models, session, whole_names=True)
         plan = evaluation.ExperimentPlan(
             name=question_set.name,
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (questions,)),),
@@ -439,7 +443,9 @@ def evaluate_choices(
         )
         check_plan(plan, "The command")
         limited_set = evaluation.limit_questions(replace(question_set, questions=question_set.of_kind("mcq")), plan)
-        experiment = _run_experiment(plan, {question_set.name: limited_set}, loaded, session, command="evaluate mcq")
+        experiment = _run_experiment(
+            plan, {question_set.name: limited_set}, loaded_models, session, command="evaluate mcq"
+        )
     rows = [prediction for predictions in experiment.predictions.values() for prediction in predictions]
     scores, tally = evaluation.score_mcq(rows, seed=seed), experiment.tally
     asked_models = {record.model: record for record in experiment.cells}

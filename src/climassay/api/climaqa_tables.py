@@ -165,9 +165,11 @@ class ClimaqaRecipe:
             ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
         """
         tables = choose_tables(climaqa_tables(), self.tables)
-        specs, loaded = make_model_specs(models, session)
+        specs, loaded_models = make_model_specs(models, session)
         plans = {cast("Dataset", plan.benchmarks[0].name): plan for plan in self._make_plans(specs)}
-        evaluations = {dataset: run_plan(plan, loaded=loaded, workspace=session) for dataset, plan in plans.items()}
+        evaluations = {
+            dataset: run_plan(plan, loaded=loaded_models, workspace=session) for dataset, plan in plans.items()
+        }
         results = [
             self._add_our_rows(table, evaluations[_TABLES[number].dataset], plans[_TABLES[number].dataset])
             for number, table in tables.items()

@@ -321,10 +321,10 @@ class CliminatorRecipe:
         for system, item in debates.items():
             if system in ("Climinator", "Climinator+"):
                 yield system, item, item.verdicts(MEDIATOR)
-        with_plain = debates["Climinator+"]
+        extended_debates = debates["Climinator+"]
         for name in self._list_sources():
-            yield name, with_plain, with_plain.verdicts(name, 1)
-        yield "no documents, as GPT-4", with_plain, with_plain.verdicts(_PLAIN, 1)
+            yield name, extended_debates, extended_debates.verdicts(name, 1)
+        yield "no documents, as GPT-4", extended_debates, extended_debates.verdicts(_PLAIN, 1)
 
     def _make_class_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         for classes in _CLASS_COUNTS:
@@ -334,30 +334,33 @@ class CliminatorRecipe:
             }
             for nei_treatment in ("without", "with"):
                 group = f"{classes} classes, {nei_treatment} NEI"
-                constant: VerdictMetrics | None = None
+                baseline_metrics: VerdictMetrics | None = None
                 for system, row_scores in scores.items():
                     scores_of_row = row_scores.without_nei if nei_treatment == "without" else row_scores.figures
                     if scores_of_row is not None:
-                        constant = constant or scores_of_row
+                        baseline_metrics = baseline_metrics or scores_of_row
                         yield PaperRow(f"{system}{suffix}", _to_percentages(scores_of_row), group, scores_of_row.n)
-                if constant is not None:
+                if baseline_metrics is not None:
                     yield PaperRow(
-                        f"always “{constant.constant}”", _to_baseline_percentages(constant), group, constant.n
+                        f"always “{baseline_metrics.constant}”",
+                        _to_baseline_percentages(baseline_metrics),
+                        group,
+                        baseline_metrics.n,
                     )
 
     def _make_myth_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
-        constant = None
+        baseline_figures = None
         for system, item, verdicts in self._iterate_verdicts(debates):
             scores = item.score(verdicts, 2, self.seed)
             row: dict[str, float | Estimate] = {"Acc. with NEI": scaled(scores.figures.accuracy)}
             if scores.without_nei is not None:
                 row["Acc. without NEI"] = scaled(scores.without_nei.accuracy)
             row["claims without NEI"] = 0.0 if scores.without_nei is None else float(scores.without_nei.n)
-            constant = constant or scores.figures
+            baseline_figures = baseline_figures or scores.figures
             yield PaperRow(f"{system}{suffix}", row, n=scores.figures.n)
-        if constant is not None:
-            accuracy = {"Acc. with NEI": scaled(constant.constant_accuracy)}
-            yield PaperRow(f"always “{constant.constant}”", accuracy, n=constant.n)
+        if baseline_figures is not None:
+            accuracy = {"Acc. with NEI": scaled(baseline_figures.constant_accuracy)}
+            yield PaperRow(f"always “{baseline_figures.constant}”", accuracy, n=baseline_figures.n)
 
     def _make_round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         """Yield the rows of Table 4, in which "follow-up" and "not enough information" are additional classes."""

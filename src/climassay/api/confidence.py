@@ -83,11 +83,11 @@ def extract_confidence(
         divider = None
         with ExitStack() as stack:
             if model is not None:
-                loaded, prompt = session.model(model), load_prompt("divide", session.options.prompts)
+                loaded_model, prompt = session.model(model), load_prompt("divide", session.options.prompts)
                 config = {"files": [str(file) for file in files], "collections": one_or_several(collections)}
-                config |= {"model": loaded.name, "prompt_sha256": prompt.sha256}
+                config |= {"model": loaded_model.name, "prompt_sha256": prompt.sha256}
                 run = stack.enter_context(session.run("confidence extract", config))
-                divider = SentenceDivider(session.recorded(loaded, run), prompt)
+                divider = SentenceDivider(session.recorded(loaded_model, run), prompt)
             with session.progress.task("Extracting", total=len(documents)) as task:
                 for document in documents:
                     statements += extract([document], extraction, divider)
@@ -145,15 +145,15 @@ def lint_confidence(
     from climassay.confidence.linting.model_rule import ModelReader, select_passages
 
     with Session.opened(workspace) as session:
-        loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
+        loaded_model, prompt = session.model(model), load_prompt("lint", session.options.prompts)
         config = {
             "files": [document.name for document in loaded_drafts],
-            "model": loaded.name,
+            "model": loaded_model.name,
             "prompt_sha256": prompt.sha256,
         }
         total = sum(len(select_passages(draft)) for draft in loaded_drafts)
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
-            reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
+            reader = ModelReader(session.recorded(loaded_model, run), prompt, task.advance)
             draft_checks = tuple(check(draft, (*enabled_rules, reader.rule)) for draft in loaded_drafts)
             result = LintedDrafts(draft_checks, reader)
             run.save_results("findings", result.rows())
@@ -221,7 +221,7 @@ def find_topics(
         if model is None:
             named_topics = topics.name_topics(topic_model, loaded_statements, encoder, earlier=saved_names)
         else:
-            loaded = session.model(model)
+            loaded_model = session.model(model)
             config = {"file": str(statements), "model": model if isinstance(model, str) else model.name}
             with session.run("confidence topics", {**config, **asdict(settings)}, {"topics": settings.seed}) as run:
                 named_topics = topics.name_topics(
@@ -229,7 +229,7 @@ def find_topics(
                     loaded_statements,
                     encoder,
                     earlier=saved_names,
-                    generator=session.recorded(loaded, run),
+                    generator=session.recorded(loaded_model, run),
                     prompts=session.options.prompts,
                 )
                 result = FoundTopics(named_topics, loaded_statements, output)

@@ -320,16 +320,16 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     with Session.opened(workspace) as session:
         collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
-        shown_passage = collection.passage(passage)
+        full_passage = collection.passage(passage)
         return Shown(
-            asdict(shown_passage) | {"citation": shown_passage.citation},
-            printed_lines=tuple(passage_lines(shown_passage)),
+            asdict(full_passage) | {"citation": full_passage.citation},
+            printed_lines=tuple(passage_lines(full_passage)),
         )
     documents, settings = collection.documents(), collection.settings
     ids_with_original = [document.id for document in documents if collection.originals.find(document.id) is not None]
     size = collection.originals.bytes_of(ids_with_original)
-    originals = {"documents": ids_with_original, "bytes": size}
-    data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
+    originals_summary = {"documents": ids_with_original, "bytes": size}
+    data = {"name": name, "settings": settings, "documents": documents, "originals": originals_summary}
     table = documents_table(name, settings, documents, len(ids_with_original), size)
     return Shown(data, (table,), [asdict(document) for document in documents])
 

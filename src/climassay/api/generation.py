@@ -168,8 +168,8 @@ def _start_progress_bars(session: Session, recipe: "Recipe", stack: ExitStack) -
             stream_counts, total = counts[stream], n_requested_by_stream[stream]
             n_accepted += stream_counts.accepted
             n_missing += max(0, total - stream_counts.accepted)
-            frequent = stream_counts.rejected.most_common(2)
-            reasons = ", ".join(f"{reason} {n_requested}" for reason, n_requested in frequent if n_requested)
+            frequent_reasons = stream_counts.rejected.most_common(2)
+            reasons = ", ".join(f"{reason} {n_requested}" for reason, n_requested in frequent_reasons if n_requested)
             description = f"{stream.name}: {stream_counts.drafts} drafts"
             description += f", {stream_counts.failed} failed" if stream_counts.failed else ""
             description += f"; rejected: {reasons}" if reasons else ""

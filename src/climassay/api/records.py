@@ -348,8 +348,8 @@ def _show_run(details: "RunDetails") -> Shown:
     for name, rows in details.results.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
         table = _make_table(columns, [[row.get(column, "") for column in columns] for row in rows[:MAX_ROWS]], name)
-        more_note = f"... and {len(rows) - MAX_ROWS} more rows (all with --json)" if len(rows) > MAX_ROWS else ""
-        tables.append(replace(table, note=more_note))
+        omission_note = f"... and {len(rows) - MAX_ROWS} more rows (all with --json)" if len(rows) > MAX_ROWS else ""
+        tables.append(replace(table, note=omission_note))
     return Shown(details, tables, printed_lines=lines)
 
 

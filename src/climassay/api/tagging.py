@@ -142,53 +142,59 @@ def tag_statements(
 
     statements = _load_rows(text, context, column, context_column)
     texts = [row.item for row in statements]
-    loaded = _load_tagger(tagger)
-    mixed_tagger = loaded
+    loaded_tagger = _load_tagger(tagger)
+    mixed_tagger = loaded_tagger
     if mix != "natural":
         try:
-            shares = (1.0,) * len(loaded.levels) if mix == "equal" else tuple(map(float, mix.split(",")))
+            shares = (1.0,) * len(loaded_tagger.levels) if mix == "equal" else tuple(map(float, mix.split(",")))
         except ValueError:
             raise InputError(f"--mix is natural, equal or shares as 50,100,100,50; got {mix!r}.") from None
-        mixed_tagger = loaded.for_mix(shares)
-    total = len(texts) * max(1, len(loaded.sources))
+        mixed_tagger = loaded_tagger.for_mix(shares)
+    total = len(texts) * max(1, len(loaded_tagger.sources))
     with (
         Session.opened(workspace) as session,
         session.progress_of(len(texts)).task("Tagging", total) as task,
     ):
-        natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
-    equal = reweight(natural, loaded.shares)
-    probabilities = natural if mixed_tagger.mix is None else reweight(natural, loaded.shares, mixed_tagger.mix)
+        natural_probabilities = loaded_tagger.for_mix(None).predict_proba(texts, on_progress=task.advance)
+    equal_probabilities = reweight(natural_probabilities, loaded_tagger.shares)
+    probabilities = (
+        natural_probabilities
+        if mixed_tagger.mix is None
+        else reweight(natural_probabilities, loaded_tagger.shares, mixed_tagger.mix)
+    )
 
     def prediction_data(row: Any) -> dict[str, Any]:
         shares = row.tolist()
         return {
-            "tag": loaded.levels[int(row.argmax())],
-            "probabilities": dict(zip(loaded.levels, shares, strict=True)),
+            "tag": loaded_tagger.levels[int(row.argmax())],
+            "probabilities": dict(zip(loaded_tagger.levels, shares, strict=True)),
         }
 
     rows = [
         {**statement.copied_fields, **prediction_data(row), "equal_shares": prediction_data(equal_row)}
-        for statement, row, equal_row in zip(statements, probabilities, equal, strict=True)
+        for statement, row, equal_row in zip(statements, probabilities, equal_probabilities, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
         for row in rows
     ]
-    headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded.levels)
-    measurements, note = loaded.provenance.measured, ""
+    headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded_tagger.levels)
+    measurements, note = loaded_tagger.provenance.measured, ""
     if "equal_accuracy" in measurements:
         natural_range, equal_range = (
             f"{measurements[name]:.0%} [{measurements[f'{name}_low']:.0%}, {measurements[f'{name}_high']:.0%}]"
             for name in ("accuracy", "equal_accuracy")
         )
+        max_share = max(loaded_tagger.shares)
+        most_frequent_level = loaded_tagger.levels[loaded_tagger.shares.index(max_share)]
         note = (
             f"Measured on {measurements['n']:,.0f} statements not seen in training. Natural mix, right for text of "
-            f"reports where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
-            f"{natural_range} of answers are the authors' (always that level: {max(loaded.shares):.0%}). Equal shares, "
+            f"reports where most is stated with {most_frequent_level} confidence: "
+            f"{natural_range} of answers are the authors' (always that level: {max_share:.0%}). Equal shares, "
             f"right for single statements and to find rare levels: {equal_range} where all levels are equally frequent "
-            f"(chance: {1 / len(loaded.levels):.0%}). A hint, no assessment."
+            f"(chance: {1 / len(loaded_tagger.levels):.0%}). A hint, no assessment."
         )
-    data = {"tagger": _describe_tagger(loaded), "mix": mix, "statements": rows}
+    data = {"tagger": _describe_tagger(loaded_tagger), "mix": mix, "statements": rows}
     return Shown(data, (Table.of("", headings, cells, left=3, note=note),), rows)
 
 
@@ -307,20 +313,23 @@ def evaluate_tagger(
     items, n_omitted = table.items, 0
     scores: _Scores
     if tagger is not None:
-        loaded = _load_tagger(tagger).for_mix(None)
-        if loaded.levels != LEVELS:
+        loaded_tagger = _load_tagger(tagger).for_mix(None)
+        if loaded_tagger.levels != LEVELS:
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
-        source = loaded.provenance
+        source = loaded_tagger.provenance
         if not include_trained:
             items = tuple(item for item in items if not source.was_trained_on(item.item.text))
         n_omitted = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
-        probabilities = loaded.predict_proba([item.item for item in items])
+        probabilities = loaded_tagger.predict_proba([item.item for item in items])
         truth, sections = class_indices([item.tag for item in items], LEVELS), [item.section for item in items]
         scores = [
-            (Path(tagger).name, evaluate_on_mixes(truth, probabilities, sections, shares=loaded.shares, seed=seed))
+            (
+                Path(tagger).name,
+                evaluate_on_mixes(truth, probabilities, sections, shares=loaded_tagger.shares, seed=seed),
+            )
         ]
     else:
         items = sample(items, limit, seed)
@@ -445,12 +454,12 @@ def insert_statements(
             groups[row.value(by)].append(row)
         statements = [row for group in groups.values() for row in sample(group, limit, seed)]
     texts = [row.item for row in statements]
-    with Session.opened(workspace) as session, open_weights(model) as loaded:
-        assert loaded is not None
+    with Session.opened(workspace) as session, open_weights(model) as loaded_model:
+        assert loaded_model is not None
         with session.progress.task("Comparing") as training_task, session.progress.task("Inserting") as tagging_task:
             tagger = train_insertion(
                 training,
-                loaded,
+                loaded_model,
                 method=probe,
                 layers=(layer,),
                 context=context_sentences,
@@ -500,12 +509,12 @@ def _select_unseen(
     if not labelled_rows:
         raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(TAGS)}.")
     known_words = {bare_words(item.item.text) for item in training_items}
-    unseen = [row for row in labelled_rows if bare_words(TaggingItem.convert(row.item).text) not in known_words]
-    if not unseen:
+    unseen_rows = [row for row in labelled_rows if bare_words(TaggingItem.convert(row.item).text) not in known_words]
+    if not unseen_rows:
         raise InputError("No statement is left to tag: the probe was trained on all of them or compares with them.")
-    return unseen, (
+    return unseen_rows, (
         f"Left out: {len(statements) - len(labelled_rows)} statements without a level, and "
-        f"{len(labelled_rows) - len(unseen)} that the probe was trained on or compares with."
+        f"{len(labelled_rows) - len(unseen_rows)} that the probe was trained on or compares with."
     )
 
 
@@ -531,8 +540,8 @@ def _score_by_value(tagged_items: "Sequence[tuple[Tag | None, Tag, str]]", seed:
     return results
 
 
-def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
-    """Return a table of accuracy and macro-F1 by value of the column ``by``, beside the majority-class baseline."""
+def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", column_name: str | None) -> Table:
+    """Return a table of accuracy and macro-F1 by value of a column, beside the majority-class baseline."""
     cells = [
         (
             name,
@@ -546,7 +555,7 @@ def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", by: str | None)
     ]
     return Table.of(
         "Tags that are the authors' (%)",
-        (by or "", "n", "right", "95% interval", "most frequent level", "macro-F1"),
+        (column_name or "", "n", "right", "95% interval", "most frequent level", "macro-F1"),
         cells,
         strong=[len(cells) - 1],
         note="A level that no anchor has, such as very low, is never given and counts as wrong.",

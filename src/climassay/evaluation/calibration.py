@@ -61,17 +61,20 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
             confidence = [
                 outcome.probability for outcome in outcomes_with_probability if outcome.probability is not None
             ]
-            correct = [is_correct.get(o.question, bool(o.scores.get("accuracy"))) for o in outcomes_with_probability]
+            correctness = [
+                is_correct.get(outcome.question, bool(outcome.scores.get("accuracy")))
+                for outcome in outcomes_with_probability
+            ]
             results.append(
                 CellCalibration(
                     cell,
                     len(outcomes_with_probability),
                     len(outcomes) - len(outcomes_with_probability),
                     sum(confidence) / len(outcomes_with_probability),
-                    sum(correct) / len(outcomes_with_probability),
-                    expected_calibration_error(confidence, correct),
-                    selective_curve(confidence, correct, n_items=len(outcomes)),
-                    reliability_curve(confidence, correct),
+                    sum(correctness) / len(outcomes_with_probability),
+                    expected_calibration_error(confidence, correctness),
+                    selective_curve(confidence, correctness, n_items=len(outcomes)),
+                    reliability_curve(confidence, correctness),
                 )
             )
     return tuple(results)

@@ -308,18 +308,20 @@ def _compute_self_preference(
 ) -> SelfPreference:
     from scipy.stats import t
 
-    x, y = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
+    anchor_means, metric_means = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
     index = models.index(generator)
-    excesses, errors = np.array([_compute_residual(x, y, model) for model in range(len(models))]).T
+    excesses, errors = np.array(
+        [_compute_residual(anchor_means, metric_means, model) for model in range(len(models))]
+    ).T
     # Points exactly on a line have no standard error: only the sign of the excess is known.
     studentised_excesses = excesses / np.maximum(errors, 1e-12)
-    over_questions = None
+    question_interval = None
     if anchor in means.items and metric in means.items:
         # The same seed for both metrics: metrics of the same answers have the same resampled questions.
         resampled_x, resampled_y = (
             _resample_means(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric)
         )
-        over_questions = (
+        question_interval = (
             percentile_interval(_compute_residual(resampled_x, resampled_y, index)[0]) if resamples else None
         )
     return SelfPreference(
@@ -327,14 +329,14 @@ def _compute_self_preference(
         anchor,
         generator,
         len(models),
-        float(y[index]),
-        float(y[index] - excesses[index]),
+        float(metric_means[index]),
+        float(metric_means[index] - excesses[index]),
         float(studentised_excesses[index]),
         float(t.sf(studentised_excesses[index], len(models) - 3)),
         excess_rank=1 + int((studentised_excesses > studentised_excesses[index]).sum()),
-        rank=1 + int((y > y[index]).sum()),
-        anchor_rank=1 + int((x > x[index]).sum()),
-        over_questions=over_questions,
+        rank=1 + int((metric_means > metric_means[index]).sum()),
+        anchor_rank=1 + int((anchor_means > anchor_means[index]).sum()),
+        over_questions=question_interval,
     )
 
 
@@ -391,11 +393,11 @@ def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: 
             [
                 METRICS[agreement.metric].label,
                 model,
-                format_score(agreement.metric, a),
-                format_score(agreement.metric, b),
+                format_score(agreement.metric, first_mean),
+                format_score(agreement.metric, second_mean),
             ]
             for agreement in agreements
-            for model, a, b in zip(agreement.models, agreement.first, agreement.second, strict=True)
+            for model, first_mean, second_mean in zip(agreement.models, agreement.first, agreement.second, strict=True)
         ],
         left=2,
         grouped=1,

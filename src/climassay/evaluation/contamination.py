@@ -175,11 +175,11 @@ def prompt_contamination(
         "passage": len({text for context in prepared.values() for text in context.passages}),
         "training text": len(learned or ()),
     }
-    parts = [counted(count, noun) for noun, count in counts.items() if count]
+    descriptions = [counted(count, noun) for noun, count in counts.items() if count]
     if learned is None:
-        parts.append("training texts that are not known")
+        descriptions.append("training texts that are not known")
     contaminated_ids = {overlap.question.id for report in reports for overlap in report.contaminated()}
-    return ", ".join(parts), len(contaminated_ids) if reports else None
+    return ", ".join(descriptions), len(contaminated_ids) if reports else None
 
 
 def _split_words(text: str) -> tuple[str, ...]:
@@ -214,10 +214,10 @@ class _RunIndex:
 
     def read(self, label: str, words: tuple[str, ...]) -> int:
         """Find the runs that a text shares with the questions; return the number of the text's words."""
-        positions_of = self._positions.get
+        find_positions = self._positions.get
         for position, window in enumerate(_iterate_windows(words)):
             # Of equally long runs of a question, the one in its last part wins.
-            for part_index, start in reversed(positions_of(window, ())):
+            for part_index, start in reversed(find_positions(window, ())):
                 question_index, name, part_words = self._parts[part_index]
                 if position and start and words[position - 1] == part_words[start - 1]:
                     continue  # a part of the run that began a word before

@@ -182,8 +182,14 @@ def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]
     """Return :func:`blind_answers` as rows with question, audience, answer and an empty column per dimension."""
     empty_ratings = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
     return [
-        {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty_ratings}
-        for id_, question, answer in blind_answers(experiment, seed=seed)
+        {
+            "id": answer_id,
+            "question": question.question,
+            "audience": question.audience,
+            "answer": answer,
+            **empty_ratings,
+        }
+        for answer_id, question, answer in blind_answers(experiment, seed=seed)
     ]
 
 
@@ -232,11 +238,11 @@ class JudgeTest:
             return None
         if self.estimate is None or self.estimate.interval is None:
             return "not decided"
-        low, high = self.estimate.interval
+        lower_bound, upper_bound = self.estimate.interval
         if not self.above:
-            low, high = -high, -low
+            lower_bound, upper_bound = -upper_bound, -lower_bound
         bound = self.bound if self.above else -self.bound
-        return "passed" if low > bound else "failed" if high < bound else "not decided"
+        return "passed" if lower_bound > bound else "failed" if upper_bound < bound else "not decided"
 
 
 @dataclass(frozen=True)
@@ -374,18 +380,21 @@ def check_judge(
     }
     lengths = [float(len(text.answer.split())) for text in answers]
     for name in names:
-        people = [_mean_or_none(item.ratings.get(name, ())) for item in items]
+        human_ratings = [_mean_or_none(item.ratings.get(name, ())) for item in items]
         tests.append(
             JudgeTest(
-                "agreement with people", name, alpha_estimate([people, ratings_once[name]], groups, seed), MIN_ALPHA
+                "agreement with people",
+                name,
+                alpha_estimate([human_ratings, ratings_once[name]], groups, seed),
+                MIN_ALPHA,
             )
         )
         by_rater = list(zip_longest(*(item.ratings.get(name, ()) for item in items)))
         if len(by_rater) > 1:
             tests.append(JudgeTest("agreement among people", name, alpha_estimate(by_rater, groups, seed), None))
-        correlation = _correlate_ranks(people, ratings_once[name], groups, seed)
+        correlation = _correlate_ranks(human_ratings, ratings_once[name], groups, seed)
         tests.append(JudgeTest("rank correlation with people", name, correlation, 0.0))
-        baseline = _correlate_ranks(people, lengths, groups, seed)
+        baseline = _correlate_ranks(human_ratings, lengths, groups, seed)
         tests.append(JudgeTest("rank correlation of length", name, baseline, None))
         if ratings_again:
             agreement = alpha_estimate([ratings_once[name], ratings_again[name]], groups, seed)
@@ -394,8 +403,14 @@ def check_judge(
             agreement = alpha_estimate([ratings_once[name], ratings_reversed[name]], groups, seed)
             tests.append(JudgeTest("dimensions in reversed order", name, agreement, MIN_REPETITION))
         for label, ratings in ratings_by_perturbation.items():
-            complete = [(a, b) for a, b in zip(ratings_once[name], ratings[name], strict=True) if None not in (a, b)]
-            gain = paired_difference(*zip(*complete, strict=True), seed=seed).difference if complete else None
+            complete_pairs = [
+                (first_rating, second_rating)
+                for first_rating, second_rating in zip(ratings_once[name], ratings[name], strict=True)
+                if None not in (first_rating, second_rating)
+            ]
+            gain = (
+                paired_difference(*zip(*complete_pairs, strict=True), seed=seed).difference if complete_pairs else None
+            )
             tests.append(JudgeTest(f"gain of answers made {label}", name, gain, MAX_GAIN, above=False))
     if items_with_verdicts := [item for item in items if item.verdicts]:
         on_step("marking rubrics")
@@ -492,18 +507,18 @@ def alpha_estimate(
 
 
 def _correlate_ranks(
-    people: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
+    human_ratings: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
     """Return the mean rank correlation within groups; it is 0 in a group in which the judge's ratings are constant."""
     pairs_by_group: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for group, rating, judge_rating in zip(groups, people, judge, strict=True):
+    for group, rating, judge_rating in zip(groups, human_ratings, judge, strict=True):
         if rating is not None and judge_rating is not None:
             pairs_by_group[group].append((rating, judge_rating))
     correlations = []
     for pairs in pairs_by_group.values():
-        first, second = np.array(pairs, dtype=np.float64).T
-        if len(pairs) >= _MIN_GROUP_SIZE and np.ptp(first) > 0:
-            rho = spearman_of_resamples(first, second, np.arange(len(pairs))[None])[0]
+        human_values, judge_values = np.array(pairs, dtype=np.float64).T
+        if len(pairs) >= _MIN_GROUP_SIZE and np.ptp(human_values) > 0:
+            rho = spearman_of_resamples(human_values, judge_values, np.arange(len(pairs))[None])[0]
             correlations.append(0.0 if np.isnan(rho) else float(rho))
     if not correlations:
         return None
@@ -518,12 +533,14 @@ def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
         items_by_group[item.group].append(item)
     preferences = []
     for group in items_by_group.values():
-        for first, second in combinations(group, 2):
-            difference = sum(map(np.mean, first.ratings.values())) - sum(map(np.mean, second.ratings.values()))
+        for first_answer, second_answer in combinations(group, 2):
+            difference = sum(map(np.mean, first_answer.ratings.values())) - sum(
+                map(np.mean, second_answer.ratings.values())
+            )
             better: Better = "first" if difference > 0 else "second" if difference < 0 else "tie"
-            answer = first.answer
+            answer = first_answer.answer
             preferences.append(
-                PreferredAnswer(answer.question, answer.audience, answer.answer, second.answer.answer, better)
+                PreferredAnswer(answer.question, answer.audience, answer.answer, second_answer.answer.answer, better)
             )
     return preferences
 

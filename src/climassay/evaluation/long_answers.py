@@ -60,8 +60,8 @@ def prefer(
         brief = load_prompt("side_by_side_brief")
         requests = []
         for question, _, *answers in items:
-            first, second = (" ".join(answer.split()[:_MAX_WORDS]) for answer in answers)
-            rendered_prompt = brief.render(question=question, first=first, second=second)
+            first_answer, second_answer = (" ".join(answer.split()[:_MAX_WORDS]) for answer in answers)
+            rendered_prompt = brief.render(question=question, first=first_answer, second=second_answer)
             requests.append(OptionRequest(rendered_prompt.messages, (" A", " B"), rendered_prompt.assistant_prefix))
         labels: tuple[Better, Better] = ("first", "second")
         return [
@@ -71,12 +71,12 @@ def prefer(
     template = load_prompt("side_by_side")
     judge_requests: list[JudgeRequest[tuple[Better, str]]] = [
         JudgeRequest(
-            template.render(question=question, audience=audience, first=first, second=second),
+            template.render(question=question, audience=audience, first=first_answer, second=second_answer),
             _SCHEMA,
             _parse_preference,
             _MAX_TOKENS,
         )
-        for question, audience, first, second in items
+        for question, audience, first_answer, second_answer in items
     ]
     return ask_json(judge_requests, judge, seed=seed)
 
@@ -107,31 +107,31 @@ def compare_answers(
         for cell, cell_outcomes in outcomes.items()
     }
     pairs = [
-        (question, first, second)
+        (question, first_cell, second_cell)
         for cells in combinations(outcomes, 2)
         for question in answers[cells[0]]
         if question in answers[cells[1]]
-        for first, second in (cells, reversed(cells))
+        for first_cell, second_cell in (cells, reversed(cells))
     ]
     indices, items = [], []
-    for index, (question, first, second) in enumerate(pairs):
-        texts = answers[first][question], answers[second][question]
+    for index, (question, first_cell, second_cell) in enumerate(pairs):
+        texts = answers[first_cell][question], answers[second_cell][question]
         if all(texts):
             indices.append(index)
             items.append((questions[question].question, questions[question].audience, *texts))
     verdicts = dict(zip(indices, compare(items), strict=True))
     preferences = []
-    for index, (question, first, second) in enumerate(pairs):
+    for index, (question, first_cell, second_cell) in enumerate(pairs):
         verdict = verdicts.get(index)
         if isinstance(verdict, JudgeFailure):
-            preferences.append(Preference(first, second, question, None, error=verdict.error, judge=judge))
+            preferences.append(Preference(first_cell, second_cell, question, None, error=verdict.error, judge=judge))
         elif verdict is not None:
-            preferences.append(Preference(first, second, question, verdict[0], verdict[1], judge=judge))
+            preferences.append(Preference(first_cell, second_cell, question, verdict[0], verdict[1], judge=judge))
         else:
-            has_first, has_second = bool(answers[first][question]), bool(answers[second][question])
+            has_first, has_second = bool(answers[first_cell][question]), bool(answers[second_cell][question])
             better: Better = "tie" if has_first == has_second else "first" if has_first else "second"
             reason = "Without an answer there is nothing to compare."
-            preferences.append(Preference(first, second, question, better, reason, judge=judge))
+            preferences.append(Preference(first_cell, second_cell, question, better, reason, judge=judge))
     return preferences
 
 
@@ -188,14 +188,16 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
             if forward is None or backward is None:
                 continue
             sign = SIGNS[forward]
-            agrees = sign == -SIGNS[backward]
-            n_agreeing += agrees
-            rows.append((question_index, i, j, sign if agrees else 0))
+            is_consistent = sign == -SIGNS[backward]
+            n_agreeing += is_consistent
+            rows.append((question_index, i, j, sign if is_consistent else 0))
     if not rows:
         return None
-    question_of_row, first, second, winner = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    question_of_row, first_indices, second_indices, winner = (
+        np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)
+    )
     design = np.zeros((len(rows), len(cells)))
-    design[np.arange(len(rows)), first], design[np.arange(len(rows)), second] = 1.0, -1.0
+    design[np.arange(len(rows)), first_indices], design[np.arange(len(rows)), second_indices] = 1.0, -1.0
     n = len(questions)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
     strengths = _fit_strengths(design, winner, np.ones(len(rows)))
@@ -204,8 +206,8 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     )
     contestants = []
     for index, cell in enumerate(cells):
-        is_compared = (first == index) | (second == index)
-        points = np.where(first[is_compared] == index, winner[is_compared] + 1, 1 - winner[is_compared]) / 2
+        is_compared = (first_indices == index) | (second_indices == index)
+        points = np.where(first_indices[is_compared] == index, winner[is_compared] + 1, 1 - winner[is_compared]) / 2
         weights = counts[:, question_of_row[is_compared]]
         totals = weights.sum(axis=1)
         rates = (weights @ points)[totals > 0] / totals[totals > 0]

@@ -75,7 +75,7 @@ class PublishedScore:
 
 @cache
 def _load_scores() -> tuple[PublishedScore, ...]:
-    with _TABLE.open(encoding="utf-8", newline="") as lines:
+    with _TABLE.open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedScore(
                 cast(Dataset, row["dataset"]),
@@ -86,7 +86,7 @@ def _load_scores() -> tuple[PublishedScore, ...]:
                 row["level"],
                 float(row["value"]) / (100.0 if METRICS[row["metric"]].binary else 1.0),
             )
-            for row in csv.DictReader(lines)
+            for row in csv.DictReader(file)
         )
 
 

@@ -193,16 +193,16 @@ def _compute_quantiles(power: float, alpha: float) -> tuple[float, float]:
 def _make_binary_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
     assert assumptions.mean is not None
     assert assumptions.discordance is not None
-    n_paired, exact = _find_paired_size(difference, assumptions.discordance, power, alpha)
-    first, second = assumptions.mean, assumptions.mean + difference
+    n_paired, is_exact = _find_paired_size(difference, assumptions.discordance, power, alpha)
+    first_mean, second_mean = assumptions.mean, assumptions.mean + difference
     n_unpaired = None
-    if second < 1:
+    if second_mean < 1:
         z_alpha, z_power = _compute_quantiles(power, alpha)
-        mean = (first + second) / 2
-        null = math.sqrt(2 * mean * (1 - mean))
-        alternative = math.sqrt(first * (1 - first) + second * (1 - second))
-        n_unpaired = math.ceil(((z_alpha * null + z_power * alternative) / (second - first)) ** 2)
-    return PlanRow(difference, n_paired, exact, n_unpaired, accuracy_sample_size(assumptions.mean, difference))
+        mean = (first_mean + second_mean) / 2
+        null_deviation = math.sqrt(2 * mean * (1 - mean))
+        alternative = math.sqrt(first_mean * (1 - first_mean) + second_mean * (1 - second_mean))
+        n_unpaired = math.ceil(((z_alpha * null_deviation + z_power * alternative) / (second_mean - first_mean)) ** 2)
+    return PlanRow(difference, n_paired, is_exact, n_unpaired, accuracy_sample_size(assumptions.mean, difference))
 
 
 def _find_paired_size(difference: float, discordance: float, power: float, alpha: float) -> tuple[int | None, bool]:
@@ -223,13 +223,13 @@ def _find_paired_size(difference: float, discordance: float, power: float, alpha
     def is_sufficient(n: int) -> bool:
         return mcnemar_power(second_only, first_only, n, alpha) >= power
 
-    low, high = max(1, estimate // 2), estimate
-    while not is_sufficient(high):
-        low, high = high, math.ceil(high * 1.15) + 1
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
-    return high, True
+    lower_bound, upper_bound = max(1, estimate // 2), estimate
+    while not is_sufficient(upper_bound):
+        lower_bound, upper_bound = upper_bound, math.ceil(upper_bound * 1.15) + 1
+    while lower_bound + 1 < upper_bound:
+        midpoint = (lower_bound + upper_bound) // 2
+        lower_bound, upper_bound = (lower_bound, midpoint) if is_sufficient(midpoint) else (midpoint, upper_bound)
+    return upper_bound, True
 
 
 def _make_mean_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:

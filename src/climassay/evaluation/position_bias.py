@@ -52,10 +52,10 @@ def position_row(variant: tuple[str, str, str], rows: Sequence[Prediction]) -> P
     n_answered = np.bincount([row.correct_position for row in rows if row.position is not None], minlength=n_positions)
     is_used = n_answered > 0
     total = n_picked.sum()
-    testable = is_used.sum() > 1 and n_picked[is_used].sum() == total and total > 0
+    is_testable = is_used.sum() > 1 and n_picked[is_used].sum() == total and total > 0
     # Pearson's chi-squared test.
-    squares = (n_picked[is_used] - n_answered[is_used]) ** 2 / n_answered[is_used]
-    p_value = float(chdtrc(is_used.sum() - 1, squares.sum())) if testable else 1.0
+    chi_squared_terms = (n_picked[is_used] - n_answered[is_used]) ** 2 / n_answered[is_used]
+    p_value = float(chdtrc(is_used.sum() - 1, chi_squared_terms.sum())) if is_testable else 1.0
     orders = max(row.permutation for row in rows) + 1
     choices: dict[str, set[int | None]] = defaultdict(set)
     for row in rows:

@@ -236,9 +236,11 @@ def _summarise(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
     for benchmark in (*experiment.questions, *experiment.groups):
         metrics = METRICS.ordered(score.metric for score in scores.scores if score.cell.benchmark == benchmark)
         # The first metric of another framework for which higher is better.
-        external = [metric.name for metric in metrics if metric.external and not metric.lower][:1]
+        external_names = [metric.name for metric in metrics if metric.external and not metric.lower][:1]
         sentences = [
-            sentence for name in (*CHIEF_METRICS, *external) if (sentence := _describe_best(scores, benchmark, name))
+            sentence
+            for name in (*CHIEF_METRICS, *external_names)
+            if (sentence := _describe_best(scores, benchmark, name))
         ]
         tests = [test for test in scores.tests if test.benchmark == benchmark]
         if tests:

@@ -104,8 +104,8 @@ def compare_runs(
         ]
     comparisons = [(a[0], b[0], common_scores(a[1], b[1], metric)) for a, b in pairs]
     comparisons = [comparison for comparison in comparisons if comparison[2][0]]
-    binary = [is_right_or_wrong(METRICS[metric], *score_pair) for _, _, score_pair in comparisons]
-    tests = paired_tests([score_pair for _, _, score_pair in comparisons], binary, seed)
+    is_binary = [is_right_or_wrong(METRICS[metric], *score_pair) for _, _, score_pair in comparisons]
+    tests = paired_tests([score_pair for _, _, score_pair in comparisons], is_binary, seed)
     return RunComparison(
         metric,
         level,

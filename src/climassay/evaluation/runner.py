@@ -52,7 +52,10 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
         for file in spec.files
     ]
     question_sets = [
-        replace(question_set, questions=tuple(q for q in question_set.questions if q.kind in plan.tasks))
+        replace(
+            question_set,
+            questions=tuple(question for question in question_set.questions if question.kind in plan.tasks),
+        )
         for question_set in question_sets
     ]
     joined_set = join_questions(spec.name, question_sets)
@@ -86,8 +89,8 @@ def count_answers(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
             for model in plan.models:
                 scorings: tuple[Scoring, ...] = plan.find_scorings(model) if kind.has_options else ("letter",)
                 orders = plan.permutations if kind.has_options else 1
-                per_question = sum(n_option_orders(kind, scoring, orders) for scoring in scorings)
-                total += len(question_set.of_kind(task)) * per_question
+                n_orders_per_question = sum(n_option_orders(kind, scoring, orders) for scoring in scorings)
+                total += len(question_set.of_kind(task)) * n_orders_per_question
     return total * len(plan.settings)
 
 
@@ -337,7 +340,7 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
         experiment_run.scorer = experiment_run.resources.scorer(experiment_run.recorded)
     pairs = list(zip(batch.questions, answers, strict=True))
     items = [Answered(question.question, question.answer, answer.text) for question, answer in pairs]
-    all_scores = experiment_run.scorer.score(cell.task, items)
+    scores_by_answer = experiment_run.scorer.score(cell.task, items)
     judgements = judge_with_scorer(
         experiment_run.scorer,
         cell.task,
@@ -358,24 +361,24 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
     check = experiment_run.resources.checker(experiment_run.scorer) if TYPES[cell.task].is_judged else None
     outcomes = []
     for (question, answer), scores, judgement, assessment in zip(
-        pairs, all_scores, judgements, assessments, strict=True
+        pairs, scores_by_answer, judgements, assessments, strict=True
     ):
         judge_scores = {} if judgement is None or judgement.score is None else {"judged_accuracy": judgement.score}
         judge_scores |= {} if assessment is None else assessment_scores(assessment, question.rubric)
-        points = check(answer.text, answer.prepared) if check is not None and answer.text else ()
+        checked_sentences = check(answer.text, answer.prepared) if check is not None and answer.text else ()
         outcomes.append(
             Outcome(
                 cell=cell,
                 question=question.id,
                 level=question.level,
                 answer=answer.text,
-                scores={**scores, **judge_scores, **point_scores(points)},
+                scores={**scores, **judge_scores, **point_scores(checked_sentences)},
                 violations=answer.violations,
                 passages=answer.prepared.passage_ids,
                 error=answer.error,
                 judgement=judgement,
                 assessment=assessment,
-                points=points,
+                points=checked_sentences,
             )
         )
     experiment_run.cells.append(batch.record(cell, experiment_run.prompts.for_task(cell.task), outcomes, model.tally))

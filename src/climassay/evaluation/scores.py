@@ -322,7 +322,9 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             score for cell, outcomes in cells.items() for score in _score_dimensions(cell, outcomes, seed)
         ),
         points=tuple(
-            _count_points(cell, outcomes) for cell, outcomes in cells.items() if any(o.points for o in outcomes)
+            _count_points(cell, outcomes)
+            for cell, outcomes in cells.items()
+            if any(outcome.points for outcome in outcomes)
         ),
     )
 
@@ -375,7 +377,7 @@ def _score_metrics(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterat
         levels = [level for level in LEVELS if any(outcome.level == level for outcome in outcomes)]
         for metric in metrics_of(outcomes):
             for level in [*levels, OVERALL]:
-                scores = [score_of(o, metric.name) for o in outcomes if level in (OVERALL, o.level)]
+                scores = [score_of(outcome, metric.name) for outcome in outcomes if level in (OVERALL, outcome.level)]
                 values = [value for value in scores if value is not None]
                 if values:
                     results.append((cell, metric, level, len(scores) - len(values), values))
@@ -426,7 +428,9 @@ def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
         cell,
         len(outcomes),
         failed=sum(outcome.error is not None for outcome in outcomes),
-        unparsed=sum(o.chosen is None and o.error is None for o in outcomes) if TYPES[cell.task].has_options else 0,
+        unparsed=sum(outcome.chosen is None and outcome.error is None for outcome in outcomes)
+        if TYPES[cell.task].has_options
+        else 0,
         violations=sum(bool(outcome.violations) for outcome in outcomes),
         kinds=tuple(violations.most_common()),
         unscored=tuple((name, count) for name, count in n_unscored_by_metric.items() if count),
@@ -460,10 +464,10 @@ def _test_cell_pairs(
                         {"fixed": shared_label, "first": labels[0], "second": labels[1], "metric": metric.name}
                     )
                     values.append(score_pair)
-    binary = [
+    is_binary = [
         is_right_or_wrong(METRICS[pair["metric"]], *score_pair) for pair, score_pair in zip(pairs, values, strict=True)
     ]
-    for pair, result in zip(pairs, paired_tests(values, binary, seed), strict=True):
+    for pair, result in zip(pairs, paired_tests(values, is_binary, seed), strict=True):
         yield _build_comparison(PairedTest, result, benchmark=benchmark, family=family, **pair)
 
 
@@ -484,8 +488,12 @@ def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: s
     """Return the scores of two cells on the questions that have a score in both, in the order of the first cell."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
-    complete_pairs = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return [a for a, _ in complete_pairs], [b for _, b in complete_pairs]
+    complete_pairs = [
+        (first_score, second_score)
+        for first_score, second_score in pairs
+        if first_score is not None and second_score is not None
+    ]
+    return [first_score for first_score, _ in complete_pairs], [second_score for _, second_score in complete_pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -581,17 +589,19 @@ def _make_paired_rows(
         for first_means, second_means in combinations(groups, 2)
         if first_means[shared_index] == second_means[shared_index] and first_means[2] == second_means[2]
     ]
-    has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
+    has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first_key]) for first_key, _ in pairs]
     values = []
-    for first, second in pairs:
-        first_means, second_means = _average_correctness(groups[first]), _average_correctness(groups[second])
+    for first_key, second_key in pairs:
+        first_means, second_means = _average_correctness(groups[first_key]), _average_correctness(groups[second_key])
         values.append((list(first_means.values()), [second_means[question] for question in first_means]))
-    for (first, second), has_one_order, result in zip(
+    for (first_key, second_key), has_one_order, result in zip(
         pairs, has_one_order_by_pair, paired_tests(values, has_one_order_by_pair, seed), strict=True
     ):
         # Gained and lost questions are counted in the file's option order.
-        exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
-        names = {"first": first[differing_index], "second": second[differing_index], "scoring": first[2]}
-        row = _build_comparison(PairedRow, result, family=family, fixed=first[shared_index], **names)
+        exact_test = mcnemar(
+            *([row.correct for row in groups[key] if row.permutation == 0] for key in (first_key, second_key))
+        )
+        names = {"first": first_key[differing_index], "second": second_key[differing_index], "scoring": first_key[2]}
+        row = _build_comparison(PairedRow, result, family=family, fixed=first_key[shared_index], **names)
         test = row.test if has_one_order else "sign flip over questions"
-        yield replace(row, first_only=exact.first_only, second_only=exact.second_only, test=test)
+        yield replace(row, first_only=exact_test.first_only, second_only=exact_test.second_only, test=test)

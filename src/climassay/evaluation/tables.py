@@ -283,11 +283,11 @@ def screen_tables(named: Sequence[NamedTable], width: int, *, complete: Collecti
     for entry in named:
         name, table = entry.name, entry.table
         if name in ("settings", "models") and name not in complete and len(table.rows) > _MAX_SCREEN_TESTS:
-            significant = sorted(table.strong)
-            n_hidden = len(table.rows) - len(significant)
+            significant_indices = sorted(table.strong)
+            n_hidden = len(table.rows) - len(significant_indices)
             note = f"{n_hidden} of {len(table.rows)} tests, those with p (Holm) of 0.05 or more, are not shown: "
             note += f"--table {name} of climassay evaluate table shows all. {table.note}"
-            rows = tuple(table.rows[index] for index in significant)
+            rows = tuple(table.rows[index] for index in significant_indices)
             table = replace(table, rows=rows, strong=frozenset(), note=note)
         results += split_columns(table, 2, n_scores) if name in SCORE_TABLES else [table]
     return results
@@ -514,7 +514,7 @@ def _make_test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -
 
 def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
     """Return a table with a row for each score and its interval, for further processing."""
-    ours = [
+    our_rows = [
         (
             *(score.cell.benchmark, score.cell.model, score.cell.setting, score.cell.task, score.metric, score.level),
             str(score.estimate.n),
@@ -528,7 +528,7 @@ def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = (
         for p in published
     ]
     headings = ["benchmark", "model", "setting", "task", "metric", "level", "n", "value", "low", "high", "origin"]
-    return Table.of("Scores", headings, [*ours, *((*row, "published") for row in published_rows)], left=6)
+    return Table.of("Scores", headings, [*our_rows, *((*row, "published") for row in published_rows)], left=6)
 
 
 def mcq_tables(scores: McqScores) -> list[Table]:

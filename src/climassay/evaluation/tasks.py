@@ -412,12 +412,12 @@ def _compute_lengths(
 
 def _find_token_counter(model: Generator) -> Windowed:
     """Return the model that counts tokens, without its wrappers; raise ModelError if there is none."""
-    inner: object = model
-    while not isinstance(inner, Windowed):
-        inner = getattr(inner, "wrapped", None)
-        if inner is None:
+    wrapped_model: object = model
+    while not isinstance(wrapped_model, Windowed):
+        wrapped_model = getattr(wrapped_model, "wrapped", None)
+        if wrapped_model is None:
             raise ModelError(f"{model.name} does not count tokens: use another scoring, for example text-per-byte.")
-    return inner
+    return wrapped_model
 
 
 @dataclass(frozen=True, slots=True)

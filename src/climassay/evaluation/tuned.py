@@ -99,13 +99,13 @@ def find_adapter(
         warnings=data.warnings,
         on_progress=report,
     )
-    early_note = ", stopped early" if result.stopped_early else ""
+    early_stop_note = ", stopped early" if result.stopped_early else ""
     return Adapter(
         result.folder,
         (
             f"adapter {result.name}: {result.train.size} {result.train.kind} of {result.train.name}, validation loss "
             f"{result.before.loss:.3f} to {result.best.loss:.3f} nats a token at step {result.best_step} of "
-            f"{result.steps}{early_note}",
+            f"{result.steps}{early_stop_note}",
             *result.warnings,
         ),
         data.texts,

@@ -90,7 +90,10 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         if not reference_words or len(reference_words) != len(candidate_words):
             return False
         pairs = zip(reference_words, candidate_words, strict=True)
-        return all(_find_singulars(first) & _find_singulars(second) for first, second in pairs)
+        return all(
+            _find_singulars(reference_word) & _find_singulars(candidate_word)
+            for reference_word, candidate_word in pairs
+        )
 
     return [
         any(matches(reference, candidate) for reference in item_references)

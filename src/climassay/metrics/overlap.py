@@ -250,11 +250,11 @@ class TokenEncoder:
             for row, index in enumerate(batch):
                 text_ids = token_ids[index]
                 # The tokenizer marks unknown words as special, but they are words.
-                special = np.isin(text_ids, tokenizer.all_special_ids)
-                special &= np.asarray(text_ids) != tokenizer.unk_token_id
+                is_special = np.isin(text_ids, tokenizer.all_special_ids)
+                is_special &= np.asarray(text_ids) != tokenizer.unk_token_id
                 vectors = states[row, : len(text_ids)]
                 vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-                token_vectors[index] = TokenVectors(tuple(text_ids), special, vectors)
+                token_vectors[index] = TokenVectors(tuple(text_ids), is_special, vectors)
         return [text for text in token_vectors if text is not None]
 
     @cached_property

@@ -98,9 +98,9 @@ def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFea
     for row, (premise, statement) in enumerate(pairs):
         vector = vectors[index[statement]]
         cosines = vectors[[index[sentence] for sentence in sentences[premise]]] @ vector
-        nearest = sentences[premise][int(cosines.argmax())]
+        nearest_sentence = sentences[premise][int(cosines.argmax())]
         cosine = float(vectors[index[premise]] @ vector)
-        rows[row] = _compute_named_features(premise, nearest, statement, cosine, float(cosines.max()))
+        rows[row] = _compute_named_features(premise, nearest_sentence, statement, cosine, float(cosines.max()))
     premise_vectors = vectors[[index[premise] for premise, _ in pairs]]
     statement_vectors = vectors[[index[statement] for _, statement in pairs]]
     return PairFeatures(
@@ -126,12 +126,14 @@ def _compute_named_features(
     negations = resolve_negations(nearest_sentence).negated, resolve_negations(statement).negated
     one_negated, both_negated = float(negations[0] != negations[1]), float(all(negations))
     # Whether the premise has the opposite of a direction word in the statement, or the same word.
-    premise_resolved = resolve_negations(premise).words
+    resolved_premise_words = resolve_negations(premise).words
     direction_words = {word for word in resolve_negations(statement).words if word in OPPOSITES}
     opposite_direction = float(
-        any(OPPOSITES[word] in premise_resolved and word not in premise_resolved for word in direction_words)
+        any(
+            OPPOSITES[word] in resolved_premise_words and word not in resolved_premise_words for word in direction_words
+        )
     )
-    same_direction = float(bool(direction_words & premise_resolved))
+    same_direction = float(bool(direction_words & resolved_premise_words))
     numbers, premise_numbers = (set(_NUMBER.findall(text)) for text in (statement, premise))
     has_new_numbers, has_shared_numbers = float(bool(numbers - premise_numbers)), float(bool(numbers & premise_numbers))
     length_ratio = np.log((1 + len(words)) / (1 + len(premise_words)))

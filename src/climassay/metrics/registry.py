@@ -146,8 +146,8 @@ class Metrics(Registry[Metric]):
     def ordered(self, names: Iterable[str]) -> list[Metric]:
         """Return the metrics with these names in the order of the tables' columns, other frameworks' metrics last."""
         distinct_names = dict.fromkeys(names)
-        internal = [name for name in self if name in distinct_names]
-        return [self[name] for name in (*internal, *(name for name in distinct_names if "," in name))]
+        own_names = [name for name in self if name in distinct_names]
+        return [self[name] for name in (*own_names, *(name for name in distinct_names if "," in name))]
 
 
 METRICS = Metrics(
