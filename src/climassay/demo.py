@@ -86,7 +86,7 @@ class _Demo:
 
     @property
     def model(self) -> "Generator":
-        """Model of the demo, which the first step that needs it loads, so that the first output appears at once."""
+        """Model of the demo, which is loaded when a step first needs it, so that the first output appears at once."""
         return self.session.model(self.model_name)
 
     def quoted_path(self, name: str = "") -> str:

@@ -39,7 +39,7 @@ _INDIRECT_REQUIREMENTS = {"local": ("huggingface-hub",), "web": ("starlette",)}
 
 
 class Requirement(NamedTuple):
-    """Requirement: a distribution with the versions that are accepted."""
+    """Required distribution, with the versions that are accepted."""
 
     name: str
     versions: str

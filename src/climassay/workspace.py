@@ -16,7 +16,7 @@ COLLECTIONS_VARIABLE = "CLIMASSAY_COLLECTIONS"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Workspace: a folder with a records database, collections and adapters.
+    """Folder with a records database, collections and adapters.
 
     ``$CLIMASSAY_DATABASE_URL`` names another database, for example in PostgreSQL.
 

@@ -351,7 +351,7 @@ def evaluate_inspect(
             a package.
         models: Name of a model, a loaded model, or several of them; of several named models one is loaded at a time.
         task_args: Arguments of the tasks by name.
-        epochs: Number of times each sample is asked; by default each task decides.
+        epochs: Number of times that each sample is run; by default each task decides.
         grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
         max_tokens: Maximum number of tokens of an answer, for tasks that set no maximum.
         log_dir: Folder for Inspect's own logs (inspect view --log-dir).

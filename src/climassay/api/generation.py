@@ -381,7 +381,7 @@ class Publication(Result):
         return {**data, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the number of questions of each kind and split, as a row each."""
+        """Return a row for each kind and split, with the number of questions."""
         counts_by_kind = self.dataset.counts
         return [
             {"kind": kind, "split": split, "questions": count}

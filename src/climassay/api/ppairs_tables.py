@@ -366,7 +366,7 @@ class _Part:
     model: str
     runs: tuple[str, ...]
     rows: dict[str, dict[str, dict[str, float | Estimate]]] = field(default_factory=dict)
-    """Score of each column, by table, system and column."""
+    """Scores by table, system and column."""
     remarks: list[str] = field(default_factory=list)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     """Reason why a column's scores cannot be compared with the published ones, by table and column."""

@@ -121,7 +121,7 @@ class InspectSpec:
     task_args: Annotated[Mapping[str, Any], Field(examples=[{"split": "test"}])] = field(default_factory=dict)
     """Arguments of the tasks by name."""
     epochs: Annotated[int | None, Field(ge=1, examples=[3])] = None
-    """Number of times each sample is asked; by default each task decides."""
+    """Number of times that each sample is run; by default each task decides."""
     grader: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
     """Model that grades answers if a task needs grading: its name, or the label of a model in this file; by default the
     evaluated model itself."""

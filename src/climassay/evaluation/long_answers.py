@@ -90,7 +90,7 @@ def _parse_preference(data: Mapping[str, Any]) -> tuple[Better, str]:
 def compare_answers(
     questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], compare: Comparer, judge: str = ""
 ) -> list[Preference]:
-    """Compare the answers of every two cells to the same questions, in both orders, by a single call of ``compare``.
+    """Compare the long answers of every two models or settings, in both orders, by a single call of ``compare``.
 
     Args:
         questions: Questions by id.

@@ -114,7 +114,7 @@ def _describe_no_variation(run: str, label: str) -> str:
 
 
 def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
-    """Estimate assumptions from an experiment, as medians over its cells and over pairs of cells.
+    """Estimate assumptions from an experiment, as medians over its cells (a model in a setting) and over their pairs.
 
     The cells of a pair share the benchmark and either the model or the setting.
 

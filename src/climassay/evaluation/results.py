@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """Metadata of a cell: its model, prompt and setting, with counts of its requests."""
+    """Metadata of one model in one setting on one task: its prompt and parameters, with counts of its requests."""
 
     cell: Cell
     model: str
@@ -165,7 +165,7 @@ class Experiment:
     config: Mapping[str, object]
     """Plan of the experiment, as JSON-serialisable values."""
     cells: tuple[CellRecord, ...]
-    """Metadata of all cells, in the order of the experiment file."""
+    """Metadata of each model in each setting on each task, in the order of the experiment file."""
     outcomes: tuple[Outcome, ...]
     questions: Mapping[str, tuple[Question, ...]]
     """Questions by benchmark."""

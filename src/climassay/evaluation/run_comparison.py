@@ -46,7 +46,7 @@ class RunTest:
     first: RunScore
     second: RunScore
     result: PairedComparison
-    """Difference second - first, with p-values of McNemar's exact test (binary metrics) or sign flips; Holm's
+    """Difference, second minus first, with p-values of McNemar's exact test (binary metrics) or sign flips; Holm's
     correction is over all tests of the comparison."""
 
 
@@ -115,7 +115,7 @@ def compare_runs(
 
 
 def _select_cells(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
-    """Yield each cell with scores in the metric, and its outcomes at the level.
+    """Yield (cell, outcomes at the level) for each cell that has scores in the metric.
 
     The ids of questions are replaced by their texts, so that equal questions of different runs match.
     """

@@ -80,7 +80,7 @@ class PairedScores:
     first: str
     second: str
     difference: Estimate
-    """Mean of second - first over the questions with both scores, with the interval of the test."""
+    """Mean difference, second minus first, over the questions with both scores, with the interval of the test."""
     first_only: int | None
     """Number of questions that only the first answered correctly in the file's option order; None unless the metric is
     binary."""
@@ -140,7 +140,7 @@ class ExperimentScores:
     counts: tuple[CellCounts, ...]
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
-    """Position bias of the cells with several option orders."""
+    """Position bias by cell, for the cells whose questions were asked in several option orders."""
     side_by_side: Mapping[str, Mapping[str, SideBySide]] = field(default_factory=dict)
     """Side-by-side comparisons of long answers, by benchmark and name of the trained judge (empty for the plan's
     judge)."""
@@ -189,7 +189,7 @@ def _select_group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Col
 
 
 def _pool_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]]) -> dict[Cell, list[Outcome]]:
-    """Return a cell for each group, model and setting, with the outcomes of all the group's benchmarks.
+    """Return a pooled cell for each group, model and setting, with the outcomes of all benchmarks of the group.
 
     Scores are weighted so that their mean is the score of the group.
     """
@@ -387,7 +387,7 @@ def _score_metrics(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterat
 
 
 def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: int) -> Iterator[Estimate]:
-    """Yield the mean of each column of scores, with Wilson's interval if all scores are 0 or 1, else bootstrap.
+    """Yield the mean of each column of scores, with Wilson's interval if all are 0 or 1, else a bootstrap one.
 
     Columns of equal scores from 0 to 1 get Wilson's interval too, because their bootstrap interval has no width.
     """
@@ -485,7 +485,7 @@ def _build_comparison(kind: type[P], result: PairedComparison, **names: Any) -> 
 
 
 def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
-    """Return the scores of two cells on the questions that have a score in both, in the order of the first cell."""
+    """Return the scores of the questions that have a score in both sequences of outcomes, in the order of ``first``."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
     complete_pairs = [

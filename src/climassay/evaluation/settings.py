@@ -270,7 +270,7 @@ class Sources:
     """Sources of settings, as functions that open collections and pools of examples."""
 
     retriever: Callable[[tuple[str, ...]], Retriever]
-    """Opens the collections with the given names as one retriever."""
+    """Function that opens the collections with the given names as one retriever."""
     pool: Callable[[str], ExamplePool]
 
 
@@ -293,8 +293,8 @@ class SettingType:
 
     prepare: Callable[[SettingSpec, Sources], Prepare]
     read: Callable[[str], Mapping[str, Any]] | None = None
-    """Parses the part of the short name after the colon into fields of :class:`SettingSpec`; None if the name takes no
-    argument."""
+    """Function that parses the part of the short name after the colon into fields of :class:`SettingSpec`; None if the
+    name takes no argument."""
     takes: tuple[str, ...] = ()
     """Names of the parameters of :func:`parse_spec` that the kind uses: ``passages``, ``examples``, ``seed``."""
     tuned: bool = False
@@ -451,7 +451,7 @@ def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
 
 
 def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int, max_tokens: int) -> Prepared:
-    """Return as many consecutive passages around the central one as fit, with a note if some do not."""
+    """Return the consecutive passages around the central one that fit, with a note if some are left out."""
     first_index, last_index, total = center, center, sizes[center]
     if total > max_tokens:
         raise InputError(

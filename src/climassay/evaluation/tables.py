@@ -102,7 +102,7 @@ def format_score(metric: str, value: float) -> str:
 def metric_plot(
     metric: Metric, dots: Sequence[Dot], counts: Collection[int], suffix: str = "", note: str = "", **options: Any
 ) -> DotPlot:
-    """Return a dot plot of a metric's scores with intervals, in the units of tables.
+    """Return a dot plot of a metric's scores with intervals, in the same units as in tables.
 
     Args:
         metric: Metric whose name begins the title.

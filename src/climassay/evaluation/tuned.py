@@ -31,7 +31,7 @@ class Adapter:
 
     folder: Path
     notes: tuple[str, ...] = ()
-    """Notes for the cells that use the adapter, for example a warning of a data leak."""
+    """Notes on results that use the adapter, for example a warning of a data leak."""
     learned: Sequence[str] | None = field(default=None, repr=False)
     """Training texts of the adapter; None if they are unknown."""
 

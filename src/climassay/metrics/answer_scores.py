@@ -73,9 +73,9 @@ def read_answers(path: str | Path) -> AnswerTable:
     """Read answers from a table (CSV, TSV, JSON lines, JSON or Parquet, also gzipped).
 
     Args:
-        path: File with the columns ``reference`` and ``answer`` (or ``prediction`` or ``response``), in any case. Cloze
-            answers also need ``statement``, or a ``question`` with a gap. The columns ``question``, for the judge, and
-            ``id`` are optional.
+        path: File with the columns ``reference`` and ``answer`` (or ``prediction`` or ``response``); case is ignored.
+            Cloze answers also need ``statement``, or a ``question`` with a gap. The columns ``question``, for the
+            judge, and ``id`` are optional.
 
     Raises:
         InputError: The file cannot be read, lacks a column, or has no usable row.

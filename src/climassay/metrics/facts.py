@@ -266,12 +266,12 @@ class FactScores:
     """Agreement of the facts of an answer with those of its reference."""
 
     precision: float
-    """Mean over the answer's facts of P(confirmed), which is 0 for irrelevant facts, times 1 - mean P(contradicted)."""
+    """Mean of P(confirmed) over the answer's facts, with 0 for irrelevant facts, times 1 - mean P(contradicted)."""
     recall: float
-    """Mean over the reference's facts of P(confirmed by the answer)."""
+    """Mean of P(confirmed by the answer) over the reference's facts."""
     f1: float
     contradicted: float
-    """Mean over the answer's facts of P(contradicted by the reference)."""
+    """Mean of P(contradicted by the reference) over the answer's facts."""
     irrelevant: float
     """Proportion of the answer's facts that are irrelevant to the question and reference."""
     answer_facts: tuple[Fact, ...]

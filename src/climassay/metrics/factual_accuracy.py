@@ -32,8 +32,8 @@ class JudgeRequest(Generic[T]):
     prompt: RenderedPrompt
     schema: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], T]
-    """Converts the JSON object to a result; raises ValueError, KeyError or TypeError if it does not match the
-    schema."""
+    """Function that converts the JSON object to a result; it raises ValueError, KeyError or TypeError if the object
+    does not match the schema."""
     max_tokens: int
     """Maximum number of tokens of the answer."""
 

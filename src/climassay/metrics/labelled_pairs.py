@@ -81,7 +81,7 @@ def read_passages(value: Any, where: str) -> list[ClaimPassage]:
 
 
 def plain_text(value: object) -> str:
-    """Return a cell as text with single spaces."""
+    """Return the value of a cell as text, with each sequence of white space replaced by a space."""
     return "" if value is None else " ".join(str(value).split())
 
 
@@ -112,8 +112,8 @@ def read_pairs(file: Path) -> PairTable:
 
     A file has either one pair per row, with the columns ``premise``, ``statement`` and ``label``, or one claim per row
     as in Climate-FEVER, with ``claim`` and ``evidences``, a list of objects with ``evidence``, ``article`` and
-    ``evidence_label``. The title of the article then precedes the premise. Labels are any of :data:`LABELS`, in any
-    case.
+    ``evidence_label``. The title of the article then precedes the premise. Labels are those of :data:`LABELS`; case is
+    ignored.
 
     Raises:
         InputError: The file cannot be read, or has other columns, an unknown label, or no complete pair.

@@ -69,7 +69,7 @@ class LongAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Metric of answers: how it is computed, named and tested."""
+    """Definition of a metric of answers: its name, its function and its tests."""
 
     name: str
     label: str
@@ -95,9 +95,10 @@ class Metric:
     needs: Needed = ""
     """Field of :class:`Scorer` that the metric needs; the metric is left out if the field is None."""
     source: "Callable[[Scorer], str]" = lambda _: ""
-    """Returns the name of the model or implementation that computes the metric, for the notes of tables."""
+    """Function that returns the name of the model or implementation that computes the metric, for the notes of
+    tables."""
     pooled: Callable[[list[str], list[str]], float] | None = None
-    """Scores all answers together, given references and answers; None if this is the mean of the scores."""
+    """Function that scores all answers together, given references and answers; None if that score is the mean."""
 
     @property
     def percent(self) -> bool:
