@@ -376,11 +376,13 @@ def _add_advocates(
     settings: "factcheck.DebateSettings | None",
     collections: str | Sequence[str],
     adversaries: Sequence[str],
-    plain: bool,
+    has_plain_advocate: bool,
 ) -> "factcheck.DebateSettings":
     """Return the debate settings; advocates that the arguments name replace those of the settings."""
     debate_settings = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
-    advocates = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
+    advocates = factcheck.advocates_from_names(
+        one_or_several(collections), plain=has_plain_advocate, adversaries=adversaries
+    )
     return replace(debate_settings, advocates=advocates or debate_settings.advocates)
 
 

@@ -391,10 +391,10 @@ _LEAKY = " (leaky)"
 """Suffix of the system in rows in which the probe is evaluated as in the thesis, with leakage."""
 
 
-def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], unit: str) -> None:
+def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], item_noun: str) -> None:
     """Add the scores of a method evaluated as in the thesis and on unseen items, and the scores of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    unseen_suffix, leaky_suffix = _UNSEEN.format(unit=unit), _LEAKY if result.scores.method == "ppairs" else ""
+    unseen_suffix, leaky_suffix = _UNSEEN.format(unit=item_noun), _LEAKY if result.scores.method == "ppairs" else ""
     if scores.as_published is not None:
         part.add(tables[0], system + leaky_suffix, column, scores.as_published.accuracy)
         part.add(tables[0], _CONSTANT, column, scores.as_published.constant)
@@ -404,8 +404,8 @@ def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: t
     if len(tables) > 1:
         if scores.as_published is not None:
             part.add(tables[1], system + leaky_suffix, column, scores.as_published.spearman)
-        part.add(tables[1], f"{system}, unseen {unit}", column, scores.agreement.spearman)
-        part.add(tables[1], f"the longer text, unseen {unit}", column, length_baseline.spearman)
+        part.add(tables[1], f"{system}, unseen {item_noun}", column, scores.agreement.spearman)
+        part.add(tables[1], f"the longer text, unseen {item_noun}", column, length_baseline.spearman)
     if scores.failed:
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
 
@@ -430,7 +430,7 @@ def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
     )
 
 
-def _estimate_part(part: str, items: Sequence[judging.Item]) -> PartEstimate:
+def _estimate_part(name: str, items: Sequence[judging.Item]) -> PartEstimate:
     """Estimate the requests and prompt tokens of direct scoring, PairS and PPairS for items."""
     groups: dict[str, list[judging.Item]] = {}
     for item in items:
@@ -441,7 +441,7 @@ def _estimate_part(part: str, items: Sequence[judging.Item]) -> PartEstimate:
         n_pairs = len(group_items) * (len(group_items) - 1)
         calls += 2 * n_pairs
         characters += 2 * n_pairs * (len(group_items[0].context) + 2 * length)
-    return PartEstimate(part, calls, _estimate_tokens(characters), 0, 0.0)
+    return PartEstimate(name, calls, _estimate_tokens(characters), 0, 0.0)
 
 
 def _estimate_tokens(characters: float) -> int:

@@ -56,8 +56,8 @@ class _TextRow(NamedTuple):
 
     def level(self, column: str) -> "Tag | None":
         """Return the level in a column, spelt like ``very_high`` or ``High confidence``; None if there is none."""
-        cell = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
-        level_words = cell.removesuffix("confidence").split()
+        label = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
+        level_words = label.removesuffix("confidence").split()
         return next((level for level in TAGS if level.split() == level_words), None)
 
     def value(self, column: str | None) -> str:

@@ -193,23 +193,28 @@ def _compute_ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.
 
 
 def _bootstrap_over_questions(
-    first: ModelMeans, second: ModelMeans, metric: str, models: Sequence[str], resamples: int, seed: int
+    first_benchmark: ModelMeans,
+    second_benchmark: ModelMeans,
+    metric: str,
+    models: Sequence[str],
+    resamples: int,
+    seed: int,
 ) -> Interval | None:
-    if metric not in first.items or metric not in second.items:
+    if metric not in first_benchmark.items or metric not in second_benchmark.items:
         return None
     generator = np.random.default_rng(seed)
     first_ranks, second_ranks = (
         _compute_ranks(_resample_means(benchmark, metric, models, resamples, generator))
-        for benchmark in (first, second)
+        for benchmark in (first_benchmark, second_benchmark)
     )
     first_ranks, second_ranks = (
         first_ranks - first_ranks.mean(axis=1, keepdims=True),
         second_ranks - second_ranks.mean(axis=1, keepdims=True),
     )
-    spread = np.sqrt((first_ranks**2).sum(axis=1) * (second_ranks**2).sum(axis=1))
-    has_order = spread > 0  # a resample in which all models tie has no order to compare
+    denominators = np.sqrt((first_ranks**2).sum(axis=1) * (second_ranks**2).sum(axis=1))
+    has_order = denominators > 0  # a resample in which all models tie has no order to compare
     return (
-        percentile_interval((first_ranks * second_ranks).sum(axis=1)[has_order] / spread[has_order])
+        percentile_interval((first_ranks * second_ranks).sum(axis=1)[has_order] / denominators[has_order])
         if has_order.any()
         else None
     )
@@ -346,9 +351,9 @@ def _compute_residual(
     """Return the residual of one point from the regression line of the others, and its standard error, each [...]."""
     other_x, other_y = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
     mean_x, mean_y = other_x.mean(axis=-1, keepdims=True), other_y.mean(axis=-1, keepdims=True)
-    spread = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)
+    sum_of_squares = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)
     # The line is level if all models have the same anchor.
-    scale = np.where(spread == 0, np.inf, spread)
+    scale = np.where(sum_of_squares == 0, np.inf, sum_of_squares)
     slope = ((other_x - mean_x) * other_y).sum(axis=-1, keepdims=True) / scale
     residuals = other_y - mean_y - slope * (other_x - mean_x)
     offset = x[..., index, None] - mean_x

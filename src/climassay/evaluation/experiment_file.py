@@ -257,38 +257,38 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
             )
 
 
-def _parse_setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
+def _parse_setting(entry: Mapping[str, Any], file_name: str, seed: int) -> SettingSpec:
     """Parse a table ``[[setting]]``. Its entry ``use`` is a setting's short name, which provides the defaults."""
     values = dict(entry)
     use = values.pop("use", None)
     if not isinstance(use, str):
-        raise InputError(f'{where}: [[setting]] needs an entry use, for example use = "rag:books".')
+        raise InputError(f'{file_name}: [[setting]] needs an entry use, for example use = "rag:books".')
     default_spec = parse_spec(use, seed=seed)
     if "training" in values:
-        values["training"] = parse_table(AdapterTraining, values["training"], where, "[setting.training]")
+        values["training"] = parse_table(AdapterTraining, values["training"], file_name, "[setting.training]")
     defaults = {entry.name: getattr(default_spec, entry.name) for entry in fields(default_spec)}
-    return parse_table(SettingSpec, {**defaults, **values}, where, f"[[setting]] {use}")
+    return parse_table(SettingSpec, {**defaults, **values}, file_name, f"[[setting]] {use}")
 
 
 def _parse_with_model(
-    kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str
+    kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], file_name: str, header: str
 ) -> T:
     """Parse a table whose entry ``name`` specifies a model by its name, its label or a table like ``[[model]]``."""
     if not isinstance(entries, Mapping) or name not in entries:
-        return parse_table(kind, entries, where, part)
+        return parse_table(kind, entries, file_name, header)
     value = entries[name]
     if isinstance(value, Mapping):
-        model = parse_table(ModelSpec, value, where, f"{part[:-1]}.{name}]")
+        model = parse_table(ModelSpec, value, file_name, f"{header[:-1]}.{name}]")
     elif isinstance(value, str):
         model = next((model for model in models if value in (model.display_name, model.name)), ModelSpec(value))
     else:
-        raise InputError(f'{where}: the {name} is a model, for example {name} = "openai:NAME", or a table.')
-    return parse_table(kind, {**entries, name: model}, where, part)
+        raise InputError(f'{file_name}: the {name} is a model, for example {name} = "openai:NAME", or a table.')
+    return parse_table(kind, {**entries, name: model}, file_name, header)
 
 
-def _parse_texts(value: object, where: str, name: str) -> tuple[str, ...]:
+def _parse_texts(value: object, file_name: str, name: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(item, str) for item in value):
-        raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
+        raise InputError(f'{file_name}: {name} is a list of texts, for example {name} = ["primer"].')
     return tuple(cast("Sequence[str]", value))
 
 

@@ -245,13 +245,13 @@ def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> T
 
     A trained judge, which is named by ``judge``, averages both orders, so that the note omits position bias.
     """
-    low, high = result.first.interval
+    lower_bound, upper_bound = result.first.interval
     orders = (
         "The judge averages both orders."
         if judge
         else f"Both orders agree in {100 * result.consistent.value:.0f}% of the pairs; the answer shown first is "
-        f"preferred in {100 * result.first.value:.0f}% of the decided comparisons (95% interval {100 * low:.0f} to "
-        f"{100 * high:.0f}; 50 without position bias)."
+        f"preferred in {100 * result.first.value:.0f}% of the decided comparisons (95% interval "
+        f"{100 * lower_bound:.0f} to {100 * upper_bound:.0f}; 50 without position bias)."
     )
     rows = [
         [

@@ -128,11 +128,14 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
     pairs = [
-        common_scores(cells[first], cells[second], metric)
-        for first, second in combinations(cells, 2)
-        if first.benchmark == second.benchmark and (first.model == second.model or first.setting == second.setting)
+        common_scores(cells[first_cell], cells[second_cell], metric)
+        for first_cell, second_cell in combinations(cells, 2)
+        if first_cell.benchmark == second_cell.benchmark
+        and (first_cell.model == second_cell.model or first_cell.setting == second_cell.setting)
     ]
-    differences = [np.subtract(second, first) for first, second in pairs if len(first) > 1]
+    differences = [
+        np.subtract(second_scores, first_scores) for first_scores, second_scores in pairs if len(first_scores) > 1
+    ]
     scores = [column for column in scores if len(column) > 1]
     if not differences:
         raise InputError(f"{experiment.run} has no two cells to compare in {metric_definition.label}.")
@@ -200,8 +203,10 @@ def _make_binary_row(difference: float, assumptions: Assumptions, power: float, 
         z_alpha, z_power = _compute_quantiles(power, alpha)
         mean = (first_mean + second_mean) / 2
         null_deviation = math.sqrt(2 * mean * (1 - mean))
-        alternative = math.sqrt(first_mean * (1 - first_mean) + second_mean * (1 - second_mean))
-        n_unpaired = math.ceil(((z_alpha * null_deviation + z_power * alternative) / (second_mean - first_mean)) ** 2)
+        alternative_deviation = math.sqrt(first_mean * (1 - first_mean) + second_mean * (1 - second_mean))
+        n_unpaired = math.ceil(
+            ((z_alpha * null_deviation + z_power * alternative_deviation) / (second_mean - first_mean)) ** 2
+        )
     return PlanRow(difference, n_paired, is_exact, n_unpaired, accuracy_sample_size(assumptions.mean, difference))
 
 
@@ -213,9 +218,11 @@ def _find_paired_size(difference: float, discordance: float, power: float, alpha
     if difference > discordance:
         return None, True
     z_alpha, z_power = _compute_quantiles(power, alpha)
-    spread = math.sqrt(max(0.0, discordance - difference**2))
+    difference_deviation = math.sqrt(max(0.0, discordance - difference**2))
     # 2 / difference corrects for continuity; the exact test needs more questions than the uncorrected approximation.
-    estimate = math.ceil(((z_alpha * math.sqrt(discordance) + z_power * spread) / difference) ** 2 + 2 / difference)
+    estimate = math.ceil(
+        ((z_alpha * math.sqrt(discordance) + z_power * difference_deviation) / difference) ** 2 + 2 / difference
+    )
     if estimate > MAX_EXACT_QUESTIONS:
         return estimate, False
     second_only, first_only = (discordance + difference) / 2, (discordance - difference) / 2
@@ -255,20 +262,20 @@ def plan_table(plan: Plan) -> Table:
     """Return a table of the numbers of questions by difference and design."""
     assumptions = plan.assumptions
     if assumptions.binary:
-        unit, test = "points", "exact McNemar test (~: normal approximation)"
+        difference_heading, test = "points", "exact McNemar test (~: normal approximation)"
         description = (
             f"the first system is right on {100 * (assumptions.mean or 0):.1f}% and the two disagree on "
             f"{100 * (assumptions.discordance or 0):.1f}% of the questions"
         )
     else:
-        unit, test = "difference", "paired test of means, normal approximation (~)"
+        difference_heading, test = "difference", "paired test of means, normal approximation (~)"
         description = (
             f"scores spread by {assumptions.deviation:.3g} over questions and differences of two systems by "
             f"{assumptions.paired_deviation:.3g} (standard deviations)"
         )
     return Table.of(
         f"Questions needed to see a difference in {METRICS[plan.metric].label}",
-        [unit, "same questions", "own questions,\nper system", "interval of +/-\nthe difference"],
+        [difference_heading, "same questions", "own questions,\nper system", "interval of +/-\nthe difference"],
         [
             [
                 f"{100 * row.difference:g}" if assumptions.binary else f"{row.difference:g}",

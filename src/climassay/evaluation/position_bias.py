@@ -80,9 +80,9 @@ def _compute_averaged_accuracy(rows: Sequence[Prediction]) -> Estimate | None:
     if not any(row.logprobs for row in rows):
         return None
     totals: dict[str, NDArray[np.float64] | None] = {}
-    correct: dict[str, int] = {}
+    correct_option_by_question: dict[str, int] = {}
     for row in rows:
-        correct[row.question] = row.order[row.correct_position]
+        correct_option_by_question[row.question] = row.order[row.correct_position]
         total = totals.get(row.question, np.zeros(len(row.order)))
         if total is None or not row.logprobs:
             totals[row.question] = None
@@ -92,5 +92,8 @@ def _compute_averaged_accuracy(rows: Sequence[Prediction]) -> Estimate | None:
         logprobs_by_option = np.zeros(len(row.order))
         logprobs_by_option[list(row.order)] = logprobs
         totals[row.question] = total + logprobs_by_option
-    n_right = sum(total is not None and int(total.argmax()) == correct[question] for question, total in totals.items())
+    n_right = sum(
+        total is not None and int(total.argmax()) == correct_option_by_question[question]
+        for question, total in totals.items()
+    )
     return proportion(n_right, len(totals))

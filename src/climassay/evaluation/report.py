@@ -276,17 +276,19 @@ def _describe_best(scores: ExperimentScores, benchmark: str, metric: str) -> str
     n_tied = sum(score.estimate.value == best_score.estimate.value for score in overall_scores) - 1
     ties = f" and {counted(n_tied, 'other')}" if n_tied else ""
     sign = "%" if METRICS[metric].percent else ""
-    low, high = (format_score(metric, end) for end in best_score.estimate.interval)
-    constant = [
+    lower_bound, upper_bound = (format_score(metric, end) for end in best_score.estimate.interval)
+    baseline_accuracies = [
         entry.value
         for entry in scores.constants
         if (entry.benchmark, entry.metric, entry.level, entry.task)
         == (benchmark, metric, OVERALL, best_score.cell.task)
     ]
-    constant_text = f", best constant answer {format_score(metric, constant[0])}{sign}" if constant else ""
+    constant_text = (
+        f", best constant answer {format_score(metric, baseline_accuracies[0])}{sign}" if baseline_accuracies else ""
+    )
     return (
         f"Highest {METRICS[metric].label}: {best_score.cell.model}, {best_score.cell.setting}{ties}, "
-        f"{format_score(metric, best_score.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
+        f"{format_score(metric, best_score.estimate.value)}{sign} (95% interval {lower_bound} to {upper_bound}{sign}, "
         f"n = {best_score.estimate.n}{constant_text})."
     )
 
@@ -389,10 +391,13 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
                         question.question,
                         question.answer,
                         tuple(metric.label for metric in metrics),
-                        tuple(answer_row(o, question, metrics, passage_indices(o.passages)) for o in outcomes),
                         tuple(
-                            Option(option_letter(n), text, n == question.correct)
-                            for n, text in enumerate(question.options)
+                            answer_row(answer, question, metrics, passage_indices(answer.passages))
+                            for answer in outcomes
+                        ),
+                        tuple(
+                            Option(option_letter(index), text, index == question.correct)
+                            for index, text in enumerate(question.options)
                         ),
                         origin(question),
                     )

@@ -183,10 +183,10 @@ def make_scorer(
         name = model_name(spec.entailment)
         model = None
         if name is not None:
-            loaded = load_model(name, folder=workspace.root)
-            if not isinstance(loaded, OptionScorer):
+            loaded_model = load_model(name, folder=workspace.root)
+            if not isinstance(loaded_model, OptionScorer):
                 raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
-            model = cast(OptionScorer, record_model(loaded))
+            model = cast(OptionScorer, record_model(loaded_model))
         entailment = load_entailment(spec.entailment, model=model)
     return Scorer(
         encoder=encoder,

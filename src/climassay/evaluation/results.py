@@ -323,26 +323,31 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
         predictions_by_question[prediction.question].append(prediction)
     outcomes = []
     for question in questions:
-        orders = predictions_by_question[question.id]
-        first = orders[0]
+        question_predictions = predictions_by_question[question.id]
+        first_prediction = question_predictions[0]
         violations: tuple[str, ...] = ()
-        if first.method == ASKED_AGAIN:
+        if first_prediction.method == ASKED_AGAIN:
             violations = ("asked again for the option",)
-        elif first.chosen is None and first.error is None:
+        elif first_prediction.chosen is None and first_prediction.error is None:
             violations = ("neither of the two words" if question.type.fixed_options else "no option letter",)
         outcomes.append(
             Outcome(
                 cell=cell,
                 question=question.id,
                 level=question.level,
-                answer=first.text if first.chosen is None else question.options[first.chosen],
-                scores={"accuracy": sum(prediction.correct for prediction in orders) / len(orders)},
-                chosen=first.chosen,
-                probability=first.probability,
-                reading=first.reading,
+                answer=first_prediction.text
+                if first_prediction.chosen is None
+                else question.options[first_prediction.chosen],
+                scores={
+                    "accuracy": sum(prediction.correct for prediction in question_predictions)
+                    / len(question_predictions)
+                },
+                chosen=first_prediction.chosen,
+                probability=first_prediction.probability,
+                reading=first_prediction.reading,
                 violations=violations,
-                passages=first.passages,
-                error=first.error,
+                passages=first_prediction.passages,
+                error=first_prediction.error,
             )
         )
     return outcomes

@@ -77,7 +77,9 @@ def limit_questions(question_set: QuestionSet, plan: ExperimentPlan) -> Question
     for task in plan.tasks:
         ids = [question.id for question in question_set.of_kind(task)]
         selected_ids |= {ids[index] for index in draw_indices(len(ids), plan.limit, plan.seed)}
-    return replace(question_set, questions=tuple(q for q in question_set.questions if q.id in selected_ids))
+    return replace(
+        question_set, questions=tuple(question for question in question_set.questions if question.id in selected_ids)
+    )
 
 
 def count_answers(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:

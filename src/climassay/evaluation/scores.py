@@ -149,7 +149,9 @@ class ExperimentScores:
 
     def get(self, cell: Cell, metric: str, level: str = OVERALL) -> Score | None:
         """Return the score of a cell in a metric at a level; None if there is none."""
-        results = (s for s in self.scores if s.cell == cell and s.metric == metric and s.level == level)
+        results = (
+            score for score in self.scores if score.cell == cell and score.metric == metric and score.level == level
+        )
         return next(results, None)
 
 
@@ -577,7 +579,7 @@ def _average_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
     values: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
         values[row.question].append(row.correct)
-    return {question: float(np.mean(correct)) for question, correct in values.items()}
+    return {question: float(np.mean(correctness_values)) for question, correctness_values in values.items()}
 
 
 def _make_paired_rows(

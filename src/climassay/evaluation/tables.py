@@ -90,7 +90,11 @@ class _BenchmarkScores:
         return sorted(variants, key=lambda variant: models.index(variant[0]))
 
     def row(self, variant: tuple[str, str], columns: Sequence[_ScoreColumn]) -> list[Estimate | None]:
-        row = {(s.metric, s.level): s.estimate for s in self.scores if (s.cell.model, s.cell.setting) == variant}
+        row = {
+            (score.metric, score.level): score.estimate
+            for score in self.scores
+            if (score.cell.model, score.cell.setting) == variant
+        }
         return [row.get((column.metric.name, column.level)) for column in columns]
 
 
@@ -123,8 +127,12 @@ def metric_plot(
 
 def question_range(counts: Collection[int]) -> str:
     """Format the range of several numbers of questions, for example ``30 questions`` or ``20 to 30 questions``."""
-    low, high = min(counts, default=0), max(counts, default=0)
-    return f"{low:,} to {counted(high, 'question')}" if low < high else counted(high, "question")
+    min_count, max_count = min(counts, default=0), max(counts, default=0)
+    return (
+        f"{min_count:,} to {counted(max_count, 'question')}"
+        if min_count < max_count
+        else counted(max_count, "question")
+    )
 
 
 def heading(metric: Metric) -> str:
@@ -134,8 +142,8 @@ def heading(metric: Metric) -> str:
 
 def format_estimate(metric: str, estimate: Estimate) -> str:
     """Format a score with its interval, for example ``61.1 [52.0, 69.4]``."""
-    low, high = (format_score(metric, bound) for bound in estimate.interval)
-    return f"{format_score(metric, estimate.value)} [{low}, {high}]"
+    lower_bound, upper_bound = (format_score(metric, bound) for bound in estimate.interval)
+    return f"{format_score(metric, estimate.value)} [{lower_bound}, {upper_bound}]"
 
 
 def format_difference(metric: str, value: float) -> str:
@@ -186,7 +194,7 @@ def experiment_tables(
         benchmark_scores = [score for score in scores.scores if score.cell.benchmark == benchmark]
         constants = [constant for constant in scores.constants if constant.benchmark == benchmark]
         dimensions = [dimension for dimension in scores.dimensions if dimension.cell.benchmark == benchmark]
-        points = [count for count in scores.points if count.cell.benchmark == benchmark]
+        point_counts = [count for count in scores.points if count.cell.benchmark == benchmark]
         cells = tuple(count.cell for count in scores.counts if count.cell.benchmark == benchmark)
         selection = _BenchmarkScores(
             cells,
@@ -241,7 +249,7 @@ def experiment_tables(
                 f"Position bias, {benchmark} (%)", ("model", "setting"), positions
             )
         tables_by_name["dimensions"] = _make_dimension_table(benchmark, dimensions)
-        tables_by_name["points"] = _make_point_table(benchmark, points)
+        tables_by_name["points"] = _make_point_table(benchmark, point_counts)
         for judge, result in scores.side_by_side.get(benchmark, {}).items():
             tables_by_name["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(
                 result, benchmark, judge

@@ -207,8 +207,8 @@ def prompted_probabilities(
     """
     if not pairs:
         return []
-    parts = nearest_parts(pairs, words=words, encoder=encoder)
-    values = [(part, statement) for part, (_, statement) in zip(parts, pairs, strict=True)]
+    premise_parts = nearest_parts(pairs, words=words, encoder=encoder)
+    values = [(part, statement) for part, (_, statement) in zip(premise_parts, pairs, strict=True)]
     requests = []
     for part, statement in [*[(BLANK, BLANK)] * calibrated, *values]:
         rendered_prompt = prompt.render(**{names[0]: part, names[1]: statement})

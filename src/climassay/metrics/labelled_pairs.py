@@ -125,9 +125,9 @@ def read_pairs(file: Path) -> PairTable:
     if "claim" in columns and columns & set(EVIDENCE_COLUMNS):
         for row_number, row in enumerate(rows, start=1):
             cell = next((row[name] for name in EVIDENCE_COLUMNS if row.get(name)), None)
-            where = f"{file}, row {row_number}"
-            passages = read_passages(cell, where)
-            entries += [(passage.titled_text, row.get("claim"), passage.label, where) for passage in passages]
+            row_name = f"{file}, row {row_number}"
+            passages = read_passages(cell, row_name)
+            entries += [(passage.titled_text, row.get("claim"), passage.label, row_name) for passage in passages]
     elif {"premise", "statement", "label"} <= columns:
         entries = [
             (row.get("premise"), row.get("statement"), row.get("label"), f"{file}, row {row_number}")
@@ -139,13 +139,13 @@ def read_pairs(file: Path) -> PairTable:
             "Climate-FEVER has them."
         )
     pairs = []
-    for *cells, where in entries:
+    for *cells, row_name in entries:
         premise, statement, label = map(plain_text, cells)
         if not (premise and statement and label):
             continue
         relation = LABELS.get(label.casefold())
         if relation is None:
-            raise InputError(f"{where}: {label!r} is not a relation; it is one of {', '.join(LABELS)}.")
+            raise InputError(f"{row_name}: {label!r} is not a relation; it is one of {', '.join(LABELS)}.")
         pairs.append(LabelledPair(premise, statement, relation))
     if not pairs:
         raise InputError(f"No row of {file} has a premise, a statement and a label.")
