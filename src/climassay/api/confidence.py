@@ -308,7 +308,7 @@ def report_topics(
 def _predict_levels(
     session: Session, tagger: str, statements: "list[Statement]", model: "TopicModel", sample: int | None, seed: int
 ) -> "Predictions":
-    """Return a tagger's probabilities for untagged statements with a topic, and its residuals or confusion matrix."""
+    """Predict the levels of the untagged statements with a topic; the result includes the tagger's known errors."""
     import numpy as np
 
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger

@@ -168,7 +168,7 @@ def evaluate_search(
         modes: Search methods to compare: hybrid, dense, bm25 and rrf; by default all.
         columns: Names of the files' columns: question; passage; relevance, a grade that is 0 or empty if the passage
             is not relevant; and group, such as the report, over which intervals are computed.
-        within_group: Whether each question is searched for only in the document that its group names.
+        within_group: Whether passages are searched for only in the document that the question's group names.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:

@@ -51,7 +51,7 @@ def experiment_tables(
 
     Args:
         run: Id of the experiment's run.
-        published: Models of the ClimaQA paper whose published results are shown beside ours; ``all`` for all of them.
+        published: Models of the ClimaQA paper whose published results are shown next to ours; ``all`` for all of them.
         published_set: Dataset of the published results: ``gold`` or ``silver``.
         metrics: Names of the metrics of the paired tests; by default one or two for each task.
         seed: Seed of the resampling.
@@ -85,7 +85,7 @@ def report_experiment(
 
     Args:
         run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
-        published: Models of the ClimaQA paper whose published results are shown beside ours; ``all`` for all of them.
+        published: Models of the ClimaQA paper whose published results are shown next to ours; ``all`` for all of them.
         published_set: Dataset of the published results: ``gold`` or ``silver``.
         against: Collection, file or folder of texts whose overlap with the questions is reported; can be repeated.
         metrics: Names of the metrics of the paired tests; by default one or two for each task.

@@ -195,7 +195,7 @@ def screen(
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
-    """Mark faulty questions by named checks, and count the faults that each check found; no question is removed.
+    """Mark the questions in which a check finds a fault, and count the faults by check; no question is removed.
 
     Args:
         drafts: Drafts written by ``climassay generate``, a question file with passages, or ``primer``.

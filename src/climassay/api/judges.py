@@ -292,9 +292,9 @@ def evaluate_judge(
     workspace: Place = None,
     seed: int = 0,
 ) -> Shown:
-    """Score a judge on labelled items that it was not trained on, beside two baselines.
+    """Score a judge on labelled items that it was not trained on, and compare it with two baselines.
 
-    The baselines prefer the longer text and always give the same answer.
+    One baseline prefers the longer text, the other always gives the same answer.
 
     Args:
         items: Items with labels.
@@ -426,10 +426,10 @@ def benchmark_judges(
     workspace: Place = None,
     token_budget: int | None = None,
 ) -> BenchmarkedJudges:
-    """Measure how well judges agree with experts on unseen groups of items, beside two baselines.
+    """Measure how well judges agree with experts on unseen groups of items, and compare them with two baselines.
 
-    The baselines prefer the longer text and always give the same answer. Without --layer, a probe's layer is chosen
-    from four layers in the upper half of the model.
+    One baseline prefers the longer text, the other always gives the same answer. Without --layer, a probe's layer is
+    chosen from four layers in the upper half of the model.
 
     Args:
         tasks: Qualities, each with its labelled items.
@@ -520,7 +520,7 @@ def train_judge(
         seed: Random seed for sampling, splits, folds and resampling.
 
     Returns:
-        The probe, with its accuracy on held-out items beside the accuracy of always preferring the longer text.
+        The probe, with its accuracy on held-out items and the accuracy of always preferring the longer text.
 
     Raises:
         InputError: The items have no labels, too few labels or only equal labels, the model's hidden states cannot be

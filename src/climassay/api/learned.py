@@ -72,9 +72,9 @@ class TextRow(NamedTuple):
 
     text: str
     other: str
-    """Cell of the second column that was requested, such as a label; empty if none was requested."""
+    """Value in the second column, such as a label; empty if no second column was requested."""
     remaining: "Row"
-    """Cells of all other columns, by name."""
+    """Values in all other columns, by name of the column."""
 
 
 def read_text_rows(file: Path, text: str, other: str | None = None) -> list[TextRow]:

@@ -39,7 +39,7 @@ def reproduce_climaqa(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Reproduce the tables of the ClimaQA paper with your models, beside the published rows.
+    """Reproduce the tables of the ClimaQA paper with your models, next to the published rows.
 
     Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
@@ -107,7 +107,7 @@ def reproduce_climinator(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Reproduce the tables of the Climinator paper with your models, beside the published rows.
+    """Reproduce the tables of the Climinator paper with your models, next to the published rows.
 
     Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
@@ -169,9 +169,9 @@ def reproduce_ppairs(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Reproduce the tables of the thesis on PPairS with your models, beside the published rows.
+    """Reproduce the tables of the thesis on PPairS with your models, next to the published rows.
 
-    The evaluation of the thesis has a data leak. Its results are labelled as leaky, and shown beside those of an
+    The evaluation of the thesis has a data leak. Its results are labelled as leaky, and shown next to those of an
     evaluation without the leak. Results are stored, so that the same call after an interruption computes only the
     missing ones.
 

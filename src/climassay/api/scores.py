@@ -119,7 +119,7 @@ def evaluate_entailment(
     seed: int = 0,
     workspace: Place = None,
 ) -> ScoredEntailment:
-    """Evaluate entailment scorers on labelled pairs of premise and statement, beside the majority-class baseline.
+    """Evaluate entailment scorers on labelled pairs of premise and statement, with the majority-class baseline.
 
     Args:
         scorer: Scorer: prompted:MODEL, supports:MODEL (the judge of the ClimaQA paper) or nli:MODEL.

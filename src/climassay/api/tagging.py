@@ -541,7 +541,7 @@ def _score_by_value(tagged_items: "Sequence[tuple[Tag | None, Tag, str]]", seed:
 
 
 def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", column_name: str | None) -> Table:
-    """Return a table of accuracy and macro-F1 by value of a column, beside the majority-class baseline."""
+    """Return a table of accuracy and macro-F1 by value of a column, with the majority-class baseline."""
     cells = [
         (
             name,

@@ -159,7 +159,7 @@ def experiment_report(
     Args:
         experiment: Experiment with its outcomes.
         scores: Scores of the experiment; computed if None.
-        published: Published scores to show beside ours.
+        published: Published scores to show next to ours.
         contamination: Overlaps of the questions with training or retrieval texts.
         seed: Seed of the bootstrap and the sign flips.
         answers: Whether every question is listed with all its answers.

@@ -150,7 +150,7 @@ class TaskGroup:
     """Whether all questions have the same weight; otherwise all benchmarks have the same weight."""
 
     def includes(self, score: str) -> bool:
-        """Return whether the group averages a score whose name is ``metric,filter``."""
+        """Return whether the group averages a score; its name has the form ``metric,filter``."""
         metric, _, filter_name = score.partition(",")
         return metric.removesuffix("↓") == self.metric and (self.filters is None or filter_name in self.filters)
 

@@ -229,7 +229,7 @@ def _group_by_adapter(
 
 @dataclass(frozen=True, slots=True)
 class _QuestionBatch:
-    """Questions of one task that one model is asked in one setting."""
+    """Questions of one task, which one model answers in one setting."""
 
     model: ModelSpec
     generator: Generator

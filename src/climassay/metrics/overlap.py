@@ -166,7 +166,7 @@ PUBLISHED_LAYERS = {
     "allenai/scibert_scivocab_uncased": 8,
     "microsoft/deberta-xlarge-mnli": 40,
 }
-"""Layer of each model that BERTScore's authors chose by correlation with human judgements of translations (WMT16)."""
+"""Layer that BERTScore's authors chose by model, for its correlation with human ratings of translations (WMT16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class TokenEncoder:
         return layer
 
     def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Compute the token embeddings of each text, in order; up to rounding, texts do not affect each other."""
+        """Compute the token embeddings of each text, in order; except for rounding, texts do not affect each other."""
         import torch
 
         config, tokenizer = self._model.config, self._tokenizer

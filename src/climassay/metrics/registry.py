@@ -74,7 +74,7 @@ class Metric:
     name: str
     label: str
     kinds: tuple[str, ...] = ()
-    """Kinds of questions whose answers it scores, besides the kinds whose type lists it in ``metrics``."""
+    """Kinds of questions whose answers the metric scores, in addition to kinds whose type lists it in ``metrics``."""
     score: "Callable[[Batch], Sequence[float | None]] | None" = None
     """Function that returns a score for each answer of a batch, where 1 is best; None for an answer without a score.
 
