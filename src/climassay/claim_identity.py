@@ -4,7 +4,7 @@ Two texts are the same claim if they differ only in spaces, case or quotation ma
 meaning: a sign, a comparator, a number, a unit, a negation. Characters that look alike are equal, such as hyphen and
 minus or subscripts and digits (CO₂, CO2), but not superscripts, since 10² is not 102.
 
-:func:`words_id` is coarser and serves to keep near-duplicates on one side of a split into training and test data.
+:func:`words_id` is coarser; it keeps near-duplicates in the same part of a split into training and test data.
 """
 
 import hashlib

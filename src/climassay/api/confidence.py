@@ -1,4 +1,4 @@
-"""Stated confidence: statements of reports, their topics, and checks of drafts for how they state certainty."""
+"""Confidence stated in reports: extraction of statements, their topics, and checks of how drafts express certainty."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack

@@ -1,7 +1,7 @@
 """``climassay reproduce ppairs``: Tables 4.1 to 4.4 of the thesis on PPairS, with a model of yours.
 
-The thesis splits comparisons at random, which leaks. Its evaluation is repeated for the rows that stand beside its
-figures, and each table also has rows of the same methods on articles or claims that no probe has seen.
+The thesis splits comparisons at random, which is a data leak. Its evaluation is repeated for the rows that are compared
+with its figures. Each table also has rows of the same methods on articles or claims that no probe has seen.
 
 Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thesis, University of Cambridge.
 """

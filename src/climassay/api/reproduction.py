@@ -1,6 +1,6 @@
-"""Reproduction of the papers behind climassay: each runs the tables of one paper beside the published rows.
+"""Reproduction of the papers behind climassay: their tables, with our rows next to the published rows.
 
-A recipe of one paper is in a module of its own, imported when it is used. It returns
+The recipe of each paper is in a module of its own, which is imported when it is used. A recipe returns
 :class:`~climassay.reporting.paper_tables.Reproduction`, or an estimate.
 """
 

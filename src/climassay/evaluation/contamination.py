@@ -1,7 +1,7 @@
 """Contamination: test questions that appear, word for word, in texts that a model was trained on or was given.
 
-Two texts share a run of words if the same words follow each other in both, whatever their case and punctuation. A
-question is *contaminated* at n if one of its parts shares a run of n words or more with any text. Usual lengths are 8
+Two texts share a run of words if both contain the same consecutive words; case and punctuation are ignored. A question
+is *contaminated* at n if one of its parts shares a run of at least n words with any text. Usual lengths are 8
 (PaLM and others) and 13 words (GPT-3 paper, Brown et al. 2020, appendix C). Reading questions in full makes a model
 look better than it is; sharing a definition of eight words with a textbook need not.
 """

@@ -1,4 +1,4 @@
-"""An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
+"""Report on an experiment as one page: tables, figures, calibration, tests, and every question with all answers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Results of an experiment: its cells, with the outcome of every question in every cell; saved and loaded."""
+"""Results of an experiment: the outcome of every question for every model and setting, and how they are stored."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
-"""Several runs compared cell by cell, with paired tests on the questions that both runs asked.
+"""Comparison of several runs by model and setting, with paired tests on the questions that two runs share.
 
-Two questions are the same if their words are, whatever their ids and benchmarks are called in either run.
+Two questions are the same if their words are the same, even if their ids and benchmarks differ.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Settings: the context that a model gets besides the question, and the prompts and examples around it.
+"""Settings: the context and the examples that a model gets in addition to a question, and the prompts.
 
 A setting is named on the command line by a short text, in an experiment file by a table of the same fields:
 

@@ -1,4 +1,4 @@
-"""Tables of experiments, in the shapes of the paper and with intervals, counts and tests that the paper lacks."""
+"""Tables of experiments in the layout of the paper, with intervals, counts and tests that the paper lacks."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

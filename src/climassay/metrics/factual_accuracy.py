@@ -2,9 +2,8 @@
 
 ClimaQA's score is the probability that an answer supports the reference. Its judge does not see the question, so that a
 true but irrelevant sentence scores near the middle. The strong judge gives its reason and one of four verdicts; an
-irrelevant answer scores like a wrong one. A judge is asked for JSON; a request is repeated once if the answer breaks
-the
-schema.
+irrelevant answer scores like a wrong one. A judge is asked for JSON; a request is repeated once if the answer does
+not match the schema.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Labelled pairs of premise and statement, and the scores of entailment scorers on them.
 
-Pairs are Climate-FEVER's passages and claims, or a table; the scores are ClimaQA's check of its judge, for any scorer.
+Pairs are Climate-FEVER's passages and claims, or come from a table. The scores are those with which ClimaQA's authors
+check their judge, for any scorer.
 """
 
 import hashlib

@@ -4,9 +4,9 @@ Every verdict and rating comes with the judge's reason and a quotation, which is
 presentation (how an answer reads) and of epistemics (what it is worth as knowledge) are never mixed: models differ in
 epistemics and hardly in presentation.
 
-A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. A very small judge, whose
-reasons are worthless, is read from the probabilities of its verdicts and ratings, one request each; docs/results shows
-that such a judge is at chance.
+A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. The reasons of a very
+small judge are worthless, so that its verdicts and ratings are derived from its probabilities, with one request each;
+docs/results shows that such a judge is no better than chance.
 
 References:
     Bulian et al. (2023), Assessing Large Language Models on Climate Information, arXiv 2310.02932, section 3 (the eight

@@ -39,10 +39,9 @@ def character_bleu(references: References, candidates: Candidates) -> float:
 
     Notes:
         - Any two English texts share most of their letters. Reference answers to different questions of the primer
-        score
-          0.23 against each other on average (435 pairs, at most 0.38), and a correct answer in other words may not
-          score higher. Do not compare the score with BLEU from elsewhere: the ten answers of ClimaQA's case study have
-          0.25 to 0.59 here, and 0.03 to 0.15 by :func:`bleu_each`.
+          score 0.23 against each other on average (435 pairs, at most 0.38), and a correct answer in other words may
+          not score higher. Do not compare the score with BLEU from elsewhere: the ten answers of ClimaQA's case study
+          have 0.25 to 0.59 here, and 0.03 to 0.15 by :func:`bleu_each`.
         - A candidate of fewer than 4 characters does not reach 1 even if it equals its reference, because it has no
           4-gram, for which the smoothing uses 0.1 ("CO2" against "CO2" gives 0.56).
         - Case, spaces and typography count: ``CO<sub>2</sub>`` or a final line break change the third digit.
@@ -346,13 +345,13 @@ def bert_score(
 
     Notes:
         - Scores vary little, and their range depends on the model: in ClimaQA's case study, all answers, whether
-        correct,
-          wrong or irrelevant, have 0.861 to 0.910 with ``roberta-large``. Compare differences, and name the model.
+          correct, wrong or irrelevant, have 0.861 to 0.910 with ``roberta-large``. Compare differences, and name the
+          model.
         - Statements that contradict each other in a single word have nearly the same score.
         - In ClimaQA, the metric favoured the model that wrote the references (section 5).
         - torchmetrics 1.9.0 sorts texts by length without restoring their order, so that candidates are compared with
-        the
-          references of other items, and an empty candidate gives NaN. For single items, its scores agree with these.
+          the references of other items, and an empty candidate gives NaN. For single items, its scores agree with
+          these.
 
     References:
         Zhang et al. (2020), BERTScore, ICLR, section 3 (equations for P, R and F1).
