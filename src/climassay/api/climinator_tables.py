@@ -46,7 +46,7 @@ SOURCES: Mapping[str, tuple[str, float, str]] = {
 ADVERSARY = "NIPCC"
 _ADVERSARY_OPTION = "--contrarian"
 _STANCE = "present climate change is mostly natural, and nothing to worry about"
-_PLAIN = "GPT-4"
+_PLAIN_ADVOCATE = "GPT-4"
 """Name of the advocate without documents in the paper's tables."""
 ROUNDS = 2
 """Maximum number of rounds of a debate; every debate in the paper ended within two rounds."""
@@ -290,7 +290,7 @@ class CliminatorRecipe:
             AdvocateSettings(name, collections=(self.collections[name],), weight=SOURCES[name][1]) for name in names
         ]
         if system == "Climinator+":
-            advocates.append(AdvocateSettings(_PLAIN, "plain"))
+            advocates.append(AdvocateSettings(_PLAIN_ADVOCATE, "plain"))
         elif system != "Climinator":
             adversary = AdvocateSettings(
                 ADVERSARY, "adversarial", collections=(self.collections[ADVERSARY],), stance=_STANCE
@@ -324,7 +324,7 @@ class CliminatorRecipe:
         extended_debates = debates["Climinator+"]
         for name in self._list_sources():
             yield name, extended_debates, extended_debates.verdicts(name, 1)
-        yield "no documents, as GPT-4", extended_debates, extended_debates.verdicts(_PLAIN, 1)
+        yield "no documents, as GPT-4", extended_debates, extended_debates.verdicts(_PLAIN_ADVOCATE, 1)
 
     def _make_class_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         for classes in _CLASS_COUNTS:

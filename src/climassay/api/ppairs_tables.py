@@ -61,8 +61,8 @@ _INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
     "three-way": "PPairS_insert, every level reachable",
 }
 _LAST_LAYER = (-1,)
-_CONSTANT = 'always "not greater"'
-_UNSEEN = ", unseen {unit}, pairs that differ"
+_BASELINE_NAME = 'always "not greater"'
+_UNSEEN_SUFFIX = ", unseen {unit}, pairs that differ"
 _TABLES_OF: Mapping[str, tuple[str, ...]] = {
     "summaries": ("4.1", "4.2"),
     "claims": ("4.3",),
@@ -387,17 +387,20 @@ class _Part:
 
 _SYSTEMS: Mapping[str, str] = {"direct": "Direct-Scoring", "pairs": "PairS", "zero-shot": "PairS", "ppairs": "PPairS"}
 """Name of each method in the tables of the thesis."""
-_LEAKY = " (leaky)"
+_LEAKY_SUFFIX = " (leaky)"
 """Suffix of the system in rows in which the probe is evaluated as in the thesis, with leakage."""
 
 
 def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], item_noun: str) -> None:
     """Add the scores of a method evaluated as in the thesis and on unseen items, and the scores of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    unseen_suffix, leaky_suffix = _UNSEEN.format(unit=item_noun), _LEAKY if result.scores.method == "ppairs" else ""
+    unseen_suffix, leaky_suffix = (
+        _UNSEEN_SUFFIX.format(unit=item_noun),
+        _LEAKY_SUFFIX if result.scores.method == "ppairs" else "",
+    )
     if scores.as_published is not None:
         part.add(tables[0], system + leaky_suffix, column, scores.as_published.accuracy)
-        part.add(tables[0], _CONSTANT, column, scores.as_published.constant)
+        part.add(tables[0], _BASELINE_NAME, column, scores.as_published.constant)
     part.add(tables[0], system + unseen_suffix, column, scores.agreement.accuracy_differing)
     length_baseline = scores.baselines["longer"]
     part.add(tables[0], "the longer text" + unseen_suffix, column, length_baseline.accuracy_differing)
@@ -420,7 +423,7 @@ def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
     for part in parts:
         for system, scores in part.rows.get(table.number, {}).items():
             rows.setdefault((part.model, system), {}).update(scores)
-    sorted_systems = sorted(rows, key=lambda row: (_UNSEEN.partition("{")[0] in row[1], "longer" in row[1]))
+    sorted_systems = sorted(rows, key=lambda row: (_UNSEEN_SUFFIX.partition("{")[0] in row[1], "longer" in row[1]))
     reasons = {column: reason for part in parts for column, reason in part.reasons.get(table.number, {}).items()}
     return replace(
         table,

@@ -198,14 +198,20 @@ def lengthen(text: str) -> str:
     return f"{text}\n\nTo say it once more: {' '.join(split_sentences(text))} These are the points that matter here."
 
 
-_CERTAIN = ("There is no doubt about this: ", "It is beyond question: ", "Every expert agrees: ", "Without exception: ")
+_CERTAINTY_PHRASES = (
+    "There is no doubt about this: ",
+    "It is beyond question: ",
+    "Every expert agrees: ",
+    "Without exception: ",
+)
 
 
 def add_certainty(text: str) -> str:
     """Return a text with a phrase that claims certainty before each sentence."""
     return "\n\n".join(
         " ".join(
-            f"{phrase}{sentence}" for phrase, sentence in zip(cycle(_CERTAIN), split_sentences(paragraph), strict=False)
+            f"{phrase}{sentence}"
+            for phrase, sentence in zip(cycle(_CERTAINTY_PHRASES), split_sentences(paragraph), strict=False)
         )
         for paragraph in text.split("\n\n")
     )

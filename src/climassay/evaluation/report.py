@@ -450,7 +450,12 @@ def answer_row(
     )
 
 
-_TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "outside", "contradicted": "wrong"}
+_COLOUR_BY_VERDICT: dict[str, Tone] = {
+    "met": "right",
+    "partly met": "middle",
+    "not met": "outside",
+    "contradicted": "wrong",
+}
 
 
 def _make_findings(assessment: LongAnswerAssessment, question: Question) -> Iterator[Finding]:
@@ -458,7 +463,11 @@ def _make_findings(assessment: LongAnswerAssessment, question: Question) -> Iter
     for criterion, judgement in zip(question.rubric, assessment.criteria, strict=False):
         title = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
         yield Finding(
-            title, judgement.verdict, _TONES[judgement.verdict], judgement.reason, _format_quotation(judgement)
+            title,
+            judgement.verdict,
+            _COLOUR_BY_VERDICT[judgement.verdict],
+            judgement.reason,
+            _format_quotation(judgement),
         )
     for rating in assessment.ratings:
         colour: Tone = "right" if rating.rating >= 4 else "middle" if rating.rating >= 3 else "wrong"

@@ -48,14 +48,16 @@ _FINITE_STEMS = _split_words(
     vari warm weaken worsen
     """
 )
-_FINITE = rf"(?:{'|'.join(sorted(_FINITE_STEMS))})(?:s|es|ies|ed|ied)"
-_PAST = r"(?:became|came|drove|fell|froze|gave|grew|held|kept|lay|led|made|meant|rose|shrank|stood|took|went|ran|leads)"
-_VERB = rf"(?:{_AUXILIARY}|{_FINITE}|{_PAST})"
+_FINITE_VERB = rf"(?:{'|'.join(sorted(_FINITE_STEMS))})(?:s|es|ies|ed|ied)"
+_PAST_TENSE_VERB = (
+    r"(?:became|came|drove|fell|froze|gave|grew|held|kept|lay|led|made|meant|rose|shrank|stood|took|went|ran|leads)"
+)
+_VERB = rf"(?:{_AUXILIARY}|{_FINITE_VERB}|{_PAST_TENSE_VERB})"
 _ADVERBS = r"(?:(?:also|then|thus|therefore|hence|so|in turn|thereby|consequently|even|instead|still|only|\w+ly)\s+)*"
 
 _FIND_VERB = re.compile(rf"\b{_VERB}\b", re.IGNORECASE)
 _STARTS_WITH_VERB = re.compile(rf"{_ADVERBS}{_VERB}\b", re.IGNORECASE)
-_NEGATED = re.compile(r"\b(?:not|never|no|nor|neither|cannot)\b|n['’]t\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|never|no|nor|neither|cannot)\b|n['’]t\b", re.IGNORECASE)
 
 _CLAUSE = re.compile(
     r"\s*;\s+"
@@ -81,7 +83,7 @@ _NOT_PARTICIPLES = _split_words(
     """
 )
 _CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
-_DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
+_DETERMINER = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
 """Word with which the subject of a clause often begins, but a further item of a list rarely does."""
 _MAX_WORDS_TO_VERB = 4
 """Maximum number of words between an "and" without a comma and the verb of the clause that it begins."""
@@ -164,7 +166,7 @@ def _begins_clause(preceding_text: str, following_text: str, has_comma: bool) ->
         return _FIND_VERB.search(text) is not None
     if _STARTS_WITH_VERB.match(text):
         # Two verbs of one subject; not split after a negation, whose scope is unknown.
-        return not _NEGATED.search(preceding_text)
+        return not _NEGATION.search(preceding_text)
     if re.match(r"and\b", following_text) and not has_comma:
         # Without a comma "and" mostly joins two nouns; a new clause has its own verb soon after.
         verb = _FIND_VERB.search(text)
@@ -205,7 +207,7 @@ def _find_subject(clause: str) -> str:
     # A condition ends at a comma that a determined subject and its verb follow; otherwise there is no subject.
     for match in re.finditer(r",\s+", clause):
         subject = _take_subject(clause[match.end() :].split(", ")[0])
-        if subject and _DETERMINED.match(subject):
+        if subject and _DETERMINER.match(subject):
             return subject
     return ""
 
