@@ -1,6 +1,6 @@
 """climassay: measure whether a language model can be trusted on climate.
 
-The names that matter in a notebook; the rooms (``climassay.corpus``, ``climassay.evaluation`` ...) have many more::
+The names most used in a notebook; the subpackages (``climassay.corpus``, ``climassay.evaluation`` ...) have more::
 
     import climassay
 

@@ -4,7 +4,7 @@ Two texts are the same claim if they differ only in spaces, case or quotation ma
 meaning: a sign, a comparator, a number, a unit, a negation. Characters that look alike are equal, such as hyphen and
 minus or subscripts and digits (CO₂, CO2), but not superscripts, since 10² is not 102.
 
-:func:`words_id` is coarser and serves to keep near-duplicates on one side of a split into training and test data.
+:func:`words_id` is coarser; it keeps near-duplicates in the same part of a split into training and test data.
 """
 
 import hashlib
@@ -34,21 +34,21 @@ def claim_key(text: str) -> str:
     Examples:
         ``CO₂  isn’t “the” cause`` and ``co2 isn't the cause`` have the same key; ``+0.5 K`` and ``-0.5 K`` do not.
     """
-    normalised = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
-    normalised = " ".join("".join(char for char in normalised if unicodedata.category(char) != "Cf").split())
+    normalised_text = unicodedata.normalize("NFC", text).translate(_LOOKALIKES)
+    normalised_text = " ".join("".join(char for char in normalised_text if unicodedata.category(char) != "Cf").split())
     for quotes, replacement in ((_QUOTED_NUMBER, r" \2 "), (_DOUBLE_QUOTE, " "), (_SINGLE_QUOTE, " ")):
-        normalised = quotes.sub(replacement, normalised)
-    normalised = " ".join(normalised.split())
-    return folded_case(normalised)
+        normalised_text = quotes.sub(replacement, normalised_text)
+    normalised_text = " ".join(normalised_text.split())
+    return folded_case(normalised_text)
 
 
 def folded_case(text: str) -> str:
     """Return a text in lower case, except for letters whose case distinguishes units (5 mW, 5 MW)."""
-    folded, position = [], 0
+    text_parts, position = [], 0
     for unit in _CASED_UNIT.finditer(text):
-        folded += [text[position : unit.start()].casefold(), unit[0]]
+        text_parts += [text[position : unit.start()].casefold(), unit[0]]
         position = unit.end()
-    return "".join(folded) + text[position:].casefold()
+    return "".join(text_parts) + text[position:].casefold()
 
 
 def claim_id(text: str) -> str:
@@ -59,8 +59,8 @@ def claim_id(text: str) -> str:
 def words_id(text: str) -> str:
     """Return a hash of the text's words in lower case without punctuation, 12 hexadecimal digits.
 
-    Opposite claims, such as +0.5 K and -0.5 K, may have the same hash: never use it to look up claims. It serves to
-    keep near-duplicates together in a split, and to identify the training texts of a model.
+    Opposite claims, such as +0.5 K and -0.5 K, may have the same hash: never use it to look up claims. It is used to
+    keep near-duplicates in the same part of a split, and to identify a model's training texts.
     """
     return _hash(bare_words(text))
 

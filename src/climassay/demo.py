@@ -86,7 +86,7 @@ class _Demo:
 
     @property
     def model(self) -> "Generator":
-        """Model of the demo, which the first step that needs it loads, so that the first output appears at once."""
+        """Model of the demo, which is loaded when a step first needs it, so that the first output appears at once."""
         return self.session.model(self.model_name)
 
     def quoted_path(self, name: str = "") -> str:
@@ -230,7 +230,7 @@ def term_questions() -> list[dict[str, Any]]:
     cloze = primer.gold_questions().of_kind("cloze")
     rows = []
     for question_index, question in enumerate(cloze):
-        book = [other.answer for other in cloze if other.document == question.document]
+        book = [statement.answer for statement in cloze if statement.document == question.document]
         index = book.index(question.answer)
         options = [book[(index + step) % len(book)] for step in (1, 2, 3)]
         options.insert(question_index % 4, question.answer)

@@ -87,9 +87,9 @@ def is_healthy(findings: list[Diagnosis]) -> bool:
 
 
 LOW_MEMORY = 3 << 30
-"""Memory, in bytes, that may be too small for the bundled model and encoder."""
+"""Memory, in bytes, below which the bundled model and encoder may not fit."""
 LOW_SPACE = 2 << 30
-"""Free disk space, in bytes, that cached models and hidden states may soon use up."""
+"""Free disk space, in bytes, below which cached models and hidden states may soon fill the disk."""
 MIN_SPACE = 50 << 20
 
 _machine, _installation, _workspace, _server = (
@@ -148,9 +148,9 @@ def check_folder(area: str, name: str, folder: Path, advice: str) -> Diagnosis:
     except OSError as error:
         message = f"{folder} cannot be written to ({error.strerror})"
         return Diagnosis(area, name, "broken", message, advice, is_required=True)
-    free = shutil.disk_usage(folder).free
-    message = f"{folder}, {free / (1 << 30):.1f} GB free"
-    level: Level = "broken" if free < MIN_SPACE else "warning" if free < LOW_SPACE else "ok"
+    free_bytes = shutil.disk_usage(folder).free
+    message = f"{folder}, {free_bytes / (1 << 30):.1f} GB free"
+    level: Level = "broken" if free_bytes < MIN_SPACE else "warning" if free_bytes < LOW_SPACE else "ok"
     return Diagnosis(area, name, level, message, "" if level == "ok" else "Make room on its disk.", is_required=True)
 
 
@@ -171,20 +171,22 @@ def examine_installation() -> Iterator[Diagnosis]:
 
 
 def _check_packages() -> Iterator[Diagnosis]:
-    required = requirements()
-    if required is None:
+    requirements_by_extra = requirements()
+    if requirements_by_extra is None:
         message = "climassay runs from a folder that pip does not know, so its packages cannot be told"
         yield _installation("packages", "warning", message, "Install it: pip install -e '.[local]'")
         return
-    missing_names = _find_missing_requirements(required.get("", ()))
+    missing_names = _find_missing_requirements(requirements_by_extra.get("", ()))
     if missing_names:
         message = f"not there, or too old: {', '.join(missing_names)}"
         yield _installation("packages", "missing", message, "pip install --upgrade climassay", is_required=True)
     else:
-        yield _installation("packages", "ok", f"all {len(required.get('', ()))} are there", is_required=True)
+        yield _installation(
+            "packages", "ok", f"all {len(requirements_by_extra.get('', ()))} are there", is_required=True
+        )
     for extra, purpose in EXTRAS.items():
         is_required = extra == REQUIRED_EXTRA
-        missing_names = _find_missing_requirements(required.get(extra, ()))
+        missing_names = _find_missing_requirements(requirements_by_extra.get(extra, ()))
         if missing_names:
             message = f"{purpose}: not there, or too old: {', '.join(missing_names)}"
             yield _installation(f"[{extra}]", "missing", message, f"pip install 'climassay[{extra}]'", is_required)
@@ -192,17 +194,17 @@ def _check_packages() -> Iterator[Diagnosis]:
             yield _installation(f"[{extra}]", "ok", purpose, is_required=is_required)
 
 
-def _find_missing_requirements(required: Sequence[Requirement]) -> list[str]:
+def _find_missing_requirements(package_requirements: Sequence[Requirement]) -> list[str]:
     """Return the names of required packages that are not installed or too old."""
     missing_names = []
-    for name, versions in required:
+    for name, versions in package_requirements:
         min_version = re.search(r">=\s*([\d.]+)", versions)
         try:
-            installed = metadata.version(name)
+            installed_version = metadata.version(name)
         except metadata.PackageNotFoundError:
             missing_names.append(name)
         else:
-            if min_version is not None and _parse_release(installed) < _parse_release(min_version.group(1)):
+            if min_version is not None and _parse_release(installed_version) < _parse_release(min_version.group(1)):
                 missing_names.append(name)
     return missing_names
 
@@ -316,8 +318,8 @@ def _add_timeout(url: str) -> str:
         return url
     if parsed_url.get_backend_name() != "postgresql":
         return url
-    limited = parsed_url.update_query_dict({"connect_timeout": CONNECT_SECONDS} | dict(parsed_url.query))
-    return limited.render_as_string(hide_password=False)
+    limited_url = parsed_url.update_query_dict({"connect_timeout": CONNECT_SECONDS} | dict(parsed_url.query))
+    return limited_url.render_as_string(hide_password=False)
 
 
 def _find_damage(file: Path) -> str:
@@ -373,9 +375,9 @@ def _check_collection(label: str, collection: "Collection") -> Diagnosis:
         message += " whose weights or settings have changed since"
         advice = "Remove the collection and add its documents again, or install the encoder it was made with."
         return _workspace(label, "broken", message, advice)
-    if count <= MAX_CHECKED_PASSAGES and (incomplete := collection.summary().incomplete):
+    if count <= MAX_CHECKED_PASSAGES and (n_incomplete := collection.summary().incomplete):
         advice = f"climassay corpus add {collection.name} FILES goes on where it stopped."
-        return _workspace(label, "warning", f"{message}; {incomplete} documents were not added to their end", advice)
+        return _workspace(label, "warning", f"{message}; {n_incomplete} documents were not added to their end", advice)
     return _workspace(label, "ok", message)
 
 
@@ -395,12 +397,12 @@ def _compute_fingerprint(encoder: str) -> str | None:
 def _check_trained_models(root: Path) -> Iterator[Diagnosis]:
     """Check the headers of the workspace's trained models (validators, classifiers and probes)."""
     files = sorted(root.glob("*.safetensors")) + sorted(root.glob("validators/*.safetensors"))
-    broken = [(file, reason) for file in files if (reason := header_fault(file))]
-    for file, reason in broken:
+    damaged_files = [(file, reason) for file in files if (reason := header_fault(file))]
+    for file, reason in damaged_files:
         advice = "Train it again, or delete it."
         yield _workspace(file.relative_to(root).as_posix(), "broken", reason, advice)
-    if len(files) > len(broken):
-        yield _workspace("trained files", "ok", f"{len(files) - len(broken)} can be read")
+    if len(files) > len(damaged_files):
+        yield _workspace("trained files", "ok", f"{len(files) - len(damaged_files)} can be read")
 
 
 def header_fault(file: Path) -> str:

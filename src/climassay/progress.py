@@ -18,14 +18,14 @@ _REDRAW_SECONDS = 0.2
 FIRST_LINE_SECONDS, LINE_SECONDS = 10.0, 60.0
 """Seconds until the first line on a task's progress in a log file, and minimum seconds between such lines."""
 _PACE_SAMPLES = 50
-"""Number of the most recent updates over which the seconds per unit are averaged."""
+"""Number of the most recent updates over which the seconds per unit of work are averaged."""
 
 
 class Task:
     """Task whose progress is not displayed; base class of tasks with a display."""
 
     def advance(self, count: int = 1) -> None:
-        """Add completed units to the progress."""
+        """Add completed units of work to the progress."""
 
     def update(
         self, *, description: str | None = None, completed: float | None = None, total: float | None = None
@@ -42,7 +42,7 @@ class Progress:
 
         Args:
             description: Description of the task.
-            total: Number of units; None if unknown.
+            total: Number of units of work; None if unknown.
         """
         yield Task()
 
@@ -232,15 +232,15 @@ class _Bar(Task):
         task, now = self._task, monotonic()
         if task.completed > self._samples[-1][1]:
             self._samples.append((now, task.completed))
-        (start, first_completed), (end, completed) = self._samples[0], self._samples[-1]
-        if completed <= first_completed:
+        (start, first_completed), (end, n_completed) = self._samples[0], self._samples[-1]
+        if n_completed <= first_completed:
             return
-        seconds = (end - start) / (completed - first_completed)
-        remaining = 0 if task.total is None else task.total - task.completed
-        remaining_note = f", {format_duration(seconds * remaining)} left" if remaining > 0 else ""
+        seconds = (end - start) / (n_completed - first_completed)
+        n_remaining = 0 if task.total is None else task.total - task.completed
+        remaining_note = f", {format_duration(seconds * n_remaining)} left" if n_remaining > 0 else ""
         self._display.update(self._id, pace=f"{format_duration(seconds)} each{remaining_note}")
         console = self._display.console
-        if remaining > 0 and now >= self._next_line and not (console.is_terminal or console.quiet):
+        if n_remaining > 0 and now >= self._next_line and not (console.is_terminal or console.quiet):
             self._next_line = now + LINE_SECONDS
             line = f"{task.description}: {task.completed:,.0f} of {task.total:,.0f}, {task.fields['pace']}"
             console.print(line, highlight=False, soft_wrap=True)
@@ -250,7 +250,7 @@ class _Bar(Task):
         return next(task for task in self._display.tasks if task.id == self._id)
 
     def running(self) -> Iterator[Task]:
-        """Yield the bar. Afterwards remove it if it counted nothing and has no total, or set an unknown total."""
+        """Yield the bar. Afterwards, if its total is unknown, set it to the count, or remove a bar without progress."""
         yield self
         task = self._task
         if task.total is None and not task.completed:

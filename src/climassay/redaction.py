@@ -71,8 +71,8 @@ def without_key(body: bytes, key: str | None) -> bytes:
     """
     if key is None or not is_secret(key):
         return body
-    redacted = body.replace(key.encode(), BLANK.encode())
-    return _make_key_pattern(key).sub(BLANK.encode(), redacted) if b"\\" in redacted else redacted
+    redacted_body = body.replace(key.encode(), BLANK.encode())
+    return _make_key_pattern(key).sub(BLANK.encode(), redacted_body) if b"\\" in redacted_body else redacted_body
 
 
 def environment_without_secrets() -> Mapping[str, str]:

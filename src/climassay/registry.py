@@ -33,13 +33,13 @@ _MODULE_NAMES = {
     "python-multipart": "multipart",
     "umap-learn": "umap",
 }
-"""Module name of each distribution whose module has another name than the distribution."""
+"""Module name by distribution, for distributions whose module has another name."""
 _INDIRECT_REQUIREMENTS = {"local": ("huggingface-hub",), "web": ("starlette",)}
 """Distributions by extra that climassay imports, although they are only indirect requirements of the extra."""
 
 
 class Requirement(NamedTuple):
-    """Requirement: a distribution with the versions that are accepted."""
+    """Required distribution, with the versions that are accepted."""
 
     name: str
     versions: str

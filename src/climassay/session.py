@@ -212,11 +212,11 @@ class Session:
         from climassay.corpus import Collection
         from climassay.grounding import open_collections
 
-        listed = one_or_several(names)
+        collection_names = one_or_several(names)
         encoder = None
-        if listed and self._encoders:
-            encoder = self._encoders.get(Collection.open(self.workspace, listed[0]).settings.encoder)
-        group = open_collections(self.workspace, listed, encoder=encoder)
+        if collection_names and self._encoders:
+            encoder = self._encoders.get(Collection.open(self.workspace, collection_names[0]).settings.encoder)
+        group = open_collections(self.workspace, collection_names, encoder=encoder)
         for collection in group.collections:
             self._encoders.setdefault(collection.settings.encoder, collection.encoder)
         return group
@@ -256,8 +256,8 @@ class Session:
             models = {settings.model: model}
         else:
             models = {
-                name: self.model(name, fitting)
-                for name, fitting in debate_options.fitting_each(list_models(settings)).items()
+                name: self.model(name, model_options)
+                for name, model_options in debate_options.fitting_each(list_models(settings)).items()
             }
         prices = {name: model_price(name, self.options, self.workspace.root) for name in models}
         first = next(iter(groups.values()), None)
@@ -271,7 +271,7 @@ class Session:
 
 NameOrPath = TypeVar("NameOrPath", bound=str | Path)
 Place = Session | Workspace | Path | str | None
-"""Where work is done: a session, a workspace, its folder, or None for the workspace of the command line."""
+"""Workspace in which a function works: a session, a workspace, its folder, or None for that of the command line."""
 
 
 def one_or_several(names: NameOrPath | Iterable[NameOrPath]) -> tuple[NameOrPath, ...]:

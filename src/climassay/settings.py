@@ -82,19 +82,19 @@ def settings(kind: type[Any] | None = None, /, *, kw_only: bool = False, subject
     """
 
     def decorate(cls: type[T]) -> type[T]:
-        decorated: Any = dataclass(config=_CONFIG, frozen=True, kw_only=kw_only)(cls)
+        dataclass_type: Any = dataclass(config=_CONFIG, frozen=True, kw_only=kw_only)(cls)
 
-        @wraps(decorated.__init__)
+        @wraps(dataclass_type.__init__)
         def initialise(self: Any, *arguments: Any, **values: Any) -> None:
-            validator = decorated.__pydantic_validator__
+            validator = dataclass_type.__pydantic_validator__
             try:
                 # Strict here only: stored settings, in which a tuple has become a list, are read by TypeAdapter.
                 validator.validate_python(ArgsKwargs(arguments, values), self_instance=self, strict=True)
             except ValidationError as error:
-                raise _make_settings_error(decorated, error, subject) from None
+                raise _make_settings_error(dataclass_type, error, subject) from None
 
-        decorated.__init__ = initialise
-        return cast("type[T]", decorated)
+        dataclass_type.__init__ = initialise
+        return cast("type[T]", dataclass_type)
 
     return decorate if kind is None else decorate(kind)
 
@@ -109,7 +109,7 @@ def setting_fields(kind: type) -> dict[str, FieldInfo]:
     field_infos: dict[str, FieldInfo] = {}
     for name in sorted((entry.name for entry in fields(kind)), key=lambda name: name not in own_annotations):
         # Pydantic has the docstring of an inherited field in the class that defines the field.
-        infos = [base.__dict__.get("__pydantic_fields__", {}).get(name) for base in kind.__mro__]
+        infos = [base_class.__dict__.get("__pydantic_fields__", {}).get(name) for base_class in kind.__mro__]
         infos_found = [info for info in infos if info is not None]
         field_infos[name] = next((info for info in infos_found if info.description), infos_found[0])
     return field_infos
@@ -245,14 +245,14 @@ def _make_settings_error(kind: type, error: ValidationError, subject: str) -> In
         if name not in infos:
             return InputError(f"{subject}: there is no setting {name!r}; there are {', '.join(infos)}.")
         bounds = describe_bounds(field_bounds(infos[name])) if fault["type"] in _OUT_OF_BOUNDS else ""
-        expected = _describe_type(infos[name].annotation)
+        expected_value = _describe_type(infos[name].annotation)
         if fault["type"].startswith("string_") and fault["type"] != "string_type":
-            expected = (
+            expected_value = (
                 fault["msg"]
                 .replace("String should match pattern", "a text of the form")
                 .replace("String should have at most", "a text of at most")
             )
-        return _SettingsError(subject, name, fault["input"], expected, bounds)
+        return _SettingsError(subject, name, fault["input"], expected_value, bounds)
     return InputError(f"{subject} cannot be used.")
 
 

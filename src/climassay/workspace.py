@@ -16,7 +16,7 @@ COLLECTIONS_VARIABLE = "CLIMASSAY_COLLECTIONS"
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Workspace: a folder with a records database, collections and adapters.
+    """Folder with a records database, collections and adapters.
 
     ``$CLIMASSAY_DATABASE_URL`` names another database, for example in PostgreSQL.
 
@@ -142,8 +142,8 @@ def restrict_to_user() -> None:
 
 def mask_at(folder: Path) -> int | None:
     """Return the user's original umask if other users can enter a folder; otherwise None."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return _usual_mask if existing.stat().st_mode & 0o077 else None
+    existing_folder = next(path for path in (folder, *folder.parents) if path.exists())
+    return _usual_mask if existing_folder.stat().st_mode & 0o077 else None
 
 
 def cache_folder() -> Path:

@@ -85,7 +85,7 @@ def annotate_questions(
             ``primer``.
         dataset: Name of a new dataset for the questions.
         overlap: Number of annotators who label each question.
-        annotators: User who annotates them; can be repeated. By default every user with the right to annotate.
+        annotators: User who may annotate the items; can be repeated. By default every user with the right to annotate.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -118,7 +118,7 @@ def annotate_answers(
         run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
         dataset: Name of a new dataset for the answers.
         overlap: Number of annotators who label each answer.
-        annotators: User who annotates them; can be repeated. By default every user with the right to annotate.
+        annotators: User who may annotate the items; can be repeated. By default every user with the right to annotate.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -218,7 +218,8 @@ def annotation_status(dataset: str, annotator: str | None = None, *, workspace: 
 def annotator_agreement(dataset: str, *, workspace: Place = None) -> Shown:
     """Measure the agreement of annotators on labels, ratings or rubrics.
 
-    Labels have Cohen's and Fleiss' kappa and Krippendorff's alpha, ratings Krippendorff's alpha.
+    The agreement on labels is measured by Cohen's and Fleiss' kappa and Krippendorff's alpha, that on ratings by
+    Krippendorff's alpha.
 
     Args:
         dataset: Name of the dataset; ``climassay generate list`` lists them.
@@ -361,13 +362,15 @@ def _export_questions(dataset: str, output: Path, items: "list[AnnotationItem]",
     return _export_result(data, sentence, items, "labels")
 
 
-def _export_result(data: dict[str, Any], sentence: str, items: "Sequence[AnnotationItem]", awaited: str) -> Shown:
-    """Return an export's result, with notes on how many items still wait for ``awaited`` (labels or rubrics)."""
+def _export_result(
+    data: dict[str, Any], sentence: str, items: "Sequence[AnnotationItem]", missing_content: str
+) -> Shown:
+    """Return an export's result, with notes on how many items still lack ``missing_content`` (labels or rubrics)."""
     states = Counter(item.state for item in items)
-    noted = [f"{states['open']} still wait for {awaited}."] if states["open"] else []
-    noted += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
+    notes = [f"{states['open']} still wait for {missing_content}."] if states["open"] else []
+    notes += [f"{states['conflict']} wait for an adjudicator."] if states["conflict"] else []
     data |= {"open": states["open"], "conflicts": states["conflict"]}
-    return Shown(data, printed_lines=(sentence,), noted=noted)
+    return Shown(data, printed_lines=(sentence,), noted=notes)
 
 
 def import_labels(
@@ -408,13 +411,14 @@ def import_labels(
                 label_file = read_label_studio(file, drafts)
             else:
                 label_file = read_argilla(file, drafts, _load_user_ids(users))
-        imported = store.import_labels(dataset, label_file.labels, label_file.skips, label_file.comments)
-    rejection_messages = [*label_file.unreadable, *imported.refused]
-    counts = {name: getattr(imported, name) for name in ("stored", "known", "withdrawn", "comments")}
+        import_counts = store.import_labels(dataset, label_file.labels, label_file.skips, label_file.comments)
+    rejection_messages = [*label_file.unreadable, *import_counts.refused]
+    counts = {name: getattr(import_counts, name) for name in ("stored", "known", "withdrawn", "comments")}
     sentence = (
-        f"{counted(imported.stored, 'label')} stored, {imported.known} known before, {imported.withdrawn} withdrawn."
+        f"{counted(import_counts.stored, 'label')} stored, {import_counts.known} known before, "
+        f"{import_counts.withdrawn} withdrawn."
     )
-    sentence += f" {counted(imported.comments, 'comment')} stored." if imported.comments else ""
+    sentence += f" {counted(import_counts.comments, 'comment')} stored." if import_counts.comments else ""
     data = {"dataset": dataset, "format": label_format, **counts, "refused": rejection_messages}
     return Shown(data, printed_lines=(sentence,), noted=rejection_messages)
 
@@ -455,7 +459,7 @@ def retrain_validator(
 
     Args:
         dataset: Name of the dataset; ``climassay generate list`` lists them.
-        method: ``features`` of text and embeddings, or a ``probe`` of a model's hidden states.
+        method: Kind of validator: ``features`` of text and embeddings, or a ``probe`` of a model's hidden states.
         model: Local model whose hidden states a probe uses.
         encoder: Encoder whose embeddings are used as features, or ``none``.
         precision: Minimum proportion of valid questions among those that the validator accepts, for example 0.95.

@@ -82,7 +82,7 @@ def evaluate(
     kinds = tuple(dict.fromkeys(question.kind for question in question_set.questions))
     scored_kinds = tuple(kind for kind in kinds if any(METRICS.find(name).scores(kind) for name in metrics))
     with Session.opened(workspace) as session:
-        specs, loaded = make_model_specs(models, session)
+        specs, loaded_models = make_model_specs(models, session)
         plan = evaluation.ExperimentPlan(
             name=f"{', '.join(spec.name for spec in specs)} on {question_set.name}",
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (question_set.name,)),),
@@ -97,7 +97,11 @@ def evaluate(
         )
         check_plan(plan, "The call")
         experiment = _run_experiment(
-            plan, {question_set.name: evaluation.limit_questions(question_set, plan)}, loaded, session, on_answers
+            plan,
+            {question_set.name: evaluation.limit_questions(question_set, plan)},
+            loaded_models,
+            session,
+            on_answers,
         )
         return _score(experiment, plan, {question_set.name: question_set.skipped})
 
@@ -158,21 +162,21 @@ def make_model_specs(
 ) -> "tuple[tuple[ModelSpec, ...], dict[str, Generator]]":
     """Return the plan's specifications of models, and the loaded models by label.
 
-    A model that is named alone is loaded in the session. Several named models are loaded one after the other later.
-    ``whole_names`` uses complete names, such as ``local:smollm2``, as labels.
+    A single named model is loaded in the session. If several models are named, they are loaded later, one after the
+    other. ``whole_names`` uses complete names, such as ``local:smollm2``, as labels.
     """
     models_to_run = list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     options = session.options.fitting_each(model for model in models_to_run if isinstance(model, str))
     specs: list[evaluation.ModelSpec] = []
-    loaded: dict[str, Generator] = {}
+    loaded_models: dict[str, Generator] = {}
     for model in models_to_run:
         name = model if isinstance(model, str) else model.name
         model_options = options[model] if isinstance(model, str) else ModelOptions()
         label = name if whole_names else ""
         specs.append(evaluation.ModelSpec.from_options(model_options, name=name, label=label))
         if not isinstance(model, str) or len(models_to_run) == 1:
-            loaded[specs[-1].display_name] = session.model(model)
-    return tuple(specs), loaded
+            loaded_models[specs[-1].display_name] = session.model(model)
+    return tuple(specs), loaded_models
 
 
 def _run_experiment(
@@ -265,7 +269,7 @@ def _score(experiment: "Experiment", plan: "ExperimentPlan", skipped: Mapping[st
 
 
 def _load_for_harness(spec: "ModelSpec", session: Session) -> Generator:
-    """Load a plan's model as one that lm-evaluation-harness can ask."""
+    """Load a plan's model with the interface that lm-evaluation-harness needs."""
     from climassay.integrations.lm_eval_model import load_text_model
 
     options = spec.options(deadline=session.options.deadline)
@@ -289,11 +293,11 @@ def evaluate_lm_eval(
 
     Args:
         tasks: Names of tasks, groups or tags of the harness, patterns of such names, or YAML files of tasks.
-        models: Names of models. A model behind a server generates its choice, because servers return no
-            log-probabilities of given texts.
+        models: Names of models. Models behind a server generate their choice, because servers do not return
+            log-probabilities of options.
         include_path: Folder with further tasks, whose code is run; can be repeated.
         num_fewshot: Number of examples per prompt; if repeated, the numbers are compared. By default each task decides.
-        chat_template: Apply each model's chat template to the prompts.
+        chat_template: Whether each model's chat template is applied to the prompts.
         limit: Maximum number of samples of each task, drawn at random.
         seed: Seed of the choice of examples and of resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -338,15 +342,16 @@ def evaluate_inspect(
     seed: int = 0,
     workspace: Place = None,
 ) -> Evaluation:
-    """Run tasks of Inspect, with recorded answers, intervals and paired tests.
+    """Run Inspect tasks, with recorded answers, intervals and paired tests.
 
     Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
     Args:
-        tasks: Tasks to run, whose code is executed: FILE.py@NAME, FILE.py for all tasks of a file, or PACKAGE/NAME.
+        tasks: Tasks, whose code is run: FILE.py@NAME, FILE.py for all tasks in a file, or PACKAGE/NAME for a task from
+            a package.
         models: Name of a model, a loaded model, or several of them; of several named models one is loaded at a time.
         task_args: Arguments of the tasks by name.
-        epochs: Number of times each sample is asked; by default each task decides.
+        epochs: Number of times that each sample is run; by default each task decides.
         grader: Model that grades answers if a task needs grading; by default the evaluated model itself.
         max_tokens: Maximum number of tokens of an answer, for tasks that set no maximum.
         log_dir: Folder for Inspect's own logs (inspect view --log-dir).
@@ -362,7 +367,7 @@ def evaluate_inspect(
 
     names = one_or_several(tasks)
     with Session.opened(workspace) as session:
-        specs, loaded = make_model_specs(models, session)
+        specs, loaded_models = make_model_specs(models, session)
         grader_spec = None
         if grader is not None:
             grader_spec = evaluation.ModelSpec.from_options(session.options.fitting_each([grader])[grader], name=grader)
@@ -376,7 +381,7 @@ def evaluate_inspect(
             inspect=InspectSpec(names, dict(task_args or {}), epochs, grader_spec, max_tokens, str(log_dir)),
         )
         check_plan(plan, "The command")
-        return _score(_run_experiment(plan, {}, loaded, session, command="evaluate inspect"), plan, {})
+        return _score(_run_experiment(plan, {}, loaded_models, session, command="evaluate inspect"), plan, {})
 
 
 def evaluate_choices(
@@ -424,7 +429,7 @@ def evaluate_choices(
         sources = evaluation.open_sources(session.workspace)
         for spec in specs:
             evaluation.make_setting(spec, sources)  # what is missing is reported before a model is loaded
-        model_specs, loaded = make_model_specs(models, session, whole_names=True)
+        model_specs, loaded_models = make_model_specs(models, session, whole_names=True)
         plan = evaluation.ExperimentPlan(
             name=question_set.name,
             benchmarks=(evaluation.BenchmarkSpec(question_set.name, (questions,)),),
@@ -438,7 +443,9 @@ def evaluate_choices(
         )
         check_plan(plan, "The command")
         limited_set = evaluation.limit_questions(replace(question_set, questions=question_set.of_kind("mcq")), plan)
-        experiment = _run_experiment(plan, {question_set.name: limited_set}, loaded, session, command="evaluate mcq")
+        experiment = _run_experiment(
+            plan, {question_set.name: limited_set}, loaded_models, session, command="evaluate mcq"
+        )
     rows = [prediction for predictions in experiment.predictions.values() for prediction in predictions]
     scores, tally = evaluation.score_mcq(rows, seed=seed), experiment.tally
     asked_models = {record.model: record for record in experiment.cells}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PRIMER_CLAIMS = "primer:claims"
 """Name of the bundled claims, usable in place of a file."""
 _CLAIM_COLUMNS = ("claim", "statement", "text")
-"""Default names of the column of claims, in order of preference and in any case."""
+"""Names of the column that contains the claims unless the user names it, in order of preference; case is ignored."""
 MAX_PAST_CHECKS = 3
 """Maximum number of earlier checks of similar claims that accompany a check."""
 _MAX_CLAIM_CHARACTERS = 90
@@ -141,7 +141,7 @@ def check_claims(
 
     Raises:
         InputError: The claims cannot be read, the debate has no advocate, a published verdict is not on the scale, or
-            the verdicts cannot be compared in so many classes.
+            the scale cannot be collapsed to this number of classes.
         ModelError: A model cannot be loaded.
     """
     from climassay.factcheck.checking import CONCURRENCY
@@ -171,12 +171,12 @@ def check_claims(
 
         def show_requests() -> None:
             """Show the number of answered requests and, if it can be estimated, the total number."""
-            answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
+            n_answered = sum(tally.hits + tally.sent for tally in checker.tallies.values())
             calls = checker.setup.calls_of_one_round
             n_waiting = len(table.claims) - len(finished_transcripts)
             n_finished_requests = samples * sum(transcript.usage.requests for transcript in finished_transcripts)
-            total = None if calls is None else max(answered, n_finished_requests + n_waiting * calls * samples)
-            requests_task.update(completed=answered, total=total)
+            total = None if calls is None else max(n_answered, n_finished_requests + n_waiting * calls * samples)
+            requests_task.update(completed=n_answered, total=total)
 
         def on_done(transcript: "Transcript") -> None:
             finished_transcripts.append(transcript)
@@ -292,8 +292,8 @@ def list_claims(
         notes.append(
             f"{counted(n_struck, 'claim')} struck beforehand: empty the cell in the column strike to check it."
         )
-    cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
-    table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), cells, left=4)
+    row_cells = [(row["strike"], str(row["page"] or ""), row["claim"], row["sentences"]) for row in rows]
+    table = Table.of(f"Claims of {file.name}", ("strike", "page", "claim", "sentences"), row_cells, left=4)
     failure = NoAnswerError(lister.error) if passages and lister.failed == len(passages) else None
     return Shown({"run": run.id, **counts, "claims": rows}, (table,), rows, noted=notes, failed=failure)
 
@@ -376,12 +376,14 @@ def _add_advocates(
     settings: "factcheck.DebateSettings | None",
     collections: str | Sequence[str],
     adversaries: Sequence[str],
-    plain: bool,
+    has_plain_advocate: bool,
 ) -> "factcheck.DebateSettings":
     """Return the debate settings; advocates that the arguments name replace those of the settings."""
-    base = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
-    advocates = factcheck.advocates_from_names(one_or_several(collections), plain=plain, adversaries=adversaries)
-    return replace(base, advocates=advocates or base.advocates)
+    debate_settings = settings or factcheck.DebateSettings(model=DEFAULT_MODEL)
+    advocates = factcheck.advocates_from_names(
+        one_or_several(collections), plain=has_plain_advocate, adversaries=adversaries
+    )
+    return replace(debate_settings, advocates=advocates or debate_settings.advocates)
 
 
 @contextmanager

@@ -51,7 +51,7 @@ _PAPER_ENCODER = "Universal Sentence Encoder"
 _PAPER_BERT_MODEL = "roberta-large"
 _PAPER_SCORER = "gpt-4o-mini"
 _N_SAMPLED_PROMPTS = 8
-"""Number of prompts per task and setting from whose mean length tokens are estimated."""
+"""Number of sampled prompts per task and setting; the number of tokens is estimated from their mean length."""
 _CHARACTERS_PER_TOKEN = 4.0
 _SUFFIXES: Mapping[str, str] = {
     "default": "",
@@ -165,9 +165,11 @@ class ClimaqaRecipe:
             ModelError: A model cannot be loaded, or returns no log-probabilities although the scoring needs them.
         """
         tables = choose_tables(climaqa_tables(), self.tables)
-        specs, loaded = make_model_specs(models, session)
+        specs, loaded_models = make_model_specs(models, session)
         plans = {cast("Dataset", plan.benchmarks[0].name): plan for plan in self._make_plans(specs)}
-        evaluations = {dataset: run_plan(plan, loaded=loaded, workspace=session) for dataset, plan in plans.items()}
+        evaluations = {
+            dataset: run_plan(plan, loaded=loaded_models, workspace=session) for dataset, plan in plans.items()
+        }
         results = [
             self._add_our_rows(table, evaluations[_TABLES[number].dataset], plans[_TABLES[number].dataset])
             for number, table in tables.items()
@@ -296,13 +298,13 @@ class ClimaqaRecipe:
             yield f"Ours: a sample of at most {plan.limit} questions per task."
         if "freeform" in spec.tasks:
             yield from _remark_on_scorer(plan.metrics.entailment)
-        failed = sum(count.failed for count in result.scores.counts if count.cell.task in spec.tasks)
-        if failed:
-            yield f"{counted(failed, 'answer')} of ours failed and count as wrong."
+        n_failed = sum(count.failed for count in result.scores.counts if count.cell.task in spec.tasks)
+        if n_failed:
+            yield f"{counted(n_failed, 'answer')} of ours failed and count as wrong."
 
 
 def _is_sampled_from_paper(plan: "ExperimentPlan", dataset: Dataset) -> bool:
-    """Return whether the set from which a sample was drawn is the complete set of the paper."""
+    """Return whether a sample was drawn from the complete dataset of the paper."""
     complete = evaluation.read_benchmark(plan.benchmarks[0], replace(plan, limit=None))
     return has_published_questions(dataset, complete.questions)
 
@@ -328,7 +330,7 @@ def _remark_on_scorer(entailment: str) -> tuple[str, ...]:
 
 
 def _collect_facts(tables: Iterable[str], results: Sequence[Evaluation]) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each model's fingerprint and dtype, and of the implementation of each metric."""
+    """Yield (label, text) for each model's fingerprint, each model's dtype, and each metric's implementation."""
     record_by_model = {record.model: record for result in results for record in result.experiment.cells}
     for name, record in record_by_model.items():
         yield f"Model {name}", ", ".join(filter(None, (record.fingerprint, record.dtype)))
@@ -407,8 +409,8 @@ def _estimate_plan(plan: "ExperimentPlan", session: Session) -> Iterator[PartEst
                 lengths = []
                 for question, context in zip(sample, setting.prepare(sample, cast(Generator, None)), strict=True):
                     examples = [example_values(example) for example in context.examples]
-                    rendered = prompts.render(question, context.passages, examples)
-                    lengths.append(sum(len(message.content) for message in rendered.messages))
+                    rendered_prompt = prompts.render(question, context.passages, examples)
+                    lengths.append(sum(len(message.content) for message in rendered_prompt.messages))
                 prompt_tokens = round(len(questions) * sum(lengths) / len(lengths) / _CHARACTERS_PER_TOKEN)
                 is_generated = not sample[0].type.has_options or plan.scoring == "letter"
                 completion_tokens = len(questions) * (sample[0].type.max_tokens if is_generated else 1)

@@ -46,10 +46,10 @@ SOURCES: Mapping[str, tuple[str, float, str]] = {
 ADVERSARY = "NIPCC"
 _ADVERSARY_OPTION = "--contrarian"
 _STANCE = "present climate change is mostly natural, and nothing to worry about"
-_PLAIN = "GPT-4"
+_PLAIN_ADVOCATE = "GPT-4"
 """Name of the advocate without documents in the paper's tables."""
 ROUNDS = 2
-"""Maximum number of rounds, which sufficed for every debate in the paper."""
+"""Maximum number of rounds of a debate; every debate in the paper ended within two rounds."""
 _CLASS_COUNTS = (7, 5, 2)
 _NEI = "NEI"
 _NO_VERDICT = "no verdict"
@@ -59,7 +59,7 @@ _ROUND_SCALE = Scale(
     {"incorrect": "is wrong", FOLLOW_UP: "needs further questions", "correct": "is right"},
     frozenset({"correct"}),
 )
-"""Scale of Table 4, in which the request of a further round is an outcome of the first round."""
+"""Scale of Table 4, in which a request for a further round is one of the outcomes of the first round."""
 
 
 def climinator_tables() -> dict[str, PaperTable]:
@@ -189,7 +189,7 @@ class CliminatorRecipe:
         tables = self._select_tables()
         rows: dict[str, list[PaperRow]] = {number: [] for number in tables}
         runs, n_failed_by_file, is_demonstration = [], Counter[str](), False
-        skipped: dict[str, tuple[str, ...]] = {}
+        skip_reasons: dict[str, tuple[str, ...]] = {}
         facts: dict[str, str] = {}
         for model in models:
             debates: dict[tuple[str, str], _Debates] = {}
@@ -207,7 +207,7 @@ class CliminatorRecipe:
                 runs.append(result.run)
                 facts |= {name: value for name, value in result.facts if name.startswith("Model ")}
                 is_demonstration |= result.analysis.demonstration
-                skipped[_name_claims(table)] = claims.skipped
+                skip_reasons[_name_claims(table)] = claims.skipped
                 n_failed_by_file[_name_claims(table)] += sum(
                     item.verdict.outcome == "failed" for item in result.transcripts
                 )
@@ -220,7 +220,7 @@ class CliminatorRecipe:
             )
             for number, table in tables.items()
         ]
-        remarks = [note for name, reasons in skipped.items() for note in skipped_note(reasons, f"row of {name}")]
+        remarks = [note for name, reasons in skip_reasons.items() for note in skipped_note(reasons, f"row of {name}")]
         if is_demonstration:
             remarks.append(DEMONSTRATION)
         remarks = [*self._note_omissions(tables), *remarks]
@@ -290,7 +290,7 @@ class CliminatorRecipe:
             AdvocateSettings(name, collections=(self.collections[name],), weight=SOURCES[name][1]) for name in names
         ]
         if system == "Climinator+":
-            advocates.append(AdvocateSettings(_PLAIN, "plain"))
+            advocates.append(AdvocateSettings(_PLAIN_ADVOCATE, "plain"))
         elif system != "Climinator":
             adversary = AdvocateSettings(
                 ADVERSARY, "adversarial", collections=(self.collections[ADVERSARY],), stance=_STANCE
@@ -321,10 +321,10 @@ class CliminatorRecipe:
         for system, item in debates.items():
             if system in ("Climinator", "Climinator+"):
                 yield system, item, item.verdicts(MEDIATOR)
-        with_plain = debates["Climinator+"]
+        extended_debates = debates["Climinator+"]
         for name in self._list_sources():
-            yield name, with_plain, with_plain.verdicts(name, 1)
-        yield "no documents, as GPT-4", with_plain, with_plain.verdicts(_PLAIN, 1)
+            yield name, extended_debates, extended_debates.verdicts(name, 1)
+        yield "no documents, as GPT-4", extended_debates, extended_debates.verdicts(_PLAIN_ADVOCATE, 1)
 
     def _make_class_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         for classes in _CLASS_COUNTS:
@@ -334,30 +334,33 @@ class CliminatorRecipe:
             }
             for nei_treatment in ("without", "with"):
                 group = f"{classes} classes, {nei_treatment} NEI"
-                constant: VerdictMetrics | None = None
+                baseline_metrics: VerdictMetrics | None = None
                 for system, row_scores in scores.items():
                     scores_of_row = row_scores.without_nei if nei_treatment == "without" else row_scores.figures
                     if scores_of_row is not None:
-                        constant = constant or scores_of_row
+                        baseline_metrics = baseline_metrics or scores_of_row
                         yield PaperRow(f"{system}{suffix}", _to_percentages(scores_of_row), group, scores_of_row.n)
-                if constant is not None:
+                if baseline_metrics is not None:
                     yield PaperRow(
-                        f"always “{constant.constant}”", _to_baseline_percentages(constant), group, constant.n
+                        f"always “{baseline_metrics.constant}”",
+                        _to_baseline_percentages(baseline_metrics),
+                        group,
+                        baseline_metrics.n,
                     )
 
     def _make_myth_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
-        constant = None
+        baseline_figures = None
         for system, item, verdicts in self._iterate_verdicts(debates):
             scores = item.score(verdicts, 2, self.seed)
             row: dict[str, float | Estimate] = {"Acc. with NEI": scaled(scores.figures.accuracy)}
             if scores.without_nei is not None:
                 row["Acc. without NEI"] = scaled(scores.without_nei.accuracy)
             row["claims without NEI"] = 0.0 if scores.without_nei is None else float(scores.without_nei.n)
-            constant = constant or scores.figures
+            baseline_figures = baseline_figures or scores.figures
             yield PaperRow(f"{system}{suffix}", row, n=scores.figures.n)
-        if constant is not None:
-            accuracy = {"Acc. with NEI": scaled(constant.constant_accuracy)}
-            yield PaperRow(f"always “{constant.constant}”", accuracy, n=constant.n)
+        if baseline_figures is not None:
+            accuracy = {"Acc. with NEI": scaled(baseline_figures.constant_accuracy)}
+            yield PaperRow(f"always “{baseline_figures.constant}”", accuracy, n=baseline_figures.n)
 
     def _make_round_rows(self, debates: Mapping[str, _Debates], suffix: str) -> Iterator[PaperRow]:
         """Yield the rows of Table 4, in which "follow-up" and "not enough information" are additional classes."""
@@ -405,9 +408,9 @@ class CliminatorRecipe:
         n_published = {"1": 170, "2": 163, "3": 170, "4": 170, "5": 81}[table]
         count = counted(len(claims.claims), "claim")
         yield f"Ours: {count} of the named file; the paper has {n_published}."
-        distinct = len({claim.id for claim in claims.claims})
-        if distinct < len(claims.claims):
-            yield f"{counted(len(claims.claims) - distinct, 'claim')} repeated; each counts, as in the paper."
+        n_distinct = len({claim.id for claim in claims.claims})
+        if n_distinct < len(claims.claims):
+            yield f"{counted(len(claims.claims) - n_distinct, 'claim')} repeated; each counts, as in the paper."
         missing_sources = [
             f"{name} ({SOURCES[name][2]}, {SOURCES[name][0]})" for name in SOURCES if name not in self.collections
         ]
@@ -468,11 +471,11 @@ def score_outcomes(
         with this rule do verdicts with the counts of Table 3 reproduce the published scores of Climinator (B) in round
         1 and of the NIPCC. Recall has no interval, because the classes differ between resamples.
     """
-    collapsed = [
+    predicted_sides = [
         verdict if verdict in (None, FOLLOW_UP) else CLIMATE_FEEDBACK.collapse(verdict, 2) for verdict in predicted
     ]
     true_sides = [None if verdict is None else CLIMATE_FEEDBACK.match(verdict, 2) for verdict in truth]
-    rows = score_verdicts(true_sides, collapsed, _ROUND_SCALE, claims=claims, seed=seed).rows
+    rows = score_verdicts(true_sides, predicted_sides, _ROUND_SCALE, claims=claims, seed=seed).rows
     true_classes = {
         name for name, counts in zip(rows.confusion.truth, rows.confusion.counts, strict=True) if sum(counts)
     }

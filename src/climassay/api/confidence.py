@@ -1,4 +1,4 @@
-"""Stated confidence: statements of reports, their topics, and checks of drafts for how they state certainty."""
+"""Confidence stated in reports: extraction of statements, their topics, and checks of how drafts express certainty."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -66,28 +66,28 @@ def extract_confidence(
         raise InputError("Nothing to read: name the files of reports, or --collection.")
     files, extraction = find_files(paths), options or ExtractOptions()
     documents: list[Document] = []
-    skipped: list[Skipped] = []
+    skipped_files: list[Skipped] = []
     with Session.opened(workspace) as session:
         with session.progress.task("Reading", total=len(files)) as task:
             for file in files:
                 result = read(file, reading)
                 documents += result.documents
-                skipped += result.skipped
+                skipped_files += result.skipped
                 task.advance()
         for name in one_or_several(collections):
             documents += documents_of_collection(Collection.open(session.workspace, name))
         if not documents:
-            reason = f": {skipped[0].source}: {skipped[0].reason}" if skipped else "."
+            reason = f": {skipped_files[0].source}: {skipped_files[0].reason}" if skipped_files else "."
             raise InputError(f"Nothing was read{reason}")
         statements: list[Statement] = []
         divider = None
         with ExitStack() as stack:
             if model is not None:
-                loaded, prompt = session.model(model), load_prompt("divide", session.options.prompts)
+                loaded_model, prompt = session.model(model), load_prompt("divide", session.options.prompts)
                 config = {"files": [str(file) for file in files], "collections": one_or_several(collections)}
-                config |= {"model": loaded.name, "prompt_sha256": prompt.sha256}
+                config |= {"model": loaded_model.name, "prompt_sha256": prompt.sha256}
                 run = stack.enter_context(session.run("confidence extract", config))
-                divider = SentenceDivider(session.recorded(loaded, run), prompt)
+                divider = SentenceDivider(session.recorded(loaded_model, run), prompt)
             with session.progress.task("Extracting", total=len(documents)) as task:
                 for document in documents:
                     statements += extract([document], extraction, divider)
@@ -95,7 +95,7 @@ def extract_confidence(
     return ExtractedStatements(
         tuple(mark_duplicates(statements)),
         tuple(extract_terms(documents, extraction.report)),
-        tuple(skipped),
+        tuple(skipped_files),
         tuple(
             item.title
             for item in documents
@@ -116,8 +116,8 @@ def lint_confidence(
 
     Args:
         drafts: Files or texts; a string counts as a text if it contains a space and is not the name of a file.
-        rules: Names of the rules to apply, separated by commas; names with a leading minus are left out of all rules;
-            ``all`` applies every rule.
+        rules: Names of the rules to apply, separated by commas; a leading minus excludes a rule from all rules; ``all``
+            applies every rule.
         model: Strong language model that also checks each passage with words of certainty.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -145,23 +145,23 @@ def lint_confidence(
     from climassay.confidence.linting.model_rule import ModelReader, select_passages
 
     with Session.opened(workspace) as session:
-        loaded, prompt = session.model(model), load_prompt("lint", session.options.prompts)
+        loaded_model, prompt = session.model(model), load_prompt("lint", session.options.prompts)
         config = {
             "files": [document.name for document in loaded_drafts],
-            "model": loaded.name,
+            "model": loaded_model.name,
             "prompt_sha256": prompt.sha256,
         }
         total = sum(len(select_passages(draft)) for draft in loaded_drafts)
         with session.run("confidence lint", config) as run, session.progress.task("Passages", total=total) as task:
-            reader = ModelReader(session.recorded(loaded, run), prompt, task.advance)
-            checked = tuple(check(draft, (*enabled_rules, reader.rule)) for draft in loaded_drafts)
-            result = LintedDrafts(checked, reader)
+            reader = ModelReader(session.recorded(loaded_model, run), prompt, task.advance)
+            draft_checks = tuple(check(draft, (*enabled_rules, reader.rule)) for draft in loaded_drafts)
+            result = LintedDrafts(draft_checks, reader)
             run.save_results("findings", result.rows())
     return result
 
 
 def diff_confidence(old: Path | str, new: Path | str) -> ComparedStatements:
-    """Compare two extractions: which statements were added, removed or reworded, or changed their level.
+    """Compare two extractions, and list the statements that were added, removed or reworded, or whose level changed.
 
     Args:
         old: File of the earlier extraction, written by ``climassay confidence extract`` (.jsonl).
@@ -189,7 +189,7 @@ def find_topics(
 ) -> FoundTopics:
     """Group statements with their contexts into named topics, as BERTopic does.
 
-    The clusters found are merged until their number is the one in the settings.
+    Clusters are merged until as many topics remain as the settings request.
 
     Args:
         statements: File of statements, written by ``climassay confidence extract``.
@@ -215,26 +215,26 @@ def find_topics(
     with Session.opened(workspace) as session:
         total = len(topics.context_sentences(loaded_statements, assign_untagged=assign_untagged))
         with session.progress.task("Sentences", total=total) as task:
-            fitted = topics.fit_topics(
+            topic_model = topics.fit_topics(
                 loaded_statements, encoder, settings, assign_untagged=assign_untagged, on_progress=task.advance
             )
         if model is None:
-            named_topics = topics.name_topics(fitted, loaded_statements, encoder, earlier=saved_names)
+            named_topics = topics.name_topics(topic_model, loaded_statements, encoder, earlier=saved_names)
         else:
-            loaded = session.model(model)
+            loaded_model = session.model(model)
             config = {"file": str(statements), "model": model if isinstance(model, str) else model.name}
             with session.run("confidence topics", {**config, **asdict(settings)}, {"topics": settings.seed}) as run:
                 named_topics = topics.name_topics(
-                    fitted,
+                    topic_model,
                     loaded_statements,
                     encoder,
                     earlier=saved_names,
-                    generator=session.recorded(loaded, run),
+                    generator=session.recorded(loaded_model, run),
                     prompts=session.options.prompts,
                 )
                 result = FoundTopics(named_topics, loaded_statements, output)
-                lead = f"{len(named_topics.model.topics)} topics of {len(loaded_statements)} statements."
-                page = Report("Topics", lead, (Section("Topics", tuple(result.tables())),))
+                introduction = f"{len(named_topics.model.topics)} topics of {len(loaded_statements)} statements."
+                page = Report("Topics", introduction, (Section("Topics", tuple(result.tables())),))
                 run.save_results("report", [report_data(page)])
     topics.write_topics(named_topics.model, output)
     if names:
@@ -284,15 +284,18 @@ def report_topics(
     level_probabilities = read_predictions(predictions) if predictions else None
     with Session.opened(workspace) as session:
         if tagger:
-            tagged = _predict_levels(session, tagger, loaded_statements, model, sample, seed)
+            tagger_predictions = _predict_levels(session, tagger, loaded_statements, model, sample, seed)
             if level_probabilities is not None:
-                if level_probabilities.levels != tagged.levels:
+                if level_probabilities.levels != tagger_predictions.levels:
                     raise InputError(
-                        f"The tagger gives {', '.join(tagged.levels)}, "
+                        f"The tagger gives {', '.join(tagger_predictions.levels)}, "
                         f"the predictions {', '.join(level_probabilities.levels)}."
                     )
-                tagged = replace(tagged, probabilities={**level_probabilities.probabilities, **tagged.probabilities})
-            level_probabilities = tagged
+                tagger_predictions = replace(
+                    tagger_predictions,
+                    probabilities={**level_probabilities.probabilities, **tagger_predictions.probabilities},
+                )
+            level_probabilities = tagger_predictions
         with session.run("confidence report", config, {"intervals": seed}) as run:
             analysis = analyse_trends(
                 loaded_statements, model, by=column_kind, predictions=level_probabilities, seed=seed
@@ -305,27 +308,27 @@ def report_topics(
 def _predict_levels(
     session: Session, tagger: str, statements: "list[Statement]", model: "TopicModel", sample: int | None, seed: int
 ) -> "Predictions":
-    """Return a tagger's probabilities for untagged statements with a topic, and its residuals or confusion matrix."""
+    """Predict the levels of the untagged statements with a topic; the result includes the tagger's known errors."""
     import numpy as np
 
     from climassay.confidence.tagging.tagger import BUNDLED_TAGGER, load_tagger
     from climassay.confidence.trends import Predictions
 
     loaded_tagger = load_tagger(BUNDLED_TAGGER if tagger == "bundled" else Path(tagger))
-    untagged = [
+    untagged_statements = [
         statement for statement in statements if statement.tag is None and model.topic_of(statement.id) is not None
     ]
-    if not untagged:
+    if not untagged_statements:
         raise InputError("No untagged statement has a topic: extract with --untagged, then topics --assign-untagged.")
-    if sample and sample < len(untagged):
-        sampled_indices = np.random.default_rng(seed).choice(len(untagged), sample, replace=False)
-        untagged = [untagged[index] for index in sorted(sampled_indices.tolist())]
+    if sample and sample < len(untagged_statements):
+        sampled_indices = np.random.default_rng(seed).choice(len(untagged_statements), sample, replace=False)
+        untagged_statements = [untagged_statements[index] for index in sorted(sampled_indices.tolist())]
     residuals, confusion = loaded_tagger.residuals, loaded_tagger.confusion
     if residuals is None and confusion is None:
         raise InputError(f"The tagger {tagger} has no record of its errors: train it again.")
-    with session.progress.task("Tagging", total=len(untagged) * max(1, len(loaded_tagger.sources))) as task:
+    with session.progress.task("Tagging", total=len(untagged_statements) * max(1, len(loaded_tagger.sources))) as task:
         # Residuals are those of the natural mix; the table of errors is that of answers for equal shares of the levels.
         mixed_tagger = loaded_tagger.for_mix(None if residuals is not None else (1.0,) * len(loaded_tagger.levels))
-        probabilities = mixed_tagger.predict_proba(untagged, on_progress=task.advance)
-    by_id = dict(zip((statement.id for statement in untagged), probabilities, strict=True))
+        probabilities = mixed_tagger.predict_proba(untagged_statements, on_progress=task.advance)
+    by_id = dict(zip((statement.id for statement in untagged_statements), probabilities, strict=True))
     return Predictions(loaded_tagger.levels, by_id, confusion if residuals is None else None, residuals)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 MAX_REASONS = 3
-"""Maximum number of unreadable files that an error explains if no document can be added."""
+"""Maximum number of unreadable files that are listed in the error if no document can be added."""
 
 
 def add_documents(
@@ -49,7 +49,7 @@ def add_documents(
         collection: Name of the collection.
         files: PDF, Word, HTML, Markdown, text, EPUB, CSV, JSONL or Parquet files, folders of them, or primer:BOOK.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
-        encoder: Encoder of a new collection: local:minilm (default), or local: and the folder or hub id of a
+        encoder: Encoder of a new collection: local:minilm (default), or local: followed by the folder or hub id of a
             sentence-transformers model.
         passage_size: Maximum length of a passage in characters; 2000 by default.
         passage_overlap: Maximum overlap of neighbouring passages in characters; 200 by default.
@@ -75,18 +75,20 @@ def add_documents(
 
     check_name(collection)
     names = [files] if isinstance(files, (str, Path)) else list(files)
-    skipped: list[corpus.Skipped] = []
+    skipped_files: list[corpus.Skipped] = []
 
     def documents() -> "Iterable[corpus.Document]":
         for result in corpus.read_all(map(_resolve_file, names), reading):
-            skipped.extend(result.skipped)
+            skipped_files.extend(result.skipped)
             yield from result.documents
 
     documents_to_add = iter(documents())
     # Before anything is made: a mistyped file name leaves no empty collection behind.
     first_document = next(documents_to_add, None)
     if first_document is None:
-        reason = "; ".join(f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped[:MAX_REASONS])
+        reason = "; ".join(
+            f"{skipped_file.source}: {skipped_file.reason}" for skipped_file in skipped_files[:MAX_REASONS]
+        )
         raise InputError(f"There is no document to add to {collection}{': ' + reason if reason else '.'}")
     with Session.opened(workspace) as session:
         target = corpus.open_or_create(
@@ -105,7 +107,7 @@ def add_documents(
                 keep_originals=originals,
                 on_progress=report_progress,
             )
-        return replace(report, collection=target.summary(), skipped=(*skipped, *report.skipped))
+        return replace(report, collection=target.summary(), skipped=(*skipped_files, *report.skipped))
 
 
 def search(
@@ -124,7 +126,7 @@ def search(
         collections: Names of collections.
         query: Question or statement.
         k: Maximum number of hits.
-        mode: Way of searching: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
+        mode: Search method: ``hybrid``, ``dense``, ``bm25`` or ``rrf``.
         threshold: Minimum cosine similarity of a passage to the query; by default the value measured for the encoder
             and the kind of query. None for no minimum.
         full: Whether whole passages are shown.
@@ -163,10 +165,10 @@ def evaluate_search(
         collection: Name of the collection.
         questions: JSONL or CSV files with the columns question and passage; or ``primer`` or ``primer:BOOK``.
         ks: Numbers of hits at which recall is measured; by default 1, 3, 5 and 10.
-        modes: Ways of searching to compare: hybrid, dense, bm25 and rrf; by default all.
+        modes: Search methods to compare: hybrid, dense, bm25 and rrf; by default all.
         columns: Names of the files' columns: question; passage; relevance, a grade that is 0 or empty if the passage
             is not relevant; and group, such as the report, over which intervals are computed.
-        within_group: Whether each question is searched for only in the document that its group names.
+        within_group: Whether passages are searched for only in the document that the question's group names.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -295,11 +297,11 @@ def list_collections(*, workspace: Place = None) -> Shown:
     from climassay.corpus.presentation import collections_table
 
     with Session.opened(workspace) as session:
-        summaries, damaged = survey_collections(session.workspace)
+        summaries, damage_errors = survey_collections(session.workspace)
         empty_note = f"No collections yet in {session.workspace.root}: make one with `climassay corpus add NAME FILES`."
     tables = (collections_table(summaries),) if summaries else ()
-    failed = InputError("\n".join(map(str, damaged))) if damaged else None
-    return Shown(summaries, tables, noted=() if summaries or damaged else (empty_note,), failed=failed)
+    error = InputError("\n".join(map(str, damage_errors))) if damage_errors else None
+    return Shown(summaries, tables, noted=() if summaries or damage_errors else (empty_note,), failed=error)
 
 
 def show_collection(name: str, passage: str | None = None, *, workspace: Place = None) -> Shown:
@@ -318,16 +320,16 @@ def show_collection(name: str, passage: str | None = None, *, workspace: Place =
     with Session.opened(workspace) as session:
         collection = corpus.Collection.open(session.workspace, name)
     if passage is not None:
-        shown_passage = collection.passage(passage)
+        full_passage = collection.passage(passage)
         return Shown(
-            asdict(shown_passage) | {"citation": shown_passage.citation},
-            printed_lines=tuple(passage_lines(shown_passage)),
+            asdict(full_passage) | {"citation": full_passage.citation},
+            printed_lines=tuple(passage_lines(full_passage)),
         )
     documents, settings = collection.documents(), collection.settings
     ids_with_original = [document.id for document in documents if collection.originals.find(document.id) is not None]
     size = collection.originals.bytes_of(ids_with_original)
-    originals = {"documents": ids_with_original, "bytes": size}
-    data = {"name": name, "settings": settings, "documents": documents, "originals": originals}
+    originals_summary = {"documents": ids_with_original, "bytes": size}
+    data = {"name": name, "settings": settings, "documents": documents, "originals": originals_summary}
     table = documents_table(name, settings, documents, len(ids_with_original), size)
     return Shown(data, (table,), [asdict(document) for document in documents])
 
@@ -452,11 +454,12 @@ def check_text(
     supported only if the judge quotes the passage that supports it.
 
     Args:
-        text: File to check (text, Markdown, Word, HTML or PDF), or the text itself; on the command line, - is stdin.
+        text: File to check (text, Markdown, Word, HTML or PDF), or the text itself; on the command line, - stands for
+            stdin.
         collections: Names of collections with which the text is compared.
         judge: Model that judges each sentence with its passages; without a judge, no sentence counts as supported.
         passages: Number of passages with which each sentence is compared.
-        network: Whether to look up if DOIs and web addresses exist; otherwise the network is not used.
+        network: Whether to look up whether DOIs and web addresses exist; otherwise the network is not used.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:

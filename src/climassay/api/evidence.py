@@ -78,16 +78,16 @@ def check_with_evidence(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Have a model judge claims from the evidence in their file, and score the verdicts if the file has true ones.
+    """Have a model judge claims by the evidence in the same file, and score the verdicts if true verdicts are known.
 
     Args:
         file: Claims with evidence: Climate-FEVER's JSONL, or a table with the columns claim and evidence (or
             evidence_1, evidence_2, ...).
         claim: Name of the column of claims.
         truth: Name of the column of true verdicts; by default claim_label, label or verdict.
-        limit: Number of items to draw at random; by default all are used.
+        limit: Number of claims to draw at random; by default all are used.
         scale: Scale of verdicts: climate-fever, accuracy, climate-feedback, science-feedback, binary, or a .toml file.
-        calibrated: Calibrate the probabilities of the verdicts with content-free prompts.
+        calibrated: Whether the probabilities of the verdicts are calibrated by content-free prompts.
         model: Model that gives the verdicts.
         seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.

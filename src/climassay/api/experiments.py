@@ -51,7 +51,7 @@ def experiment_tables(
 
     Args:
         run: Id of the experiment's run.
-        published: Models of the ClimaQA paper whose published results are shown beside ours; ``all`` for all of them.
+        published: Models of the ClimaQA paper whose published results are shown next to ours; ``all`` for all of them.
         published_set: Dataset of the published results: ``gold`` or ``silver``.
         metrics: Names of the metrics of the paired tests; by default one or two for each task.
         seed: Seed of the resampling.
@@ -85,10 +85,10 @@ def report_experiment(
 
     Args:
         run: Id of a run of ``climassay evaluate run``; ``climassay records runs`` lists them.
-        published: Models whose published results appear beside ours; ``all`` for every one.
-        published_set: ``gold`` or ``silver``.
+        published: Models of the ClimaQA paper whose published results are shown next to ours; ``all`` for all of them.
+        published_set: Dataset of the published results: ``gold`` or ``silver``.
         against: Collection, file or folder of texts whose overlap with the questions is reported; can be repeated.
-        metrics: Names of metrics in which cells are compared; by default one or two for each task.
+        metrics: Names of the metrics of the paired tests; by default one or two for each task.
         seed: Seed of the resampling.
         html: File to which the report is written.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -186,7 +186,7 @@ def find_contamination(
         questions: File of the test questions, or ``primer``.
         against: Collection, file or folder of training or retrieval texts; can be repeated.
         words: Minimum number of consecutive words that a contaminated question shares with a text.
-        worst: Number of the most contaminated questions to list.
+        worst: Maximum number of questions to list, the most contaminated first.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
     Raises:
@@ -262,7 +262,7 @@ def _read_file_texts(path: Path) -> "Iterator[str | LabelledText]":
     n_texts = 0
     reasons = []
     for result in read_all([path]):
-        reasons += [skipped.reason for skipped in result.skipped]
+        reasons += [skipped_file.reason for skipped_file in result.skipped]
         for document in result.documents:
             for block in document.blocks:
                 n_texts += 1
@@ -287,7 +287,7 @@ def compare_benchmarks(
         first: First benchmark: a run (RUN:BENCHMARK if it has several benchmarks), published:gold or published:silver.
         second: Second benchmark, for example a run with the silver questions.
         setting: Setting in which the models are compared.
-        generator: Model that wrote the questions; it is tested whether metrics favour it.
+        generator: Model that wrote the questions, to test whether metrics favour it.
         resamples: Number of bootstrap samples for the rank correlations.
         seed: Seed of the resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -363,8 +363,8 @@ def check_judge(
         file: Path of a table of answers with people's ratings, for example a completed table of :func:`blind_answers`;
             or, as a string, the name of a dataset of answers that people rated in the browser.
         model: Name of the judge, or a loaded model.
-        labels: Dimension of adequacy by name of the column with its ratings; by default the columns that are named
-            like a dimension.
+        labels: Dimension of adequacy of each column of ratings, by name of the column; by default the columns that are
+            named like a dimension.
         question: Column of the question, or of the source text.
         answer: Column of the answer.
         group: Column that identifies the answers to compare with each other; by default the question.

@@ -64,13 +64,13 @@ def name_fallacies(
         rows = data["texts"] = [{**row, "truth": label} for row, label in zip(rows, labels, strict=True)]
         scores = score_fallacies(fallacy_classifier, texts, labels, seed=seed)
         data |= _convert_scores(scores)
-    measured, threshold = fallacy_classifier.provenance.measured, fallacy_classifier.threshold
+    measurements, threshold = fallacy_classifier.provenance.measured, fallacy_classifier.threshold
     threshold_note = (
         "" if threshold is None else f"; {threshold.precision.value:.0%} from {threshold.value:.0%} on (strong)"
     )
     note = (f"{predictions[0].name}: {predictions[0].meaning} " if len(texts) == 1 else "") + (
-        f"Right for {measured['accuracy']:.0%} of {measured['n']:.0f} held-out texts of climate misinformation"
-        f" (the most frequent class: {measured['constant']:.0%}){threshold_note}."
+        f"Right for {measurements['accuracy']:.0%} of {measurements['n']:.0f} held-out texts of climate misinformation"
+        f" (the most frequent class: {measurements['constant']:.0%}){threshold_note}."
         " A text that does not mislead gets a name, too."
     )
     cells = [
@@ -187,7 +187,7 @@ def train_fallacies(
         trained_on=tuple(dict.fromkeys(map(words_id, texts))),
     )
     with Session.opened(workspace) as session, session.progress.task("Reading texts") as task:
-        trained = fallacies.train_fallacies(
+        training_result = fallacies.train_fallacies(
             texts,
             classes,
             label_kind,
@@ -198,26 +198,29 @@ def train_fallacies(
             provenance=provenance,
             on_progress=task.advance,
         )
-    trained.classifier.save(output)
-    best = trained.chosen
+    training_result.classifier.save(output)
+    best_candidate = training_result.chosen
     data = {
         "output": output,
-        "chosen": best.spec.name,
-        "classifier": _describe(trained.classifier),
-        "left_out": len(texts) - best.evaluation.n,
-        **best.evaluation.to_dict(),
+        "chosen": best_candidate.spec.name,
+        "classifier": _describe(training_result.classifier),
+        "left_out": len(texts) - best_candidate.evaluation.n,
+        **best_candidate.evaluation.to_dict(),
         "candidates": [
-            {"name": candidate.spec.name, "scores": candidate.evaluation.to_dict()} for candidate in trained.candidates
+            {"name": candidate.spec.name, "scores": candidate.evaluation.to_dict()}
+            for candidate in training_result.candidates
         ],
     }
-    lines = [f"Chosen: {best.spec.name}; written to {output}."]
-    if (threshold := trained.classifier.threshold) is not None:
+    lines = [f"Chosen: {best_candidate.spec.name}; written to {output}."]
+    if (threshold := training_result.classifier.threshold) is not None:
         share, precision = threshold.yield_.value, threshold.precision.value
         lines.append(
             f"From a probability of {threshold.value:.2f} on, {precision:.0%} are right ({share:.0%} of the texts)."
         )
-    tables = [comparison_table([(candidate.spec.name, candidate.evaluation) for candidate in trained.candidates])]
-    return Shown(data, [*tables, *best.evaluation.tables()], printed_lines=lines)
+    tables = [
+        comparison_table([(candidate.spec.name, candidate.evaluation) for candidate in training_result.candidates])
+    ]
+    return Shown(data, [*tables, *best_candidate.evaluation.tables()], printed_lines=lines)
 
 
 def _read_table(file: Path, text: str, truth: str | None) -> tuple[list[str], list[str]]:

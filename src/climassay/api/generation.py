@@ -132,7 +132,7 @@ def estimate_generation(recipe: "Recipe | Path | str", *, workspace: Place = Non
 
 
 def _apply_limits(recipe: "Recipe", session: Session) -> "Recipe":
-    """Return the recipe with the session's timeout, token limit and reasoning effort, if set, for its writer."""
+    """Return the recipe, with its writer's timeout, token limit and reasoning effort set as in the session."""
     options = session.options
     writer = with_changes(
         recipe.writer,
@@ -155,21 +155,21 @@ def _start_batch_bar(session: Session, stack: ExitStack) -> "AnswerProgress":
 
 
 def _start_progress_bars(session: Session, recipe: "Recipe", stack: ExitStack) -> "PipelineProgress":
-    """Start a progress bar for each question stream, and return a callback that updates the bars and the cost."""
-    requested = recipe.requested()
+    """Start a progress bar for each kind and level of questions; return a callback for the bars and the cost."""
+    n_requested_by_stream = recipe.requested()
     tasks = {
         stream: stack.enter_context(session.progress.task(stream.name, total=n_requested))
-        for stream, n_requested in requested.items()
+        for stream, n_requested in n_requested_by_stream.items()
     }
 
     def update_bars(counts: "PipelineCounts", usage: "Usage") -> None:
         n_missing = n_accepted = 0
         for stream, task in tasks.items():
-            stream_counts, total = counts[stream], requested[stream]
+            stream_counts, total = counts[stream], n_requested_by_stream[stream]
             n_accepted += stream_counts.accepted
             n_missing += max(0, total - stream_counts.accepted)
-            frequent = stream_counts.rejected.most_common(2)
-            reasons = ", ".join(f"{reason} {n_requested}" for reason, n_requested in frequent if n_requested)
+            frequent_reasons = stream_counts.rejected.most_common(2)
+            reasons = ", ".join(f"{reason} {n_requested}" for reason, n_requested in frequent_reasons if n_requested)
             description = f"{stream.name}: {stream_counts.drafts} drafts"
             description += f", {stream_counts.failed} failed" if stream_counts.failed else ""
             description += f"; rejected: {reasons}" if reasons else ""
@@ -195,7 +195,7 @@ def screen(
     seed: int = 0,
     workspace: Place = None,
 ) -> "ScreenedDrafts":
-    """Mark faulty questions by named checks, and count the faults that each check found; no question is removed.
+    """Mark the questions in which a check finds a fault, and count the faults by check; no question is removed.
 
     Args:
         drafts: Drafts written by ``climassay generate``, a question file with passages, or ``primer``.
@@ -222,11 +222,11 @@ def screen(
     from climassay.models.encoders import load_encoder
 
     name = "drafts"
-    skipped: tuple[str, ...] = ()
+    skip_reasons: tuple[str, ...] = ()
     screened_drafts: Sequence[Draft]
     if isinstance(drafts, (str, Path)):
         name = str(drafts)
-        screened_drafts, skipped = read_drafts_or_questions(drafts)
+        screened_drafts, skip_reasons = read_drafts_or_questions(drafts)
     else:
         screened_drafts = drafts
     with Session.opened(workspace) as session:
@@ -266,7 +266,7 @@ def screen(
                 screened_drafts = consistency_check.check(
                     screened_drafts, on_progress=lambda count: task.advance(count)
                 )
-    return ScreenedDrafts(name, tuple(screened_drafts), tuple(skipped))
+    return ScreenedDrafts(name, tuple(screened_drafts), tuple(skip_reasons))
 
 
 def read_drafts_or_questions(file: str | Path) -> "tuple[list[Draft], tuple[str, ...]]":
@@ -381,7 +381,7 @@ class Publication(Result):
         return {**data, "dataset": asdict(self.dataset), "skipped": self.skipped, "pushed": self.address}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the number of questions of each kind and split, as a row each."""
+        """Return a row for each kind and split, with the number of questions."""
         counts_by_kind = self.dataset.counts
         return [
             {"kind": kind, "split": split, "questions": count}
@@ -552,10 +552,12 @@ def publish(
                 force=force or is_own_folder,
             )
         card_parts = _prepare_card(output)
-    published = write_dataset(dataset_to_write, output, force=force, **card_parts)
-    skipped = () if isinstance(source, list) else source.skipped
+    publication_dataset = write_dataset(dataset_to_write, output, force=force, **card_parts)
+    skip_reasons = () if isinstance(source, list) else source.skipped
     address = None if push is None else push_dataset(output, push, private=private)
-    return Publication(published, tasks, (*skipped, *(() if tasks is None else tasks.skipped)), address, tuple(remarks))
+    return Publication(
+        publication_dataset, tasks, (*skip_reasons, *(() if tasks is None else tasks.skipped)), address, tuple(remarks)
+    )
 
 
 def _read_source(dataset: str, workspace: Place) -> "list[Draft] | QuestionSet":
@@ -587,14 +589,15 @@ def _parse_splits(splits: str) -> tuple[float, float, float]:
 _CARD_FILE = "README.md"
 _HUB_TASKS_FILE = "eval.yaml"
 _PROMPTS_SUFFIX = "_prompts"
-"""Suffix of the names of configurations with prompts; names without the suffix belong to the dataset."""
+"""Suffix of the names of configurations that contain prompts; those of the dataset's questions have no suffix."""
 
 
 def _prepare_card(folder: Path) -> dict[str, Any]:
-    """Rename the benchmark's configurations in ``eval.yaml``, and return those of its card for the dataset's card.
+    """Rename the configurations of the benchmark, and return them with the text on its tasks, for the dataset's card.
 
-    ``load_dataset(folder, "mcq")`` must return the dataset's questions. The prompts, which Inspect loads from the hub,
-    are therefore renamed to ``mcq_prompts``. The returned ``extra`` is the text on tasks for the card.
+    ``load_dataset(folder, "mcq")`` must return the dataset's questions. The configuration of the prompts, which Inspect
+    loads from the hub, is therefore renamed to ``mcq_prompts``, also in ``eval.yaml``. The renamed configurations are
+    returned as ``configs``, the text as ``extra``.
     """
     import yaml
 

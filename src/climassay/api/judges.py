@@ -51,7 +51,7 @@ def rank(
         model: Model that compares the texts; a probe needs the model with whose hidden states it was trained.
         sort: Sorting algorithm.
         token_budget: Maximum number of tokens in one forward pass.
-        command: Name of the run in the records.
+        command: Name of the command, for the records.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
         seed: Random seed for sampling, splits, folds and resampling.
 
@@ -258,13 +258,13 @@ class JudgeSpec:
             dtype = None if probe is None else probe.provenance.dtype or None
             generator = session.model(self.model, session.options.with_defaults(ModelOptions(dtype=dtype)))
             run = stack.enter_context(session.run(command, {**config, **judge_config}, seeds))
-            recorded, harvester, tie_band = session.recorded(generator, run), None, 0.0
+            recorded_model, extractor, tie_band = session.recorded(generator, run), None, 0.0
             notes: tuple[str, ...] = ()
             if probe is None:
                 if isinstance(generator, OpenWeights):
-                    harvester = judging.Harvester(generator, prompts, (-1,), session.activations, self.token_budget)
-                name = self.method or ("pairs" if harvester is None else "zero-shot")
-                method = JUDGES.find(name)(recorded, prompts, harvester)
+                    extractor = judging.Harvester(generator, prompts, (-1,), session.activations, self.token_budget)
+                name = self.method or ("pairs" if extractor is None else "zero-shot")
+                method = JUDGES.find(name)(recorded_model, prompts, extractor)
             else:
                 prompt = prompts.prompt("contrast" if probe.kind == "pair" else "point")
                 if probe.provenance.template_sha256 not in ("", prompt.sha256):
@@ -273,10 +273,10 @@ class JudgeSpec:
                         "transfer on labelled items.",
                     )
                 weights, layers = open_weights(generator, "A probe"), probe.provenance.layers or (-1,)
-                harvester = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
-                method, tie_band = probe_judge(probe, harvester), probe.tie_band
+                extractor = judging.Harvester(weights, prompts, layers, session.activations, self.token_budget)
+                method, tie_band = probe_judge(probe, extractor), probe.tie_band
             task = stack.enter_context(session.progress.task(f"Comparing with {self.model_name}"))
-            yield Judge(run, method, self.resolved_quality, harvester, recorded, task.advance, tie_band, notes)
+            yield Judge(run, method, self.resolved_quality, extractor, recorded_model, task.advance, tie_band, notes)
 
 
 def evaluate_judge(
@@ -292,9 +292,9 @@ def evaluate_judge(
     workspace: Place = None,
     seed: int = 0,
 ) -> Shown:
-    """Score a judge on labelled items that it was not trained on, beside two baselines.
+    """Score a judge on labelled items that it was not trained on, and compare it with two baselines.
 
-    The baselines prefer the longer text and always give the same answer.
+    One baseline prefers the longer text, the other always gives the same answer.
 
     Args:
         items: Items with labels.
@@ -426,10 +426,10 @@ def benchmark_judges(
     workspace: Place = None,
     token_budget: int | None = None,
 ) -> BenchmarkedJudges:
-    """Measure how well judges agree with experts on unseen groups of items, beside two baselines.
+    """Measure how well judges agree with experts on unseen groups of items, and compare them with two baselines.
 
-    The baselines prefer the longer text and always give the same answer. Without --layer, a probe chooses among four
-    layers of the upper half of the model.
+    One baseline prefers the longer text, the other always gives the same answer. Without --layer, a probe's layer is
+    chosen from four layers in the upper half of the model.
 
     Args:
         tasks: Qualities, each with its labelled items.
@@ -484,9 +484,9 @@ def benchmark_judges(
                 pairs_per_item=settings.pairs_per_item,
                 seed=settings.seed,
             )[0]
-            harvester = judging.Harvester(generator, prompts, layers, session.activations, token_budget)
+            extractor = judging.Harvester(generator, prompts, layers, session.activations, token_budget)
             evidence = judging.train_probe(
-                first_task.items, harvester, method=method, settings=settings.probe, pairs=fold.train_pairs
+                first_task.items, extractor, method=method, settings=settings.probe, pairs=fold.train_pairs
             )
     return BenchmarkedJudges(benchmark, tuple(tasks), file, evidence)
 
@@ -509,7 +509,7 @@ def train_judge(
     Args:
         items: Items with numeric labels, where higher is better; only items of the same group are compared.
         quality: Quality to compare by: an aspect such as ``relevance``, ``claims`` (accuracy), ``confidence``, or a
-            sentence that describes a quality of your own; by default the quality that the probe was trained for.
+            sentence that describes a quality of your own.
         model: Model with open weights, whose hidden states are the features.
         method: Kind of probe: ppairs, ppairs-length, principal, pointwise or pointwise-length.
         settings: Layers, tie band and penalty; by default they are chosen by cross-validation.
@@ -520,17 +520,17 @@ def train_judge(
         seed: Random seed for sampling, splits, folds and resampling.
 
     Returns:
-        The probe, with its accuracy on held-out items beside the accuracy of always preferring the longer text.
+        The probe, with its accuracy on held-out items and the accuracy of always preferring the longer text.
 
     Raises:
-        InputError: Items have no labels, too few or only equal ones, the model's hidden states cannot be read, or the
-            file cannot be written.
+        InputError: The items have no labels, too few labels or only equal labels, the model's hidden states cannot be
+            read, or the file cannot be written.
         ModelError: The model cannot be loaded.
 
     Example:
         >>> from climassay import Item, primer
         >>> level = primer.VERDICTS.index  # from wrong to right
-        >>> labelled = [Item(one.id, one.claim, label=level(one.verdict)) for one in primer.claims()[:16]]
+        >>> labelled = [Item(claim.id, claim.claim, label=level(claim.verdict)) for claim in primer.claims()[:16]]
         >>> trained = train_judge(labelled, "claims", workspace=folder)
         >>> trained.n_items, trained.n_pairs
         (16, 120)
@@ -545,7 +545,7 @@ def train_judge(
         prompts = judging.QualityRequests(_find_quality(quality), session.options.prompts)
         weights = open_weights(session.model(model), "Training a probe")
         layer_settings = replace(probe_settings, layers=layer_choices(weights, probe_settings.layers))
-        harvester = judging.Harvester(
+        extractor = judging.Harvester(
             weights, prompts, layers_of(layer_settings.layers), session.activations, token_budget
         )
         layers: object = [",".join(map(str, layer)) for layer in probe_settings.layers] or "four of the upper half"
@@ -557,7 +557,7 @@ def train_judge(
         ):
             trained_probe = judging.train_probe(
                 table.items,
-                harvester,
+                extractor,
                 method=method,
                 settings=layer_settings,
                 pairs_per_item=pairs_per_item,
@@ -587,9 +587,9 @@ def _to_item_table(texts: "Sequence[str | judging.Item] | judging.ItemTable") ->
 
     if isinstance(texts, judging.ItemTable):
         return texts
-    numbered = enumerate(texts, start=1)
+    numbered_texts = enumerate(texts, start=1)
     return judging.ItemTable(
-        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in numbered),
+        tuple(judging.Item(str(n), clean_text(text)) if isinstance(text, str) else text for n, text in numbered_texts),
         (),
     )
 
@@ -613,8 +613,8 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
         indices: dict[tuple[str, str], int] = {}
         positions = np.array(
             [
-                [indices.setdefault((question, answer), len(indices)) for answer in (first, second)]
-                for question, _, first, second in pairs
+                [indices.setdefault((question, answer), len(indices)) for answer in (first_answer, second_answer)]
+                for question, _, first_answer, second_answer in pairs
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
@@ -623,11 +623,11 @@ def side_by_side_judge(session: Session, file: Path) -> "Comparer":
         with judge.opened(session, "evaluate side-by-side", {"answers": len(items)}) as comparer:
             result = comparer.method.compare(items, distinct_pairs)
         outcomes: list[tuple[Better, str] | JudgeFailure] = []
-        for (first, second), pair in zip(positions, pair_indices.ravel(), strict=True):
-            log_odds = float(result.log_odds[pair]) * (1 if first < second else -1)
+        for (first_index, second_index), pair in zip(positions, pair_indices.ravel(), strict=True):
+            log_odds = float(result.log_odds[pair]) * (1 if first_index < second_index else -1)
             better: Better = (
                 "tie"
-                if abs(log_odds) <= comparer.tie_band or first == second
+                if abs(log_odds) <= comparer.tie_band or first_index == second_index
                 else "first"
                 if log_odds > 0
                 else "second"

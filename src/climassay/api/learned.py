@@ -72,9 +72,9 @@ class TextRow(NamedTuple):
 
     text: str
     other: str
-    """Cell of the second column that was requested, such as a label; empty if none was requested."""
+    """Value in the second column, such as a label; empty if no second column was requested."""
     remaining: "Row"
-    """Cells of all other columns, by name."""
+    """Values in all other columns, by name of the column."""
 
 
 def read_text_rows(file: Path, text: str, other: str | None = None) -> list[TextRow]:
@@ -113,7 +113,7 @@ def comparison_table(
 ) -> "Table":
     """Return a table with an evaluation per row; the row with the lowest log loss is emphasised."""
     best_index = min(range(len(evaluations)), key=lambda index: evaluations[index][1].log_loss.value)
-    first = evaluations[0][1]
+    scores = evaluations[0][1]
     rows = [
         [
             name,
@@ -127,8 +127,8 @@ def comparison_table(
         for name, evaluation in evaluations
     ]
     note = (
-        f"{first.n} items in {first.groups} groups; 95% bootstrap intervals over groups. The most frequent class alone:"
-        f" {first.constant.value:.3f} right."
+        f"{scores.n} items in {scores.groups} groups; 95% bootstrap intervals over groups. The most frequent class "
+        f"alone: {scores.constant.value:.3f} right."
     )
     return Table.of(
         title, ["model", "accuracy", "macro-F1", "balanced", "log loss"], rows, note=note, strong=[best_index]

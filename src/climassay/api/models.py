@@ -87,7 +87,7 @@ def check_model(
         device: Device of a local model, for example cpu or cuda.
         adapter: Folder of a PEFT adapter, for a local model.
         prompt: Prompt to send.
-        again: Probe the server again instead of using its stored capabilities.
+        again: Whether the server is probed again instead of using its stored capabilities.
         workspace: Session, workspace or folder of a workspace; the options of a session apply to the model.
 
     Raises:
@@ -141,7 +141,7 @@ def _describe_capabilities(capabilities: "Capabilities") -> Iterator[tuple[str, 
         "refused": "refused; the schema stands in the prompt instead",
         "ignored": "ignored; the schema stands in the prompt instead",
     }
-    reasoning = {
+    reasoning_descriptions = {
         True: f"yes; {capabilities.reasoning_budget:,} tokens on top of each limit",
         False: "none seen",
         None: None,
@@ -164,7 +164,7 @@ def _describe_capabilities(capabilities: "Capabilities") -> Iterator[tuple[str, 
     yield "limit", capabilities.token_limit
     yield "takes", ", ".join(accepted_options) or None
     yield "refuses", ", ".join(capabilities.dropped) or None
-    yield "thinks", reasoning[capabilities.is_reasoning_model]
+    yield "thinks", reasoning_descriptions[capabilities.is_reasoning_model]
     yield "window", None if capabilities.window is None else f"{capabilities.window:,} tokens"
     yield "learnt on", capabilities.learned_on or None
 

@@ -1,7 +1,7 @@
 """``climassay reproduce ppairs``: Tables 4.1 to 4.4 of the thesis on PPairS, with a model of yours.
 
-The thesis splits comparisons at random, which leaks. Its evaluation is repeated for the rows that stand beside its
-figures, and each table also has rows of the same methods on articles or claims that no probe has seen.
+The thesis splits comparisons at random, which is a data leak. Its evaluation is repeated for the rows that are compared
+with its figures. Each table also has rows of the same methods on articles or claims that no probe has seen.
 
 Maiya (2024), Aligning Language Model Evaluators with Human Judgement, MRes thesis, University of Cambridge.
 """
@@ -61,8 +61,8 @@ _INSERTION_SYSTEMS: Mapping[judging.InsertMode, str] = {
     "three-way": "PPairS_insert, every level reachable",
 }
 _LAST_LAYER = (-1,)
-_CONSTANT = 'always "not greater"'
-_UNSEEN = ", unseen {unit}, pairs that differ"
+_BASELINE_NAME = 'always "not greater"'
+_UNSEEN_SUFFIX = ", unseen {unit}, pairs that differ"
 _TABLES_OF: Mapping[str, tuple[str, ...]] = {
     "summaries": ("4.1", "4.2"),
     "claims": ("4.3",),
@@ -224,11 +224,11 @@ class PpairsRecipe:
             part.remarks += [f"{domain}: {note}" for note in tables[domain].notes]
             parts.append(part)
         if "Energy" in items:
-            harvester = judging.Harvester(
+            extractor = judging.Harvester(
                 model, judging.QualityRequests(quality, session.options.prompts), _LAST_LAYER, session.activations
             )
             for source in [domain for domain in items if domain != "Energy"]:
-                figure = judging.score_transfer(items[source], items["Energy"], harvester, seed=self.seed)
+                figure = judging.score_transfer(items[source], items["Energy"], extractor, seed=self.seed)
                 part = _Part(_shorten_name(model), ())
                 part.add("4.3", f"PPairS, Energy by transfer from {source}", "Energy", figure)
                 parts.append(part)
@@ -260,22 +260,22 @@ class PpairsRecipe:
         from climassay.learning import sample
 
         table = read_labelled(Path(self.statements), Path(self.paragraphs) if self.paragraphs else None)
-        labelled = table.items
-        training = sample_balanced(labelled, N_TRAINING, by="cycle", seed=self.seed)
-        anchors = sample_latest_anchors(labelled, training, N_TRAINING, seed=self.seed)
-        training_texts = {item.item.text for item in (*training, *anchors)}
+        labelled_items = table.items
+        training_items = sample_balanced(labelled_items, N_TRAINING, by="cycle", seed=self.seed)
+        anchors = sample_latest_anchors(labelled_items, training_items, N_TRAINING, seed=self.seed)
+        training_texts = {item.item.text for item in (*training_items, *anchors)}
         limit = min(N_PER_CYCLE, self.limit or N_PER_CYCLE)
         test_statements: list[LabelledItem] = []
-        for cycle in sorted({item.cycle for item in labelled}):
-            pool = [item for item in labelled if item.cycle == cycle and item.item.text not in training_texts]
+        for cycle in sorted({item.cycle for item in labelled_items}):
+            pool = [item for item in labelled_items if item.cycle == cycle and item.item.text not in training_texts]
             test_statements += sample(pool, limit, self.seed)
-        return _Statements(test_statements, training, anchors, table.notes)
+        return _Statements(test_statements, training_items, anchors, table.notes)
 
     def _tag_statements(self, model: OpenWeights, session: Session) -> "_Part":
         from climassay.confidence.tagging.insertion import train_insertion
         from climassay.learning import evaluate
 
-        items, training, anchors, notes = self._read_statements()
+        items, training_items, anchors, notes = self._read_statements()
         config = {"file": self.statements, "model": model.name, "items": len(items), "limit": self.limit}
         with (
             session.run("reproduce ppairs", config, {"seed": self.seed}) as run,
@@ -283,7 +283,7 @@ class PpairsRecipe:
             session.progress.task("Inserting statements") as tagging_task,
         ):
             tagger = train_insertion(
-                training, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
+                training_items, model, layers=_LAST_LAYER, context=CONTEXT_SENTENCES, anchors=anchors, mode="printed",
                 store=session.activations, seed=self.seed, on_progress=training_task.advance,
             )  # fmt: skip
             part = _Part(_shorten_name(model), (run.id,), remarks=[*notes])
@@ -366,7 +366,7 @@ class _Part:
     model: str
     runs: tuple[str, ...]
     rows: dict[str, dict[str, dict[str, float | Estimate]]] = field(default_factory=dict)
-    """Score of each column, by table, system and column."""
+    """Scores by table, system and column."""
     remarks: list[str] = field(default_factory=list)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     """Reason why a column's scores cannot be compared with the published ones, by table and column."""
@@ -387,25 +387,28 @@ class _Part:
 
 _SYSTEMS: Mapping[str, str] = {"direct": "Direct-Scoring", "pairs": "PairS", "zero-shot": "PairS", "ppairs": "PPairS"}
 """Name of each method in the tables of the thesis."""
-_LEAKY = " (leaky)"
+_LEAKY_SUFFIX = " (leaky)"
 """Suffix of the system in rows in which the probe is evaluated as in the thesis, with leakage."""
 
 
-def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], unit: str) -> None:
+def _add_scores(part: _Part, result: judging.JudgeResult, column: str, tables: tuple[str, ...], item_noun: str) -> None:
     """Add the scores of a method evaluated as in the thesis and on unseen items, and the scores of the baselines."""
     scores, system = result.scores, _SYSTEMS[result.scores.method]
-    unseen_suffix, leaky_suffix = _UNSEEN.format(unit=unit), _LEAKY if result.scores.method == "ppairs" else ""
+    unseen_suffix, leaky_suffix = (
+        _UNSEEN_SUFFIX.format(unit=item_noun),
+        _LEAKY_SUFFIX if result.scores.method == "ppairs" else "",
+    )
     if scores.as_published is not None:
         part.add(tables[0], system + leaky_suffix, column, scores.as_published.accuracy)
-        part.add(tables[0], _CONSTANT, column, scores.as_published.constant)
+        part.add(tables[0], _BASELINE_NAME, column, scores.as_published.constant)
     part.add(tables[0], system + unseen_suffix, column, scores.agreement.accuracy_differing)
     length_baseline = scores.baselines["longer"]
     part.add(tables[0], "the longer text" + unseen_suffix, column, length_baseline.accuracy_differing)
     if len(tables) > 1:
         if scores.as_published is not None:
             part.add(tables[1], system + leaky_suffix, column, scores.as_published.spearman)
-        part.add(tables[1], f"{system}, unseen {unit}", column, scores.agreement.spearman)
-        part.add(tables[1], f"the longer text, unseen {unit}", column, length_baseline.spearman)
+        part.add(tables[1], f"{system}, unseen {item_noun}", column, scores.agreement.spearman)
+        part.add(tables[1], f"the longer text, unseen {item_noun}", column, length_baseline.spearman)
     if scores.failed:
         part.remarks.append(f"{column}, {system}: {scores.failed} comparisons failed.")
 
@@ -420,7 +423,7 @@ def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
     for part in parts:
         for system, scores in part.rows.get(table.number, {}).items():
             rows.setdefault((part.model, system), {}).update(scores)
-    sorted_systems = sorted(rows, key=lambda row: (_UNSEEN.partition("{")[0] in row[1], "longer" in row[1]))
+    sorted_systems = sorted(rows, key=lambda row: (_UNSEEN_SUFFIX.partition("{")[0] in row[1], "longer" in row[1]))
     reasons = {column: reason for part in parts for column, reason in part.reasons.get(table.number, {}).items()}
     return replace(
         table,
@@ -430,7 +433,7 @@ def _add_our_rows(table: PaperTable, parts: "Sequence[_Part]") -> PaperTable:
     )
 
 
-def _estimate_part(part: str, items: Sequence[judging.Item]) -> PartEstimate:
+def _estimate_part(name: str, items: Sequence[judging.Item]) -> PartEstimate:
     """Estimate the requests and prompt tokens of direct scoring, PairS and PPairS for items."""
     groups: dict[str, list[judging.Item]] = {}
     for item in items:
@@ -441,7 +444,7 @@ def _estimate_part(part: str, items: Sequence[judging.Item]) -> PartEstimate:
         n_pairs = len(group_items) * (len(group_items) - 1)
         calls += 2 * n_pairs
         characters += 2 * n_pairs * (len(group_items[0].context) + 2 * length)
-    return PartEstimate(part, calls, _estimate_tokens(characters), 0, 0.0)
+    return PartEstimate(name, calls, _estimate_tokens(characters), 0, 0.0)
 
 
 def _estimate_tokens(characters: float) -> int:

@@ -54,7 +54,7 @@ class WithFailedCalls(Result):
             (model_calls.model, {**model_calls.reasons, "The answer is empty.": model_calls.empty})
             for model_calls in self._select_failed_calls()
         ]
-        rows = [(model, why, str(count)) for model, whys in reasons for why, count in whys.items() if count]
+        rows = [(model, reason, str(count)) for model, counts in reasons for reason, count in counts.items() if count]
         note = "; ".join(
             f"{model_calls.model}: {model_calls.failed:,} of {model_calls.sent:,} calls failed"
             for model_calls in self._select_failed_calls()
@@ -103,8 +103,8 @@ class WithFailedCalls(Result):
         if not self.shows_only_failures:
             return self.result.failure()
         sentences = self._describe_failures()
-        why = f" {sentences[0]}" if len(sentences) == 1 else ""
-        return NoAnswerError(f"{_NO_ANSWER_NOTE}{why} {_RESUME_NOTE}")
+        reason_note = f" {sentences[0]}" if len(sentences) == 1 else ""
+        return NoAnswerError(f"{_NO_ANSWER_NOTE}{reason_note} {_RESUME_NOTE}")
 
     def title(self) -> str:
         """Return the title of the result."""
@@ -254,8 +254,8 @@ def import_records(file: Path | str, *, workspace: Place = None) -> Shown:
 
     file = Path(file)
     with Session.opened(workspace) as session, session.progress.task("answers") as task:
-        merged = import_answers(session.records.database, file, task.advance)
-    return Shown(merged, noted=(_import_sentence(merged),))
+        import_counts = import_answers(session.records.database, file, task.advance)
+    return Shown(import_counts, noted=(_import_sentence(import_counts),))
 
 
 def back_up_records(file: Path | str, *, workspace: Place = None) -> Shown:
@@ -298,12 +298,12 @@ def restore_records(file: Path | str, *, workspace: Place = None) -> Shown:
     return Shown({"file": file, "replaced": replaced_files}, noted=tuple(sentences))
 
 
-def _import_sentence(merged: "ImportCounts") -> str:
-    sentence = f"{counted(merged.added, 'answer')} imported, {merged.known:,} there already."
-    if merged.conflicts:
-        sentence += f" {counted(merged.conflicts, 'request')} had another answer here, which is still served."
-    if merged.damaged:
-        sentence += f" {counted(merged.damaged, 'answer')} left out because of a key other than that of the request."
+def _import_sentence(counts: "ImportCounts") -> str:
+    sentence = f"{counted(counts.added, 'answer')} imported, {counts.known:,} there already."
+    if counts.conflicts:
+        sentence += f" {counted(counts.conflicts, 'request')} had another answer here, which is still served."
+    if counts.damaged:
+        sentence += f" {counted(counts.damaged, 'answer')} left out because of a key other than that of the request."
     return sentence
 
 
@@ -348,8 +348,8 @@ def _show_run(details: "RunDetails") -> Shown:
     for name, rows in details.results.items():
         columns = list(dict.fromkeys(column for row in rows for column in row))
         table = _make_table(columns, [[row.get(column, "") for column in columns] for row in rows[:MAX_ROWS]], name)
-        more_note = f"... and {len(rows) - MAX_ROWS} more rows (all with --json)" if len(rows) > MAX_ROWS else ""
-        tables.append(replace(table, note=more_note))
+        omission_note = f"... and {len(rows) - MAX_ROWS} more rows (all with --json)" if len(rows) > MAX_ROWS else ""
+        tables.append(replace(table, note=omission_note))
     return Shown(details, tables, printed_lines=lines)
 
 

@@ -1,6 +1,6 @@
-"""Reproduction of the papers behind climassay: each runs the tables of one paper beside the published rows.
+"""Reproduction of the papers behind climassay: their tables, with our rows next to the published rows.
 
-A recipe of one paper is in a module of its own, imported when it is used. It returns
+The recipe of each paper is in a module of its own, which is imported when it is used. A recipe returns
 :class:`~climassay.reporting.paper_tables.Reproduction`, or an estimate.
 """
 
@@ -39,7 +39,7 @@ def reproduce_climaqa(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Reproduce the tables of the ClimaQA paper with your models, beside the published rows.
+    """Reproduce the tables of the ClimaQA paper with your models, next to the published rows.
 
     Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
@@ -107,7 +107,7 @@ def reproduce_climinator(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Reproduce the tables of the Climinator paper with your models, beside the published rows.
+    """Reproduce the tables of the Climinator paper with your models, next to the published rows.
 
     Every answer is stored, so that the same call after an interruption requests only the missing answers.
 
@@ -169,9 +169,9 @@ def reproduce_ppairs(
     output: Path | str | None = None,
     workspace: Place = None,
 ) -> "Reproduction | ReproductionEstimate":
-    """Reproduce the tables of the thesis on PPairS with your models, beside the published rows.
+    """Reproduce the tables of the thesis on PPairS with your models, next to the published rows.
 
-    The evaluation of the thesis has a data leak. Its results are labelled as leaky, and shown beside those of an
+    The evaluation of the thesis has a data leak. Its results are labelled as leaky, and shown next to those of an
     evaluation without the leak. Results are stored, so that the same call after an interruption computes only the
     missing ones.
 

@@ -35,7 +35,7 @@ def score_answers(
         metrics: Metrics to compute: bleu_char, bleu, bert_score, judged_accuracy (with --judge), exact_match,
             exact_match_normalised or phrase_similarity; can be repeated. By default the last three for rows with a
             statement, and the first three for other rows.
-        encoder: Encoder: local:minilm (bundled), or local: and a folder or hub id.
+        encoder: Encoder: local:minilm (bundled), or local: followed by a folder or hub id.
         window: Number of words on each side of the gap that phrase similarity compares; 0 for the whole statement.
         judge: Strong model that grades each answer with a reason (judged_accuracy), given the question, the reference
             and the answer; the table then needs a column question.
@@ -119,7 +119,7 @@ def evaluate_entailment(
     seed: int = 0,
     workspace: Place = None,
 ) -> ScoredEntailment:
-    """Evaluate entailment scorers on labelled pairs of premise and statement, beside the majority-class baseline.
+    """Evaluate entailment scorers on labelled pairs of premise and statement, with the majority-class baseline.
 
     Args:
         scorer: Scorer: prompted:MODEL, supports:MODEL (the judge of the ClimaQA paper) or nli:MODEL.
@@ -146,7 +146,7 @@ def evaluate_entailment(
             for name, entailment_scorer in scorers.items()
         ]
     tables = _make_score_tables(scores)
-    lead = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
+    introduction = f"How well scorers tell what a passage does to a statement, on labelled pairs of {labels.name}."
     notes = (f"{counted(table.skipped, 'pair')} without a text or a label left out.",) if table.skipped else ()
     data = {
         "file": str(labels),
@@ -156,7 +156,7 @@ def evaluate_entailment(
     }
 
     def report() -> Report:
-        return Report("Entailment scorers", " ".join((lead, *notes)), (Section("Scores", tuple(tables)),))
+        return Report("Entailment scorers", " ".join((introduction, *notes)), (Section("Scores", tuple(tables)),))
 
     return ScoredEntailment(data, tables, noted=notes, reported=report)
 

@@ -56,8 +56,8 @@ class _TextRow(NamedTuple):
 
     def level(self, column: str) -> "Tag | None":
         """Return the level in a column, spelt like ``very_high`` or ``High confidence``; None if there is none."""
-        cell = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
-        level_words = cell.removesuffix("confidence").split()
+        label = str(self.fields.get(column) or "").casefold().replace("_", " ").replace("-", " ")
+        level_words = label.removesuffix("confidence").split()
         return next((level for level in TAGS if level.split() == level_words), None)
 
     def value(self, column: str | None) -> str:
@@ -124,7 +124,8 @@ def tag_statements(
     """Predict the level of confidence that the IPCC would state, for a statement or for every row of a table.
 
     Args:
-        text: A statement, a table of statements, or a file of ``climassay confidence extract``; or several of these.
+        text: A statement, a table of statements, or a file written by ``climassay confidence extract``; or several of
+            these.
         context: Sentences around a statement given as text.
         column: Column of a table that contains the statements; not needed for files of ``climassay confidence
             extract``.
@@ -141,53 +142,59 @@ def tag_statements(
 
     statements = _load_rows(text, context, column, context_column)
     texts = [row.item for row in statements]
-    loaded = _load_tagger(tagger)
-    mixed_tagger = loaded
+    loaded_tagger = _load_tagger(tagger)
+    mixed_tagger = loaded_tagger
     if mix != "natural":
         try:
-            shares = (1.0,) * len(loaded.levels) if mix == "equal" else tuple(map(float, mix.split(",")))
+            shares = (1.0,) * len(loaded_tagger.levels) if mix == "equal" else tuple(map(float, mix.split(",")))
         except ValueError:
             raise InputError(f"--mix is natural, equal or shares as 50,100,100,50; got {mix!r}.") from None
-        mixed_tagger = loaded.for_mix(shares)
-    total = len(texts) * max(1, len(loaded.sources))
+        mixed_tagger = loaded_tagger.for_mix(shares)
+    total = len(texts) * max(1, len(loaded_tagger.sources))
     with (
         Session.opened(workspace) as session,
         session.progress_of(len(texts)).task("Tagging", total) as task,
     ):
-        natural = loaded.for_mix(None).predict_proba(texts, on_progress=task.advance)
-    equal = reweight(natural, loaded.shares)
-    probabilities = natural if mixed_tagger.mix is None else reweight(natural, loaded.shares, mixed_tagger.mix)
+        natural_probabilities = loaded_tagger.for_mix(None).predict_proba(texts, on_progress=task.advance)
+    equal_probabilities = reweight(natural_probabilities, loaded_tagger.shares)
+    probabilities = (
+        natural_probabilities
+        if mixed_tagger.mix is None
+        else reweight(natural_probabilities, loaded_tagger.shares, mixed_tagger.mix)
+    )
 
     def prediction_data(row: Any) -> dict[str, Any]:
         shares = row.tolist()
         return {
-            "tag": loaded.levels[int(row.argmax())],
-            "probabilities": dict(zip(loaded.levels, shares, strict=True)),
+            "tag": loaded_tagger.levels[int(row.argmax())],
+            "probabilities": dict(zip(loaded_tagger.levels, shares, strict=True)),
         }
 
     rows = [
         {**statement.copied_fields, **prediction_data(row), "equal_shares": prediction_data(equal_row)}
-        for statement, row, equal_row in zip(statements, probabilities, equal, strict=True)
+        for statement, row, equal_row in zip(statements, probabilities, equal_probabilities, strict=True)
     ]
     cells = [
         (row["statement"], row["tag"], row["equal_shares"]["tag"], *map("{:.0%}".format, row["probabilities"].values()))
         for row in rows
     ]
-    headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded.levels)
-    measured, note = loaded.provenance.measured, ""
-    if "equal_accuracy" in measured:
+    headings = ("statement", f"tag, {mix} mix", "tag, equal shares", *loaded_tagger.levels)
+    measurements, note = loaded_tagger.provenance.measured, ""
+    if "equal_accuracy" in measurements:
         natural_range, equal_range = (
-            f"{measured[name]:.0%} [{measured[f'{name}_low']:.0%}, {measured[f'{name}_high']:.0%}]"
+            f"{measurements[name]:.0%} [{measurements[f'{name}_low']:.0%}, {measurements[f'{name}_high']:.0%}]"
             for name in ("accuracy", "equal_accuracy")
         )
+        max_share = max(loaded_tagger.shares)
+        most_frequent_level = loaded_tagger.levels[loaded_tagger.shares.index(max_share)]
         note = (
-            f"Measured on {measured['n']:,.0f} statements not seen in training. Natural mix, right for text of reports "
-            f"where most is stated with {loaded.levels[loaded.shares.index(max(loaded.shares))]} confidence: "
-            f"{natural_range} of answers are the authors' (always that level: {max(loaded.shares):.0%}). Equal shares, "
+            f"Measured on {measurements['n']:,.0f} statements not seen in training. Natural mix, right for text of "
+            f"reports where most is stated with {most_frequent_level} confidence: "
+            f"{natural_range} of answers are the authors' (always that level: {max_share:.0%}). Equal shares, "
             f"right for single statements and to find rare levels: {equal_range} where all levels are equally frequent "
-            f"(chance: {1 / len(loaded.levels):.0%}). A hint, no assessment."
+            f"(chance: {1 / len(loaded_tagger.levels):.0%}). A hint, no assessment."
         )
-    data = {"tagger": _describe_tagger(loaded), "mix": mix, "statements": rows}
+    data = {"tagger": _describe_tagger(loaded_tagger), "mix": mix, "statements": rows}
     return Shown(data, (Table.of("", headings, cells, left=3, note=note),), rows)
 
 
@@ -203,7 +210,9 @@ def train_tagger(
     seed: int = 0,
     workspace: Place = None,
 ) -> Shown:
-    """Train a tagger, choosing its features by log loss in cross-validation with folds of whole sections.
+    """Train a tagger, choosing its features by log loss in cross-validation.
+
+    All statements of a section are in the same fold.
 
     Args:
         labels: ClimateX's table (.tsv), or JSON lines written by ``climassay confidence extract``.
@@ -232,17 +241,17 @@ def train_tagger(
         Session.opened(workspace) as session,
         _open_training(session, table, specs, model, layer) as (training, on_fit),
     ):
-        trained = tagging.train_tagger(
+        training_result = tagging.train_tagger(
             table.items, training, specs=specs, folds=folds, seed=seed, provenance=source, on_fit=on_fit
         )
-    classifier, name = trained.classifier, trained.chosen.spec.name
+    classifier, name = training_result.classifier, training_result.chosen.spec.name
     classifier.save(output)
     scores = [
         (
             candidate.spec.name,
             tagging.evaluate_on_mixes(training.truth, candidate.probabilities, training.groups, seed=seed),
         )
-        for candidate in trained.candidates
+        for candidate in training_result.candidates
     ]
     data = {
         "tagger": output,
@@ -280,7 +289,7 @@ def evaluate_tagger(
         layer: Layer of the hidden states; -1 is the last layer.
         split_by: Whether test folds share no ``statement``, or no ``document``, with their training data.
         include_trained: Whether statements of the training data are scored as well.
-        limit: Number of items to draw at random; by default all are used.
+        limit: Number of statements to draw at random; by default all are used.
         folds: Number of cross-validation folds.
         seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
@@ -304,20 +313,23 @@ def evaluate_tagger(
     items, n_omitted = table.items, 0
     scores: _Scores
     if tagger is not None:
-        loaded = _load_tagger(tagger).for_mix(None)
-        if loaded.levels != LEVELS:
+        loaded_tagger = _load_tagger(tagger).for_mix(None)
+        if loaded_tagger.levels != LEVELS:
             raise InputError(f"{tagger} predicts levels other than {', '.join(LEVELS)}.")
-        source = loaded.provenance
+        source = loaded_tagger.provenance
         if not include_trained:
             items = tuple(item for item in items if not source.was_trained_on(item.item.text))
         n_omitted = len(table.items) - len(items)
         if not items or (source.data_sha256 == table.sha256 and not include_trained):
             raise InputError(f"{tagger} was trained on {table.name}: test it on other statements, or leave MODEL out.")
         items = sample(items, limit, seed)
-        probabilities = loaded.predict_proba([item.item for item in items])
+        probabilities = loaded_tagger.predict_proba([item.item for item in items])
         truth, sections = class_indices([item.tag for item in items], LEVELS), [item.section for item in items]
         scores = [
-            (Path(tagger).name, evaluate_on_mixes(truth, probabilities, sections, shares=loaded.shares, seed=seed))
+            (
+                Path(tagger).name,
+                evaluate_on_mixes(truth, probabilities, sections, shares=loaded_tagger.shares, seed=seed),
+            )
         ]
     else:
         items = sample(items, limit, seed)
@@ -385,7 +397,8 @@ def insert_statements(
     """Tag statements with a probe that compares each of them with statements of known level (PPairS).
 
     Args:
-        text: A statement, a table of statements, or a file of ``climassay confidence extract``; or several of these.
+        text: A statement, a table of statements, or a file written by ``climassay confidence extract``; or several of
+            these.
         context: Sentences around a statement given as text.
         column: Column of a table that contains the statements; not needed for files of ``climassay confidence
             extract``.
@@ -403,8 +416,8 @@ def insert_statements(
         layer: Layer of the hidden states; -1 is the last layer.
         train_items: Number of labelled statements on which the probe is trained.
         train_by: ``level`` draws the training statements evenly over levels. ``cycle`` draws them evenly over
-            assessment cycles, as in the thesis; new statements are then compared with as many other statements of the
-            latest cycle.
+            assessment cycles, as in the thesis; new statements are then compared with the same number of other
+            statements from the latest cycle.
         context_sentences: Number of context sentences in the prompt of each statement (5 in the thesis).
         mode: Rule by which two statements count as equal: ``three-way`` for the most frequent of three answers,
             ``band`` for a probability near one half, or the rule as printed in the thesis.
@@ -441,12 +454,12 @@ def insert_statements(
             groups[row.value(by)].append(row)
         statements = [row for group in groups.values() for row in sample(group, limit, seed)]
     texts = [row.item for row in statements]
-    with Session.opened(workspace) as session, open_weights(model) as loaded:
-        assert loaded is not None
+    with Session.opened(workspace) as session, open_weights(model) as loaded_model:
+        assert loaded_model is not None
         with session.progress.task("Comparing") as training_task, session.progress.task("Inserting") as tagging_task:
             tagger = train_insertion(
                 training,
-                loaded,
+                loaded_model,
                 method=probe,
                 layers=(layer,),
                 context=context_sentences,
@@ -458,8 +471,8 @@ def insert_statements(
             )
             tagging_task.update(total=len(texts))
             tags = tagger.predict(texts, on_progress=tagging_task.advance)
-    tagged = list(zip(statements, tags, strict=True))
-    rows = [{**row.copied_fields, "tag": tag} for row, tag in tagged]
+    tagged_rows = list(zip(statements, tags, strict=True))
+    rows = [{**row.copied_fields, "tag": tag} for row, tag in tagged_rows]
     accuracy, baseline = tagger.trained.accuracy, tagger.trained.longer
     evidence = {
         "trained_on": len(training),
@@ -480,7 +493,7 @@ def insert_statements(
     tables = [Table.of("", ("statement", "tag"), cells, left=2, note=note_on_probe)]
     data: dict[str, Any] = {"probe": evidence, "notes": notes, "statements": rows}
     if truth is not None:
-        scores = _score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged], seed)
+        scores = _score_by_value([(row.level(truth), tag, row.value(by)) for row, tag in tagged_rows], seed)
         tables.append(_make_insertion_table(scores, by))
         data["scores"] = {name: evaluation.to_dict() for name, evaluation in scores.items()}
     return Shown(data, tuple(tables), rows, noted=tuple(notes))
@@ -492,41 +505,43 @@ def _select_unseen(
     """Return the statements with a level that are not among ``training_items``, and a note on the omitted ones."""
     from climassay.confidence.tagging.labelled import TaggingItem
 
-    labelled = [row for row in statements if row.level(truth) is not None]
-    if not labelled:
+    labelled_rows = [row for row in statements if row.level(truth) is not None]
+    if not labelled_rows:
         raise InputError(f"The column {truth!r} holds no level of confidence, such as {', '.join(TAGS)}.")
     known_words = {bare_words(item.item.text) for item in training_items}
-    unseen = [row for row in labelled if bare_words(TaggingItem.convert(row.item).text) not in known_words]
-    if not unseen:
+    unseen_rows = [row for row in labelled_rows if bare_words(TaggingItem.convert(row.item).text) not in known_words]
+    if not unseen_rows:
         raise InputError("No statement is left to tag: the probe was trained on all of them or compares with them.")
-    return unseen, (
-        f"Left out: {len(statements) - len(labelled)} statements without a level, and {len(labelled) - len(unseen)} "
-        "that the probe was trained on or compares with."
+    return unseen_rows, (
+        f"Left out: {len(statements) - len(labelled_rows)} statements without a level, and "
+        f"{len(labelled_rows) - len(unseen_rows)} that the probe was trained on or compares with."
     )
 
 
-def _score_by_value(tagged: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
+def _score_by_value(tagged_items: "Sequence[tuple[Tag | None, Tag, str]]", seed: int) -> "dict[str, HeldOutScores]":
     """Score tags overall (``all``), and by value of a column if there are several values.
 
-    Each item of ``tagged`` has the authors' level, the predicted tag, and the value of the column.
+    Each item of ``tagged_items`` has the authors' level, the predicted tag, and the value of the column.
     """
     import numpy as np
 
     from climassay.learning import evaluate
 
-    values = sorted({value for _, _, value in tagged})
+    values = sorted({value for _, _, value in tagged_items})
     results = {}
     for name in (*(values if len(values) > 1 else ()), "all"):
         pairs = [
-            (TAGS.index(level), TAGS.index(tag)) for level, tag, value in tagged if level and name in (value, "all")
+            (TAGS.index(level), TAGS.index(tag))
+            for level, tag, value in tagged_items
+            if level and name in (value, "all")
         ]
         truth, answers = map(list, zip(*pairs, strict=True))
         results[name] = evaluate(truth, np.eye(len(TAGS))[answers], TAGS, seed=seed)
     return results
 
 
-def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", by: str | None) -> Table:
-    """Return a table of accuracy and macro-F1 by value of the column ``by``, beside the majority-class baseline."""
+def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", column_name: str | None) -> Table:
+    """Return a table of accuracy and macro-F1 by value of a column, with the majority-class baseline."""
     cells = [
         (
             name,
@@ -540,7 +555,7 @@ def _make_insertion_table(scores: "Mapping[str, HeldOutScores]", by: str | None)
     ]
     return Table.of(
         "Tags that are the authors' (%)",
-        (by or "", "n", "right", "95% interval", "most frequent level", "macro-F1"),
+        (column_name or "", "n", "right", "95% interval", "most frequent level", "macro-F1"),
         cells,
         strong=[len(cells) - 1],
         note="A level that no anchor has, such as very low, is never given and counts as wrong.",
@@ -574,11 +589,11 @@ def _open_training(
 
     with (
         open_weights(name if any(needs_model(spec.sources) for spec in specs) else None) as model,
-        session.progress.task("Reading statements") as reading,
-        session.progress.task("Trying taggers", len(specs)) as fitting,
+        session.progress.task("Reading statements") as reading_task,
+        session.progress.task("Trying taggers", len(specs)) as fitting_task,
     ):
         models = FeatureModels(load_encoder(), model, layer)
-        yield make_training_texts(table.items, models, on_progress=reading.advance), fitting.advance
+        yield make_training_texts(table.items, models, on_progress=reading_task.advance), fitting_task.advance
 
 
 def _describe_tagger(tagger: "Tagger") -> dict[str, Any]:

@@ -61,14 +61,14 @@ def pretrain(
     with Session.opened(workspace) as session:
         pool = evaluation.collection_documents(session.workspace, names)
         source_names = _collect_source_names(questions)
-        excluded = [document for document in pool if source_names & set(_list_document_names(document))]
+        excluded_documents = [document for document in pool if source_names & set(_list_document_names(document))]
         validation_pool = _select_documents(pool, validation_documents)
         training_texts = tuple(
-            document.text for document in pool if document not in excluded and document not in validation_pool
+            document.text for document in pool if document not in excluded_documents and document not in validation_pool
         )
         if not training_texts:
             raise InputError(f"Nothing is left to read of {', '.join(names)}: all of it is held out.")
-        sources = _collect_texts([*evaluation.collection_documents(session.workspace, source), *excluded])
+        sources = _collect_texts([*evaluation.collection_documents(session.workspace, source), *excluded_documents])
         validation_texts = _collect_texts(
             [*evaluation.collection_documents(session.workspace, validation), *validation_pool]
         )
@@ -225,9 +225,9 @@ def _train(
             f"The preset {preset_name} is for climassay tune {tuning.PRESETS[preset_name].task}, not for {task}."
         )
     folder = session.workspace.adapters / check_adapter_name(name)
-    for warning in warnings:
-        session.progress.say(f"Warning: {warning}")
-    base = tuning.TuningBase(model, device=device, dtype=config.dtype)
+    for message in warnings:
+        session.progress.say(f"Warning: {message}")
+    tuning_base = tuning.TuningBase(model, device=device, dtype=config.dtype)
     with session.progress.task(f"Loading {model}") as task_bar:
         heading = "Training"
 
@@ -248,10 +248,17 @@ def _train(
             "on_progress": show_step,
         }
         if grid is None:
-            return tuning.train(base, training_data, validation_data, config, folder, **keyword_arguments)
+            return tuning.train(tuning_base, training_data, validation_data, config, folder, **keyword_arguments)
         search_space = {setting: tuple(values) for setting, values in grid.items()}
         return tuning.search(
-            base, training_data, validation_data, config, folder, search_space, on_trial=show_trial, **keyword_arguments
+            tuning_base,
+            training_data,
+            validation_data,
+            config,
+            folder,
+            search_space,
+            on_trial=show_trial,
+            **keyword_arguments,
         )
 
 
@@ -266,15 +273,15 @@ def _collect_texts(documents: "Iterable[ReadDocument]") -> "tuple[tuning.TextDoc
 
 def _select_documents(pool: "Sequence[ReadDocument]", names: Sequence[str]) -> "list[ReadDocument]":
     """Return the documents with the given names; raise an error for a name without a document."""
-    selected = []
+    documents = []
     for name in names:
         matches = [document for document in pool if name in _list_document_names(document)]
         if not matches:
             raise InputError(
                 f"There is no validation document called {name!r}: see `climassay corpus show COLLECTION`."
             )
-        selected += matches
-    return selected
+        documents += matches
+    return documents
 
 
 def _collect_source_names(files: Sequence[str]) -> set[str]:

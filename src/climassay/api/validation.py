@@ -104,7 +104,7 @@ def train_validator(
 
     labels, output = Path(labels), Path(output)
     table, subject = read_label_set(labels), _make_subject(field)
-    training: Training[Any]
+    training_result: Training[Any]
     with Session.opened(workspace) as session, ExitStack() as tasks:
         training_arguments: dict[str, Any] = {
             "prompt": validation_prompt(session.options.prompts),
@@ -122,7 +122,9 @@ def train_validator(
             training_arguments["on_progress"] = lambda state: training_task.update(
                 completed=state.step, total=state.steps
             )
-            training = train_adapter(table, model, output, config, replace_other=replace_other, **training_arguments)
+            training_result = train_adapter(
+                table, model, output, config, replace_other=replace_other, **training_arguments
+            )
         elif method == "api":
             from climassay.generation.validation.training import train_api
 
@@ -134,7 +136,7 @@ def train_validator(
                 description=f"Fine-tuning job is {state.status}"
             )
             load_model: Any = partial(session.load, defaults=ModelOptions(base_url=base_url))
-            training = train_api(
+            training_result = train_api(
                 table, model, output, load_model, base_url=base_url, epochs=epochs or 3, **training_arguments
             )
         else:
@@ -142,7 +144,7 @@ def train_validator(
             reader = open_reader(session, method, model=model, encoder=encoder, layers=layers, subject=subject)
             reading_task = tasks.enter_context(session.progress.task("Reading questions", len(table.drafts)))
             fold_task = tasks.enter_context(session.progress.task("Cross-validating", folds))
-            training = fit_validator(
+            training_result = fit_validator(
                 table,
                 reader,
                 precision=precision,
@@ -151,22 +153,22 @@ def train_validator(
                 on_read=reading_task.advance,
                 on_fold=fold_task.advance,
             )
-            training.validator.save(output)
-    threshold, refusal = training.record.threshold, training.refusal
+            training_result.validator.save(output)
+    threshold, refusal = training_result.record.threshold, training_result.refusal
 
     def report() -> Report:
         reasons = reason_figure([(table.name, table.drafts)])
         figure = reliability_plot(
-            "Do the probabilities mean what they say?", [("P(valid)", training.scores.calibration)]
+            "Do the probabilities mean what they say?", [("P(valid)", training_result.scores.calibration)]
         )
-        sections = [Section("Figures", (*training.scores.tables(), figure))]
+        sections = [Section("Figures", (*training_result.scores.tables(), figure))]
         sections += [] if reasons is None else [Section("Why questions were rejected", (reasons,))]
-        lead = f"A validator trained on {table.name}, measured on passages that it was not trained on."
-        return Report("Validator", lead, tuple(sections))
+        introduction = f"A validator trained on {table.name}, measured on passages that it was not trained on."
+        return Report("Validator", introduction, tuple(sections))
 
     return Shown(
-        {"validator": str(output), **training.facts()},
-        [*training.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
+        {"validator": str(output), **training_result.facts()},
+        [*training_result.scores.tables(), *([threshold_table(threshold)] if threshold else [])],
         noted=(
             *skipped_note(table.skipped, "labelled row"),
             *(() if refusal is None else (f"No threshold: {refusal}",)),
@@ -194,7 +196,7 @@ def evaluate_validator(
             pira_qa.csv.
         field: Field of science that the prompts name; by default climate science.
         include_trained: Whether questions of the training data are scored as well.
-        limit: Number of items to draw at random; by default all are used.
+        limit: Number of questions to draw at random; by default all are used.
         seed: Random seed for sampling, splits, folds and resampling.
         workspace: Session, workspace or folder of a workspace; by default the workspace of the command line.
 
@@ -330,7 +332,11 @@ def _load_validator(session: Session, name: str, field: str | None) -> "Validato
 
 
 def _select_newly_decided(old_drafts: "Sequence[Draft]", new_drafts: "Sequence[Draft]") -> "list[Draft]":
-    return [new for old, new in zip(old_drafts, new_drafts, strict=True) if len(new.decisions) > len(old.decisions)]
+    return [
+        new_draft
+        for old_draft, new_draft in zip(old_drafts, new_drafts, strict=True)
+        if len(new_draft.decisions) > len(old_draft.decisions)
+    ]
 
 
 def _find_tuning_server(model: str, base_url: str | None) -> tuple[str | None, str]:

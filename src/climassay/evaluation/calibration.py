@@ -21,14 +21,17 @@ COVERAGES = (0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class CellCalibration:
-    """Calibration of one cell: how well the probability of the chosen option predicts correctness."""
+    """Calibration of one model in one setting on one benchmark.
+
+    It describes how well the probability of the chosen option predicts whether the option is correct.
+    """
 
     cell: Cell
     n: int
     """Number of answers with a probability."""
     without: int
-    """Number of answers without a probability: failed, unparsed, or without log-probabilities. They are not part of the
-    curve."""
+    """Number of answers without a probability, which are excluded: they failed, could not be parsed, or have no
+    log-probabilities."""
     confidence: float
     """Mean probability of the chosen option."""
     accuracy: float
@@ -40,12 +43,12 @@ class CellCalibration:
 
     @property
     def name(self) -> str:
-        """Name of the cell in figures."""
+        """Name of the model and setting in figures."""
         return f"{self.cell.model}, {self.cell.setting}"
 
 
 def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
-    """Return the calibration of each multiple-choice cell whose answers have probabilities."""
+    """Return a calibration for each model and setting whose multiple-choice answers have probabilities."""
     results = []
     for cell, outcomes in outcomes_by_cell(experiment).items():
         # Probability and correctness are those of the choice in the file's option order.
@@ -58,24 +61,27 @@ def calibrate_experiment(experiment: Experiment) -> tuple[CellCalibration, ...]:
             confidence = [
                 outcome.probability for outcome in outcomes_with_probability if outcome.probability is not None
             ]
-            correct = [is_correct.get(o.question, bool(o.scores.get("accuracy"))) for o in outcomes_with_probability]
+            correctness = [
+                is_correct.get(outcome.question, bool(outcome.scores.get("accuracy")))
+                for outcome in outcomes_with_probability
+            ]
             results.append(
                 CellCalibration(
                     cell,
                     len(outcomes_with_probability),
                     len(outcomes) - len(outcomes_with_probability),
                     sum(confidence) / len(outcomes_with_probability),
-                    sum(correct) / len(outcomes_with_probability),
-                    expected_calibration_error(confidence, correct),
-                    selective_curve(confidence, correct, n_items=len(outcomes)),
-                    reliability_curve(confidence, correct),
+                    sum(correctness) / len(outcomes_with_probability),
+                    expected_calibration_error(confidence, correctness),
+                    selective_curve(confidence, correctness, n_items=len(outcomes)),
+                    reliability_curve(confidence, correctness),
                 )
             )
     return tuple(results)
 
 
 def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -> Table | None:
-    """Return a table of a benchmark's calibration and selective accuracy, by cell; None without calibrated cells."""
+    """Return a table of the calibrations and selective accuracies on a benchmark; None if there are no calibrations."""
     cells = [calibration for calibration in calibrations if calibration.cell.benchmark == benchmark]
     if not cells:
         return None
@@ -115,7 +121,7 @@ def calibration_table(calibrations: Sequence[CellCalibration], benchmark: str) -
 
 
 def calibration_figures(calibrations: Sequence[CellCalibration], benchmark: str) -> list[LinePlot]:
-    """Return figures of risk-coverage and reliability curves, with at most five cells of the benchmark in each."""
+    """Return figures of a benchmark's risk-coverage and reliability curves, with at most five curves in each."""
     cells = [calibration for calibration in calibrations if calibration.cell.benchmark == benchmark]
     figures = []
     for start in range(0, len(cells), _N_COLOURS):

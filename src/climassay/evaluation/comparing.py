@@ -33,7 +33,7 @@ from climassay.statistics import (
 
 MIN_MODELS = 3
 _MAX_EXACT_MODELS = 8
-"""Maximum number of models for a p-value over all permutations (40,320 of eight models)."""
+"""Maximum number of models for which the p-value is computed over all permutations (40,320 for eight models)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,23 +193,28 @@ def _compute_ranks(values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.
 
 
 def _bootstrap_over_questions(
-    first: ModelMeans, second: ModelMeans, metric: str, models: Sequence[str], resamples: int, seed: int
+    first_benchmark: ModelMeans,
+    second_benchmark: ModelMeans,
+    metric: str,
+    models: Sequence[str],
+    resamples: int,
+    seed: int,
 ) -> Interval | None:
-    if metric not in first.items or metric not in second.items:
+    if metric not in first_benchmark.items or metric not in second_benchmark.items:
         return None
     generator = np.random.default_rng(seed)
     first_ranks, second_ranks = (
         _compute_ranks(_resample_means(benchmark, metric, models, resamples, generator))
-        for benchmark in (first, second)
+        for benchmark in (first_benchmark, second_benchmark)
     )
     first_ranks, second_ranks = (
         first_ranks - first_ranks.mean(axis=1, keepdims=True),
         second_ranks - second_ranks.mean(axis=1, keepdims=True),
     )
-    spread = np.sqrt((first_ranks**2).sum(axis=1) * (second_ranks**2).sum(axis=1))
-    has_order = spread > 0  # a resample in which all models tie has no order to compare
+    denominators = np.sqrt((first_ranks**2).sum(axis=1) * (second_ranks**2).sum(axis=1))
+    has_order = denominators > 0  # a resample in which all models tie has no order to compare
     return (
-        percentile_interval((first_ranks * second_ranks).sum(axis=1)[has_order] / spread[has_order])
+        percentile_interval((first_ranks * second_ranks).sum(axis=1)[has_order] / denominators[has_order])
         if has_order.any()
         else None
     )
@@ -308,18 +313,20 @@ def _compute_self_preference(
 ) -> SelfPreference:
     from scipy.stats import t
 
-    x, y = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
+    anchor_means, metric_means = (np.array([means.means[name][model] for model in models]) for name in (anchor, metric))
     index = models.index(generator)
-    excesses, errors = np.array([_compute_residual(x, y, model) for model in range(len(models))]).T
+    excesses, errors = np.array(
+        [_compute_residual(anchor_means, metric_means, model) for model in range(len(models))]
+    ).T
     # Points exactly on a line have no standard error: only the sign of the excess is known.
-    studentised = excesses / np.maximum(errors, 1e-12)
-    over_questions = None
+    studentised_excesses = excesses / np.maximum(errors, 1e-12)
+    question_interval = None
     if anchor in means.items and metric in means.items:
         # The same seed for both metrics: metrics of the same answers have the same resampled questions.
         resampled_x, resampled_y = (
             _resample_means(means, name, models, resamples, np.random.default_rng(seed)) for name in (anchor, metric)
         )
-        over_questions = (
+        question_interval = (
             percentile_interval(_compute_residual(resampled_x, resampled_y, index)[0]) if resamples else None
         )
     return SelfPreference(
@@ -327,14 +334,14 @@ def _compute_self_preference(
         anchor,
         generator,
         len(models),
-        float(y[index]),
-        float(y[index] - excesses[index]),
-        float(studentised[index]),
-        float(t.sf(studentised[index], len(models) - 3)),
-        excess_rank=1 + int((studentised > studentised[index]).sum()),
-        rank=1 + int((y > y[index]).sum()),
-        anchor_rank=1 + int((x > x[index]).sum()),
-        over_questions=over_questions,
+        float(metric_means[index]),
+        float(metric_means[index] - excesses[index]),
+        float(studentised_excesses[index]),
+        float(t.sf(studentised_excesses[index], len(models) - 3)),
+        excess_rank=1 + int((studentised_excesses > studentised_excesses[index]).sum()),
+        rank=1 + int((metric_means > metric_means[index]).sum()),
+        anchor_rank=1 + int((anchor_means > anchor_means[index]).sum()),
+        over_questions=question_interval,
     )
 
 
@@ -344,9 +351,9 @@ def _compute_residual(
     """Return the residual of one point from the regression line of the others, and its standard error, each [...]."""
     other_x, other_y = np.delete(x, index, axis=-1), np.delete(y, index, axis=-1)
     mean_x, mean_y = other_x.mean(axis=-1, keepdims=True), other_y.mean(axis=-1, keepdims=True)
-    spread = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)
+    sum_of_squares = ((other_x - mean_x) ** 2).sum(axis=-1, keepdims=True)
     # The line is level if all models have the same anchor.
-    scale = np.where(spread == 0, np.inf, spread)
+    scale = np.where(sum_of_squares == 0, np.inf, sum_of_squares)
     slope = ((other_x - mean_x) * other_y).sum(axis=-1, keepdims=True) / scale
     residuals = other_y - mean_y - slope * (other_x - mean_x)
     offset = x[..., index, None] - mean_x
@@ -391,11 +398,11 @@ def means_table(agreements: Sequence[RankAgreement], first: ModelMeans, second: 
             [
                 METRICS[agreement.metric].label,
                 model,
-                format_score(agreement.metric, a),
-                format_score(agreement.metric, b),
+                format_score(agreement.metric, first_mean),
+                format_score(agreement.metric, second_mean),
             ]
             for agreement in agreements
-            for model, a, b in zip(agreement.models, agreement.first, agreement.second, strict=True)
+            for model, first_mean, second_mean in zip(agreement.models, agreement.first, agreement.second, strict=True)
         ],
         left=2,
         grouped=1,

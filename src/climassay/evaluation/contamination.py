@@ -1,7 +1,7 @@
 """Contamination: test questions that appear, word for word, in texts that a model was trained on or was given.
 
-Two texts share a run of words if the same words follow each other in both, whatever their case and punctuation. A
-question is *contaminated* at n if one of its parts shares a run of n words or more with any text. Usual lengths are 8
+Two texts share a run of words if both contain the same consecutive words; case and punctuation are ignored. A question
+is *contaminated* at n if one of its parts shares a run of at least n words with any text. Usual lengths are 8
 (PaLM and others) and 13 words (GPT-3 paper, Brown et al. 2020, appendix C). Reading questions in full makes a model
 look better than it is; sharing a definition of eight words with a textbook need not.
 """
@@ -25,9 +25,10 @@ from climassay.statistics import proportion
 MIN_SHARED_WORDS = 8
 """Default minimum number of consecutive words that a contaminated question shares with a text."""
 MIN_RUN = 4
-"""Minimum number of words of a shared run; shorter runs occur in almost any two texts of a field."""
+"""Minimum number of words of a run, that is, of consecutive words that a question shares with a text. Shorter runs
+occur in almost any two texts of a field."""
 LONG_RUN = 13
-"""Second length of runs, in words, for which tables give the number of contaminated questions."""
+"""Second minimum number of words of a run for which tables give the number of contaminated questions."""
 _WORD = re.compile(r"[^\W_]+")
 _GAP = re.compile(r"<mask>", re.IGNORECASE)
 
@@ -44,10 +45,10 @@ class SharedRun:
     """Longest run of consecutive words that a question shares with the texts."""
 
     part: str
-    """Part of the question with the run: ``question``, ``answer``, ``statement`` (cloze, with its gap filled), or an
-    option's letter."""
+    """Part of the question that contains the run: ``question``, ``answer``, ``statement`` (cloze, with its gap filled),
+    or an option's letter."""
     words: int
-    """Number of words of the run."""
+    """Number of words in the run."""
     shared: str
     """Words of the run, in lower case."""
     text: str
@@ -94,10 +95,10 @@ class ContaminationReport:
 
     def worst(self, count: int = 10) -> tuple[QuestionOverlap, ...]:
         """Return at most ``count`` contaminated questions, those with the longest runs first."""
-        ranked = sorted(
+        sorted_overlaps = sorted(
             self.contaminated(), key=lambda overlap: (-overlap.longest, -overlap.covered, overlap.question.id)
         )
-        return tuple(ranked[:count])
+        return tuple(sorted_overlaps[:count])
 
 
 def contamination(
@@ -174,11 +175,11 @@ def prompt_contamination(
         "passage": len({text for context in prepared.values() for text in context.passages}),
         "training text": len(learned or ()),
     }
-    parts = [counted(count, noun) for noun, count in counts.items() if count]
+    descriptions = [counted(count, noun) for noun, count in counts.items() if count]
     if learned is None:
-        parts.append("training texts that are not known")
-    contaminated = {overlap.question.id for report in reports for overlap in report.contaminated()}
-    return ", ".join(parts), len(contaminated) if reports else None
+        descriptions.append("training texts that are not known")
+    contaminated_ids = {overlap.question.id for report in reports for overlap in report.contaminated()}
+    return ", ".join(descriptions), len(contaminated_ids) if reports else None
 
 
 def _split_words(text: str) -> tuple[str, ...]:
@@ -213,10 +214,10 @@ class _RunIndex:
 
     def read(self, label: str, words: tuple[str, ...]) -> int:
         """Find the runs that a text shares with the questions; return the number of the text's words."""
-        positions_of = self._positions.get
+        find_positions = self._positions.get
         for position, window in enumerate(_iterate_windows(words)):
             # Of equally long runs of a question, the one in its last part wins.
-            for part_index, start in reversed(positions_of(window, ())):
+            for part_index, start in reversed(find_positions(window, ())):
                 question_index, name, part_words = self._parts[part_index]
                 if position and start and words[position - 1] == part_words[start - 1]:
                     continue  # a part of the run that began a word before
@@ -238,9 +239,9 @@ class _RunIndex:
         for question_index, parts in groupby(
             zip(self._parts, self._covered, strict=True), key=lambda entry: entry[0][0]
         ):
-            covered = [flags for _, flags in parts]
-            sizes = [len(flags) for flags in covered]
-            covered_proportion = sum(map(sum, covered)) / sum(sizes) if any(sizes) else 0.0
+            coverage_flags = [flags for _, flags in parts]
+            sizes = [len(flags) for flags in coverage_flags]
+            covered_proportion = sum(map(sum, coverage_flags)) / sum(sizes) if any(sizes) else 0.0
             yield QuestionOverlap(
                 self._questions[question_index], max(sizes), self._best.get(question_index), covered_proportion
             )

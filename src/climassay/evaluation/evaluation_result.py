@@ -54,7 +54,7 @@ class Evaluation(Result):
         return {**names, **scores_data(self.scores)}
 
     def notes(self) -> list[str]:
-        """Return notes on skipped rows, omitted metrics, particular cells, and the number of requests."""
+        """Return notes on skipped rows, omitted metrics, single models and settings, and the number of requests."""
         experiment = self.experiment
         notes = [f"{name}: {reason}" for name, reasons in self.skipped.items() for reason in skipped_note(reasons)]
         notes += [*experiment.empty_tasks(), *experiment.omitted_metrics()]

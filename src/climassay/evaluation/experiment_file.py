@@ -35,7 +35,7 @@ class BenchmarkSpec:
 
     name: str
     files: tuple[str, ...]
-    """Question files, ``primer`` or ``hub:OWNER/NAME``; relative paths start at the folder of the experiment file."""
+    """Question files, ``primer`` or ``hub:OWNER/NAME``; paths are relative to the folder of the experiment file."""
     published: str = ""
     """Published results of the ClimaQA paper to compare with: ``gold`` or ``silver``; empty for none."""
 
@@ -114,17 +114,17 @@ class HarnessSpec:
 
 @settings
 class InspectSpec:
-    """Tasks of Inspect that every model of an experiment answers."""
+    """Inspect tasks that every model of an experiment answers."""
 
     tasks: Annotated[tuple[str, ...], Field(examples=[("tasks.py@topics",)])] = ()
-    """Tasks of Inspect: FILE.py@NAME, FILE.py for all tasks of a file, or PACKAGE/NAME for a package's task."""
+    """Inspect tasks: FILE.py@NAME, FILE.py for all tasks in a file, or PACKAGE/NAME for a task from a package."""
     task_args: Annotated[Mapping[str, Any], Field(examples=[{"split": "test"}])] = field(default_factory=dict)
     """Arguments of the tasks by name."""
     epochs: Annotated[int | None, Field(ge=1, examples=[3])] = None
-    """Number of times each sample is asked; by default each task decides."""
+    """Number of times that each sample is run; by default each task decides."""
     grader: Annotated[ModelSpec | None, Field(examples=["openai:NAME"])] = None
-    """Model that grades answers for tasks with graded answers: its name, or the label of a model in this file; by
-    default the evaluated model itself."""
+    """Model that grades answers if a task needs grading: its name, or the label of a model in this file; by default the
+    evaluated model itself."""
     max_tokens: Annotated[int | None, Field(ge=1, examples=[512])] = None
     """Maximum number of tokens of an answer, for tasks that set no maximum."""
     log_dir: Annotated[str, Field(examples=["logs"])] = ""
@@ -151,17 +151,17 @@ class ExperimentPlan:
     """Maximum number of questions per task and benchmark, drawn at random."""
     seed: int = 0
     generator: Annotated[str, Field(examples=["gpt-3.5-turbo"])] = ""
-    """Label of the model that wrote the questions; it is tested whether metrics favour it."""
+    """Label of the model that wrote the questions, to test whether metrics favour it."""
     metrics: MetricSpec = field(default_factory=MetricSpec)
     lm_eval: HarnessSpec = field(default_factory=HarnessSpec)
     """Tasks of lm-evaluation-harness to run in addition to the benchmarks."""
     inspect: InspectSpec = field(default_factory=InspectSpec)
-    """Tasks of Inspect to run in addition to the benchmarks."""
+    """Inspect tasks to run in addition to the benchmarks."""
     folder: Path = Path()
-    """Folder at which relative file names start."""
+    """Folder that contains the files with relative names."""
 
     def find_scorings(self, model: ModelSpec) -> tuple[Scoring, ...]:
-        """Return the ways of scoring a model's multiple-choice answers: its own one, else those of the plan."""
+        """Return the ways of scoring a model's multiple-choice answers: the model's own if set, else the plan's."""
         return (model.scoring,) if model.scoring else self.scorings or (self.scoring,)
 
 
@@ -180,7 +180,7 @@ def parse_plan(data: Mapping[str, Any], *, where: str, folder: Path) -> Experime
     Args:
         data: Entries of the document, as in the example in the module's docstring.
         where: Name of the file, for error messages.
-        folder: Folder at which relative file names start.
+        folder: Folder that contains the files with relative names.
 
     Raises:
         InputError: An entry is unknown or invalid.
@@ -257,38 +257,38 @@ def check_plan(plan: ExperimentPlan, where: str) -> None:
             )
 
 
-def _parse_setting(entry: Mapping[str, Any], where: str, seed: int) -> SettingSpec:
+def _parse_setting(entry: Mapping[str, Any], file_name: str, seed: int) -> SettingSpec:
     """Parse a table ``[[setting]]``. Its entry ``use`` is a setting's short name, which provides the defaults."""
     values = dict(entry)
     use = values.pop("use", None)
     if not isinstance(use, str):
-        raise InputError(f'{where}: [[setting]] needs an entry use, for example use = "rag:books".')
-    base = parse_spec(use, seed=seed)
+        raise InputError(f'{file_name}: [[setting]] needs an entry use, for example use = "rag:books".')
+    default_spec = parse_spec(use, seed=seed)
     if "training" in values:
-        values["training"] = parse_table(AdapterTraining, values["training"], where, "[setting.training]")
-    defaults = {entry.name: getattr(base, entry.name) for entry in fields(base)}
-    return parse_table(SettingSpec, {**defaults, **values}, where, f"[[setting]] {use}")
+        values["training"] = parse_table(AdapterTraining, values["training"], file_name, "[setting.training]")
+    defaults = {entry.name: getattr(default_spec, entry.name) for entry in fields(default_spec)}
+    return parse_table(SettingSpec, {**defaults, **values}, file_name, f"[[setting]] {use}")
 
 
 def _parse_with_model(
-    kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], where: str, part: str
+    kind: type[T], entries: object, name: str, models: Sequence[ModelSpec], file_name: str, header: str
 ) -> T:
-    """Parse a table whose entry ``name`` is a model: a table like ``[[model]]``, a model's label or a model's name."""
+    """Parse a table whose entry ``name`` specifies a model by its name, its label or a table like ``[[model]]``."""
     if not isinstance(entries, Mapping) or name not in entries:
-        return parse_table(kind, entries, where, part)
+        return parse_table(kind, entries, file_name, header)
     value = entries[name]
     if isinstance(value, Mapping):
-        model = parse_table(ModelSpec, value, where, f"{part[:-1]}.{name}]")
+        model = parse_table(ModelSpec, value, file_name, f"{header[:-1]}.{name}]")
     elif isinstance(value, str):
         model = next((model for model in models if value in (model.display_name, model.name)), ModelSpec(value))
     else:
-        raise InputError(f'{where}: the {name} is a model, for example {name} = "openai:NAME", or a table.')
-    return parse_table(kind, {**entries, name: model}, where, part)
+        raise InputError(f'{file_name}: the {name} is a model, for example {name} = "openai:NAME", or a table.')
+    return parse_table(kind, {**entries, name: model}, file_name, header)
 
 
-def _parse_texts(value: object, where: str, name: str) -> tuple[str, ...]:
+def _parse_texts(value: object, file_name: str, name: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(item, str) for item in value):
-        raise InputError(f'{where}: {name} is a list of texts, for example {name} = ["primer"].')
+        raise InputError(f'{file_name}: {name} is a list of texts, for example {name} = ["primer"].')
     return tuple(cast("Sequence[str]", value))
 
 

@@ -86,7 +86,7 @@ class BlindAnswer(NamedTuple):
     """A long answer of an experiment, without the name of its model."""
 
     id: str
-    """Hash of run, cell and question, 12 hexadecimal digits."""
+    """Hash of the run, model, setting and question, 12 hexadecimal digits."""
     question: Question
     answer: str
 
@@ -104,8 +104,8 @@ def read_ratings(
 
     Args:
         file: File of the table.
-        labels: Dimension by name of the column with its ratings; several columns of a dimension are several raters. By
-            default the columns that are named like one of the eight dimensions.
+        labels: Dimension of each column of ratings, by name of the column; several columns of a dimension are those of
+            several raters. By default the columns that are named like one of the eight dimensions.
         question: Column of the question, or of the source text that the answers are about.
         answer: Column of the answer.
         group: Column that identifies the answers to compare with each other; by default the question.
@@ -182,8 +182,14 @@ def blind_rows(experiment: Experiment, *, seed: int = 0) -> list[dict[str, str]]
     """Return :func:`blind_answers` as rows with question, audience, answer and an empty column per dimension."""
     empty_ratings = dict.fromkeys((dimension.name for dimension in DIMENSIONS), "")
     return [
-        {"id": id_, "question": question.question, "audience": question.audience, "answer": answer, **empty_ratings}
-        for id_, question, answer in blind_answers(experiment, seed=seed)
+        {
+            "id": answer_id,
+            "question": question.question,
+            "audience": question.audience,
+            "answer": answer,
+            **empty_ratings,
+        }
+        for answer_id, question, answer in blind_answers(experiment, seed=seed)
     ]
 
 
@@ -192,14 +198,20 @@ def lengthen(text: str) -> str:
     return f"{text}\n\nTo say it once more: {' '.join(split_sentences(text))} These are the points that matter here."
 
 
-_CERTAIN = ("There is no doubt about this: ", "It is beyond question: ", "Every expert agrees: ", "Without exception: ")
+_CERTAINTY_PHRASES = (
+    "There is no doubt about this: ",
+    "It is beyond question: ",
+    "Every expert agrees: ",
+    "Without exception: ",
+)
 
 
 def add_certainty(text: str) -> str:
     """Return a text with a phrase that claims certainty before each sentence."""
     return "\n\n".join(
         " ".join(
-            f"{phrase}{sentence}" for phrase, sentence in zip(cycle(_CERTAIN), split_sentences(paragraph), strict=False)
+            f"{phrase}{sentence}"
+            for phrase, sentence in zip(cycle(_CERTAINTY_PHRASES), split_sentences(paragraph), strict=False)
         )
         for paragraph in text.split("\n\n")
     )
@@ -232,11 +244,11 @@ class JudgeTest:
             return None
         if self.estimate is None or self.estimate.interval is None:
             return "not decided"
-        low, high = self.estimate.interval
+        lower_bound, upper_bound = self.estimate.interval
         if not self.above:
-            low, high = -high, -low
+            lower_bound, upper_bound = -upper_bound, -lower_bound
         bound = self.bound if self.above else -self.bound
-        return "passed" if low > bound else "failed" if high < bound else "not decided"
+        return "passed" if lower_bound > bound else "failed" if upper_bound < bound else "not decided"
 
 
 @dataclass(frozen=True)
@@ -260,8 +272,8 @@ class JudgeCheck(Result):
     @property
     def sentence(self) -> str:
         """Sentence on the verdict, with the names of the tests that decide it."""
-        deciding = [test for test in self.tests if test.outcome == self.verdict]
-        names = "; ".join(f"{test.name} ({test.dimension})" if test.dimension else test.name for test in deciding)
+        decisive_tests = [test for test in self.tests if test.outcome == self.verdict]
+        names = "; ".join(f"{test.name} ({test.dimension})" if test.dimension else test.name for test in decisive_tests)
         sentences = {
             "passed": "The judge can be relied on for answers like these: it passed every test.",
             "failed": f"The judge cannot be relied on: it failed {names}.",
@@ -374,18 +386,21 @@ def check_judge(
     }
     lengths = [float(len(text.answer.split())) for text in answers]
     for name in names:
-        people = [_mean_or_none(item.ratings.get(name, ())) for item in items]
+        human_ratings = [_mean_or_none(item.ratings.get(name, ())) for item in items]
         tests.append(
             JudgeTest(
-                "agreement with people", name, alpha_estimate([people, ratings_once[name]], groups, seed), MIN_ALPHA
+                "agreement with people",
+                name,
+                alpha_estimate([human_ratings, ratings_once[name]], groups, seed),
+                MIN_ALPHA,
             )
         )
         by_rater = list(zip_longest(*(item.ratings.get(name, ()) for item in items)))
         if len(by_rater) > 1:
             tests.append(JudgeTest("agreement among people", name, alpha_estimate(by_rater, groups, seed), None))
-        correlation = _correlate_ranks(people, ratings_once[name], groups, seed)
+        correlation = _correlate_ranks(human_ratings, ratings_once[name], groups, seed)
         tests.append(JudgeTest("rank correlation with people", name, correlation, 0.0))
-        baseline = _correlate_ranks(people, lengths, groups, seed)
+        baseline = _correlate_ranks(human_ratings, lengths, groups, seed)
         tests.append(JudgeTest("rank correlation of length", name, baseline, None))
         if ratings_again:
             agreement = alpha_estimate([ratings_once[name], ratings_again[name]], groups, seed)
@@ -394,8 +409,14 @@ def check_judge(
             agreement = alpha_estimate([ratings_once[name], ratings_reversed[name]], groups, seed)
             tests.append(JudgeTest("dimensions in reversed order", name, agreement, MIN_REPETITION))
         for label, ratings in ratings_by_perturbation.items():
-            complete = [(a, b) for a, b in zip(ratings_once[name], ratings[name], strict=True) if None not in (a, b)]
-            gain = paired_difference(*zip(*complete, strict=True), seed=seed).difference if complete else None
+            complete_pairs = [
+                (first_rating, second_rating)
+                for first_rating, second_rating in zip(ratings_once[name], ratings[name], strict=True)
+                if None not in (first_rating, second_rating)
+            ]
+            gain = (
+                paired_difference(*zip(*complete_pairs, strict=True), seed=seed).difference if complete_pairs else None
+            )
             tests.append(JudgeTest(f"gain of answers made {label}", name, gain, MAX_GAIN, above=False))
     if items_with_verdicts := [item for item in items if item.verdicts]:
         on_step("marking rubrics")
@@ -464,7 +485,7 @@ def alpha_estimate(
     indices_by_unit: dict[str, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         indices_by_unit[group if len(set(groups)) > 1 else str(index)].append(index)
-    units = list(indices_by_unit.values())
+    index_groups = list(indices_by_unit.values())
 
     def alpha(indices: Sequence[int]) -> float | None:
         try:
@@ -478,26 +499,32 @@ def alpha_estimate(
         return None
     generator = np.random.default_rng(seed)
     samples = (
-        alpha([index for unit in generator.integers(0, len(units), len(units)) for index in units[unit]])
+        alpha(
+            [
+                index
+                for group_index in generator.integers(0, len(index_groups), len(index_groups))
+                for index in index_groups[group_index]
+            ]
+        )
         for _ in range(RESAMPLES)
     )
     interval = percentile_interval([sample for sample in samples if sample is not None])
-    return ResampledEstimate.from_resamples(alpha_of_all, interval, len(units))
+    return ResampledEstimate.from_resamples(alpha_of_all, interval, len(index_groups))
 
 
 def _correlate_ranks(
-    people: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
+    human_ratings: Sequence[float | None], judge: Sequence[float | None], groups: Sequence[str], seed: int
 ) -> ResampledEstimate | None:
     """Return the mean rank correlation within groups; it is 0 in a group in which the judge's ratings are constant."""
     pairs_by_group: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for group, rating, judge_rating in zip(groups, people, judge, strict=True):
+    for group, rating, judge_rating in zip(groups, human_ratings, judge, strict=True):
         if rating is not None and judge_rating is not None:
             pairs_by_group[group].append((rating, judge_rating))
     correlations = []
     for pairs in pairs_by_group.values():
-        first, second = np.array(pairs, dtype=np.float64).T
-        if len(pairs) >= _MIN_GROUP_SIZE and np.ptp(first) > 0:
-            rho = spearman_of_resamples(first, second, np.arange(len(pairs))[None])[0]
+        human_values, judge_values = np.array(pairs, dtype=np.float64).T
+        if len(pairs) >= _MIN_GROUP_SIZE and np.ptp(human_values) > 0:
+            rho = spearman_of_resamples(human_values, judge_values, np.arange(len(pairs))[None])[0]
             correlations.append(0.0 if np.isnan(rho) else float(rho))
     if not correlations:
         return None
@@ -506,28 +533,30 @@ def _correlate_ranks(
 
 
 def _derive_preferences(items: Sequence[RatedAnswer]) -> list[PreferredAnswer]:
-    """Return all pairs of answers of a group, with the one preferred whose mean ratings have the higher sum."""
+    """Return all pairs of answers of a group; the answer whose mean ratings have the higher sum is preferred."""
     items_by_group: dict[str, list[RatedAnswer]] = defaultdict(list)
     for item in items:
         items_by_group[item.group].append(item)
     preferences = []
     for group in items_by_group.values():
-        for first, second in combinations(group, 2):
-            difference = sum(map(np.mean, first.ratings.values())) - sum(map(np.mean, second.ratings.values()))
+        for first_answer, second_answer in combinations(group, 2):
+            difference = sum(map(np.mean, first_answer.ratings.values())) - sum(
+                map(np.mean, second_answer.ratings.values())
+            )
             better: Better = "first" if difference > 0 else "second" if difference < 0 else "tie"
-            answer = first.answer
+            answer = first_answer.answer
             preferences.append(
-                PreferredAnswer(answer.question, answer.audience, answer.answer, second.answer.answer, better)
+                PreferredAnswer(answer.question, answer.audience, answer.answer, second_answer.answer.answer, better)
             )
     return preferences
 
 
 def _test_comparisons(
-    preferred: Sequence[PreferredAnswer], judge: Generator, max_pairs: int, seed: int
+    preferences: Sequence[PreferredAnswer], judge: Generator, max_pairs: int, seed: int
 ) -> tuple[list[JudgeTest], int]:
     """Have the judge compare pairs in both orders; return tests of its preferences, and the number of failures."""
-    indices = sorted(np.random.default_rng(seed).permutation(len(preferred))[:max_pairs].tolist())
-    pairs = [preferred[index] for index in indices]
+    indices = sorted(np.random.default_rng(seed).permutation(len(preferences))[:max_pairs].tolist())
+    pairs = [preferences[index] for index in indices]
     items = [
         (pair.question, pair.audience, *answers)
         for pair in pairs

@@ -36,7 +36,7 @@ answer and the reason, or a failure, for each pair."""
 SIGNS: Mapping[Better, int] = {"first": 1, "second": -1, "tie": 0}
 RESAMPLES = 300
 _INVERSE_PENALTY = 100.0
-"""Inverse of the L2 penalty, which is so weak that it only keeps the strength of an undefeated contestant finite."""
+"""Inverse of the L2 penalty; the penalty is weak, and only keeps the strength of an undefeated contestant finite."""
 _MAX_TOKENS = 300
 _MAX_WORDS = 350
 """Maximum number of words of each answer in the prompt of a very small judge."""
@@ -60,9 +60,9 @@ def prefer(
         brief = load_prompt("side_by_side_brief")
         requests = []
         for question, _, *answers in items:
-            first, second = (" ".join(answer.split()[:_MAX_WORDS]) for answer in answers)
-            rendered = brief.render(question=question, first=first, second=second)
-            requests.append(OptionRequest(rendered.messages, (" A", " B"), rendered.assistant_prefix))
+            first_answer, second_answer = (" ".join(answer.split()[:_MAX_WORDS]) for answer in answers)
+            rendered_prompt = brief.render(question=question, first=first_answer, second=second_answer)
+            requests.append(OptionRequest(rendered_prompt.messages, (" A", " B"), rendered_prompt.assistant_prefix))
         labels: tuple[Better, Better] = ("first", "second")
         return [
             JudgeFailure(scores.error or "") if scores.best is None else (labels[scores.best], "")
@@ -71,12 +71,12 @@ def prefer(
     template = load_prompt("side_by_side")
     judge_requests: list[JudgeRequest[tuple[Better, str]]] = [
         JudgeRequest(
-            template.render(question=question, audience=audience, first=first, second=second),
+            template.render(question=question, audience=audience, first=first_answer, second=second_answer),
             _SCHEMA,
             _parse_preference,
             _MAX_TOKENS,
         )
-        for question, audience, first, second in items
+        for question, audience, first_answer, second_answer in items
     ]
     return ask_json(judge_requests, judge, seed=seed)
 
@@ -90,53 +90,54 @@ def _parse_preference(data: Mapping[str, Any]) -> tuple[Better, str]:
 def compare_answers(
     questions: Mapping[str, Question], outcomes: Mapping[Cell, Sequence[Outcome]], compare: Comparer, judge: str = ""
 ) -> list[Preference]:
-    """Compare the answers of every two cells to the same questions, in both orders and with a single call of the judge.
+    """Compare the long answers of every two models or settings, in both orders, by a single call of ``compare``.
 
     Args:
         questions: Questions by id.
-        outcomes: Outcomes by cell, for the cells of one benchmark and task. A failed answer loses without a request.
+        outcomes: Outcomes by cell (a model in a setting), for one benchmark and task. A failed answer loses without a
+            request.
         compare: Function that compares answers, for example :func:`prefer` with a model.
         judge: Name of the trained judge; empty for the plan's judge.
 
     Returns:
-        Two preferences for each pair of cells and question, one for each order.
+        Two preferences for each question and pair of cells, one for each order.
     """
     answers = {
         cell: {outcome.question: outcome.answer for outcome in cell_outcomes}
         for cell, cell_outcomes in outcomes.items()
     }
     pairs = [
-        (question, first, second)
+        (question, first_cell, second_cell)
         for cells in combinations(outcomes, 2)
         for question in answers[cells[0]]
         if question in answers[cells[1]]
-        for first, second in (cells, reversed(cells))
+        for first_cell, second_cell in (cells, reversed(cells))
     ]
     indices, items = [], []
-    for index, (question, first, second) in enumerate(pairs):
-        texts = answers[first][question], answers[second][question]
+    for index, (question, first_cell, second_cell) in enumerate(pairs):
+        texts = answers[first_cell][question], answers[second_cell][question]
         if all(texts):
             indices.append(index)
             items.append((questions[question].question, questions[question].audience, *texts))
     verdicts = dict(zip(indices, compare(items), strict=True))
     preferences = []
-    for index, (question, first, second) in enumerate(pairs):
+    for index, (question, first_cell, second_cell) in enumerate(pairs):
         verdict = verdicts.get(index)
         if isinstance(verdict, JudgeFailure):
-            preferences.append(Preference(first, second, question, None, error=verdict.error, judge=judge))
+            preferences.append(Preference(first_cell, second_cell, question, None, error=verdict.error, judge=judge))
         elif verdict is not None:
-            preferences.append(Preference(first, second, question, verdict[0], verdict[1], judge=judge))
+            preferences.append(Preference(first_cell, second_cell, question, verdict[0], verdict[1], judge=judge))
         else:
-            has_first, has_second = bool(answers[first][question]), bool(answers[second][question])
+            has_first, has_second = bool(answers[first_cell][question]), bool(answers[second_cell][question])
             better: Better = "tie" if has_first == has_second else "first" if has_first else "second"
             reason = "Without an answer there is nothing to compare."
-            preferences.append(Preference(first, second, question, better, reason, judge=judge))
+            preferences.append(Preference(first_cell, second_cell, question, better, reason, judge=judge))
     return preferences
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A cell whose answers were compared with those of other cells."""
+    """Model in one setting whose long answers were compared with those of other models or settings."""
 
     cell: Cell
     win_rate: Estimate
@@ -187,14 +188,16 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
             if forward is None or backward is None:
                 continue
             sign = SIGNS[forward]
-            agrees = sign == -SIGNS[backward]
-            n_agreeing += agrees
-            rows.append((question_index, i, j, sign if agrees else 0))
+            is_consistent = sign == -SIGNS[backward]
+            n_agreeing += is_consistent
+            rows.append((question_index, i, j, sign if is_consistent else 0))
     if not rows:
         return None
-    question_of_row, first, second, winner = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    question_of_row, first_indices, second_indices, winner = (
+        np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)
+    )
     design = np.zeros((len(rows), len(cells)))
-    design[np.arange(len(rows)), first], design[np.arange(len(rows)), second] = 1.0, -1.0
+    design[np.arange(len(rows)), first_indices], design[np.arange(len(rows)), second_indices] = 1.0, -1.0
     n = len(questions)
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
     strengths = _fit_strengths(design, winner, np.ones(len(rows)))
@@ -203,8 +206,8 @@ def side_by_side(preferences: Sequence[Preference], *, seed: int = 0, resamples:
     )
     contestants = []
     for index, cell in enumerate(cells):
-        is_compared = (first == index) | (second == index)
-        points = np.where(first[is_compared] == index, winner[is_compared] + 1, 1 - winner[is_compared]) / 2
+        is_compared = (first_indices == index) | (second_indices == index)
+        points = np.where(first_indices[is_compared] == index, winner[is_compared] + 1, 1 - winner[is_compared]) / 2
         weights = counts[:, question_of_row[is_compared]]
         totals = weights.sum(axis=1)
         rates = (weights @ points)[totals > 0] / totals[totals > 0]
@@ -242,13 +245,13 @@ def side_by_side_table(result: SideBySide, benchmark: str, judge: str = "") -> T
 
     A trained judge, which is named by ``judge``, averages both orders, so that the note omits position bias.
     """
-    low, high = result.first.interval
+    lower_bound, upper_bound = result.first.interval
     orders = (
         "The judge averages both orders."
         if judge
         else f"Both orders agree in {100 * result.consistent.value:.0f}% of the pairs; the answer shown first is "
-        f"preferred in {100 * result.first.value:.0f}% of the decided comparisons (95% interval {100 * low:.0f} to "
-        f"{100 * high:.0f}; 50 without position bias)."
+        f"preferred in {100 * result.first.value:.0f}% of the decided comparisons (95% interval "
+        f"{100 * lower_bound:.0f} to {100 * upper_bound:.0f}; 50 without position bias)."
     )
     rows = [
         [
@@ -283,7 +286,7 @@ TONES: Mapping[str, Tone] = {
 
 
 def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
-    """Return scores of a checked answer from 0 to 1, where 1 is best, by name of the metric.
+    """Return the scores of a checked answer by metric, from 0 to 1 (best).
 
     ``points_supported``
         Proportion of the sentences with a claim that the judge finds supported by a passage. Missing without a judge
@@ -301,8 +304,8 @@ def point_scores(points: Sequence[CheckedSentence]) -> dict[str, float]:
 
 def numbered_passages(ids: Sequence[str], texts: Sequence[str]) -> dict[int, Passage]:
     """Return the passages of a prompt by their number in the prompt."""
-    numbered = enumerate(zip(ids, texts, strict=False), start=1)
-    return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered}
+    numbered_texts = enumerate(zip(ids, texts, strict=False), start=1)
+    return {number: Passage(name, text, name, name, name, number) for number, (name, text) in numbered_texts}
 
 
 def coloured_parts(answer: str, points: Sequence[CheckedSentence]) -> tuple[ColouredText, ...]:

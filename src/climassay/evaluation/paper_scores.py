@@ -75,7 +75,7 @@ class PublishedScore:
 
 @cache
 def _load_scores() -> tuple[PublishedScore, ...]:
-    with _TABLE.open(encoding="utf-8", newline="") as lines:
+    with _TABLE.open(encoding="utf-8", newline="") as file:
         return tuple(
             PublishedScore(
                 cast(Dataset, row["dataset"]),
@@ -86,7 +86,7 @@ def _load_scores() -> tuple[PublishedScore, ...]:
                 row["level"],
                 float(row["value"]) / (100.0 if METRICS[row["metric"]].binary else 1.0),
             )
-            for row in csv.DictReader(lines)
+            for row in csv.DictReader(file)
         )
 
 
@@ -119,7 +119,7 @@ def published_scores(dataset: Dataset = "gold", models: Collection[str] = ()) ->
 def has_published_questions(dataset: Dataset, questions: Sequence[Question], files: Collection[str] = ()) -> bool:
     """Return whether the questions of a benchmark are those of the paper.
 
-    They are if all files belong to the dataset on the hub, or if the numbers of questions of each kind and level are
+    This is so if all files belong to the dataset on the hub, or if the numbers of questions of each kind and level are
     those of the complete dataset.
 
     Args:

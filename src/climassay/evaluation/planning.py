@@ -34,7 +34,8 @@ class Assumptions:
     deviation: float | None
     """Standard deviation of a system's scores over questions; None for binary metrics."""
     paired_deviation: float | None
-    """Standard deviation over questions of the difference of the two systems' scores; None for binary metrics."""
+    """Standard deviation, over questions, of the difference between the two systems' scores; None for binary
+    metrics."""
     origin: str
     """Source of the assumptions, for the note of the table."""
 
@@ -113,7 +114,7 @@ def _describe_no_variation(run: str, label: str) -> str:
 
 
 def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
-    """Estimate assumptions from an experiment, as medians over its cells and over pairs of cells.
+    """Estimate assumptions from an experiment, as medians over its cells (a model in a setting) and over their pairs.
 
     The cells of a pair share the benchmark and either the model or the setting.
 
@@ -127,11 +128,14 @@ def assume_from_run(experiment: Experiment, metric: str) -> Assumptions:
     columns = [[score_of(outcome, metric) for outcome in outcomes] for outcomes in cells.values()]
     scores = [[value for value in column if value is not None] for column in columns]
     pairs = [
-        common_scores(cells[first], cells[second], metric)
-        for first, second in combinations(cells, 2)
-        if first.benchmark == second.benchmark and (first.model == second.model or first.setting == second.setting)
+        common_scores(cells[first_cell], cells[second_cell], metric)
+        for first_cell, second_cell in combinations(cells, 2)
+        if first_cell.benchmark == second_cell.benchmark
+        and (first_cell.model == second_cell.model or first_cell.setting == second_cell.setting)
     ]
-    differences = [np.subtract(second, first) for first, second in pairs if len(first) > 1]
+    differences = [
+        np.subtract(second_scores, first_scores) for first_scores, second_scores in pairs if len(first_scores) > 1
+    ]
     scores = [column for column in scores if len(column) > 1]
     if not differences:
         raise InputError(f"{experiment.run} has no two cells to compare in {metric_definition.label}.")
@@ -192,16 +196,18 @@ def _compute_quantiles(power: float, alpha: float) -> tuple[float, float]:
 def _make_binary_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
     assert assumptions.mean is not None
     assert assumptions.discordance is not None
-    n_paired, exact = _find_paired_size(difference, assumptions.discordance, power, alpha)
-    first, second = assumptions.mean, assumptions.mean + difference
+    n_paired, is_exact = _find_paired_size(difference, assumptions.discordance, power, alpha)
+    first_mean, second_mean = assumptions.mean, assumptions.mean + difference
     n_unpaired = None
-    if second < 1:
+    if second_mean < 1:
         z_alpha, z_power = _compute_quantiles(power, alpha)
-        mean = (first + second) / 2
-        null = math.sqrt(2 * mean * (1 - mean))
-        alternative = math.sqrt(first * (1 - first) + second * (1 - second))
-        n_unpaired = math.ceil(((z_alpha * null + z_power * alternative) / (second - first)) ** 2)
-    return PlanRow(difference, n_paired, exact, n_unpaired, accuracy_sample_size(assumptions.mean, difference))
+        mean = (first_mean + second_mean) / 2
+        null_deviation = math.sqrt(2 * mean * (1 - mean))
+        alternative_deviation = math.sqrt(first_mean * (1 - first_mean) + second_mean * (1 - second_mean))
+        n_unpaired = math.ceil(
+            ((z_alpha * null_deviation + z_power * alternative_deviation) / (second_mean - first_mean)) ** 2
+        )
+    return PlanRow(difference, n_paired, is_exact, n_unpaired, accuracy_sample_size(assumptions.mean, difference))
 
 
 def _find_paired_size(difference: float, discordance: float, power: float, alpha: float) -> tuple[int | None, bool]:
@@ -212,9 +218,11 @@ def _find_paired_size(difference: float, discordance: float, power: float, alpha
     if difference > discordance:
         return None, True
     z_alpha, z_power = _compute_quantiles(power, alpha)
-    spread = math.sqrt(max(0.0, discordance - difference**2))
+    difference_deviation = math.sqrt(max(0.0, discordance - difference**2))
     # 2 / difference corrects for continuity; the exact test needs more questions than the uncorrected approximation.
-    estimate = math.ceil(((z_alpha * math.sqrt(discordance) + z_power * spread) / difference) ** 2 + 2 / difference)
+    estimate = math.ceil(
+        ((z_alpha * math.sqrt(discordance) + z_power * difference_deviation) / difference) ** 2 + 2 / difference
+    )
     if estimate > MAX_EXACT_QUESTIONS:
         return estimate, False
     second_only, first_only = (discordance + difference) / 2, (discordance - difference) / 2
@@ -222,13 +230,13 @@ def _find_paired_size(difference: float, discordance: float, power: float, alpha
     def is_sufficient(n: int) -> bool:
         return mcnemar_power(second_only, first_only, n, alpha) >= power
 
-    low, high = max(1, estimate // 2), estimate
-    while not is_sufficient(high):
-        low, high = high, math.ceil(high * 1.15) + 1
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
-    return high, True
+    lower_bound, upper_bound = max(1, estimate // 2), estimate
+    while not is_sufficient(upper_bound):
+        lower_bound, upper_bound = upper_bound, math.ceil(upper_bound * 1.15) + 1
+    while lower_bound + 1 < upper_bound:
+        midpoint = (lower_bound + upper_bound) // 2
+        lower_bound, upper_bound = (lower_bound, midpoint) if is_sufficient(midpoint) else (midpoint, upper_bound)
+    return upper_bound, True
 
 
 def _make_mean_row(difference: float, assumptions: Assumptions, power: float, alpha: float) -> PlanRow:
@@ -254,20 +262,20 @@ def plan_table(plan: Plan) -> Table:
     """Return a table of the numbers of questions by difference and design."""
     assumptions = plan.assumptions
     if assumptions.binary:
-        unit, test = "points", "exact McNemar test (~: normal approximation)"
+        difference_heading, test = "points", "exact McNemar test (~: normal approximation)"
         description = (
             f"the first system is right on {100 * (assumptions.mean or 0):.1f}% and the two disagree on "
             f"{100 * (assumptions.discordance or 0):.1f}% of the questions"
         )
     else:
-        unit, test = "difference", "paired test of means, normal approximation (~)"
+        difference_heading, test = "difference", "paired test of means, normal approximation (~)"
         description = (
             f"scores spread by {assumptions.deviation:.3g} over questions and differences of two systems by "
             f"{assumptions.paired_deviation:.3g} (standard deviations)"
         )
     return Table.of(
         f"Questions needed to see a difference in {METRICS[plan.metric].label}",
-        [unit, "same questions", "own questions,\nper system", "interval of +/-\nthe difference"],
+        [difference_heading, "same questions", "own questions,\nper system", "interval of +/-\nthe difference"],
         [
             [
                 f"{100 * row.difference:g}" if assumptions.binary else f"{row.difference:g}",

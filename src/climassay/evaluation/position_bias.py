@@ -52,10 +52,10 @@ def position_row(variant: tuple[str, str, str], rows: Sequence[Prediction]) -> P
     n_answered = np.bincount([row.correct_position for row in rows if row.position is not None], minlength=n_positions)
     is_used = n_answered > 0
     total = n_picked.sum()
-    testable = is_used.sum() > 1 and n_picked[is_used].sum() == total and total > 0
+    is_testable = is_used.sum() > 1 and n_picked[is_used].sum() == total and total > 0
     # Pearson's chi-squared test.
-    squares = (n_picked[is_used] - n_answered[is_used]) ** 2 / n_answered[is_used]
-    p_value = float(chdtrc(is_used.sum() - 1, squares.sum())) if testable else 1.0
+    chi_squared_terms = (n_picked[is_used] - n_answered[is_used]) ** 2 / n_answered[is_used]
+    p_value = float(chdtrc(is_used.sum() - 1, chi_squared_terms.sum())) if is_testable else 1.0
     orders = max(row.permutation for row in rows) + 1
     choices: dict[str, set[int | None]] = defaultdict(set)
     for row in rows:
@@ -80,9 +80,9 @@ def _compute_averaged_accuracy(rows: Sequence[Prediction]) -> Estimate | None:
     if not any(row.logprobs for row in rows):
         return None
     totals: dict[str, NDArray[np.float64] | None] = {}
-    correct: dict[str, int] = {}
+    correct_option_by_question: dict[str, int] = {}
     for row in rows:
-        correct[row.question] = row.order[row.correct_position]
+        correct_option_by_question[row.question] = row.order[row.correct_position]
         total = totals.get(row.question, np.zeros(len(row.order)))
         if total is None or not row.logprobs:
             totals[row.question] = None
@@ -92,5 +92,8 @@ def _compute_averaged_accuracy(rows: Sequence[Prediction]) -> Estimate | None:
         logprobs_by_option = np.zeros(len(row.order))
         logprobs_by_option[list(row.order)] = logprobs
         totals[row.question] = total + logprobs_by_option
-    n_right = sum(total is not None and int(total.argmax()) == correct[question] for question, total in totals.items())
+    n_right = sum(
+        total is not None and int(total.argmax()) == correct_option_by_question[question]
+        for question, total in totals.items()
+    )
     return proportion(n_right, len(totals))

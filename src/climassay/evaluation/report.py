@@ -1,4 +1,4 @@
-"""An experiment as one page: tables, figures, calibration, tests, and every question with every answer."""
+"""Report on an experiment as one page: tables, figures, calibration, tests, and every question with all answers."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -159,7 +159,7 @@ def experiment_report(
     Args:
         experiment: Experiment with its outcomes.
         scores: Scores of the experiment; computed if None.
-        published: Published scores to show beside ours.
+        published: Published scores to show next to ours.
         contamination: Overlaps of the questions with training or retrieval texts.
         seed: Seed of the bootstrap and the sign flips.
         answers: Whether every question is listed with all its answers.
@@ -227,18 +227,20 @@ def _format_parameter(name: str, value: Any) -> str:
 
 
 CHIEF_METRICS = ("accuracy", "judged_accuracy", "factual_accuracy", "exact_match", "rubric_score", "epistemics")
-"""Metrics for which the summary names the cell with the highest score."""
+"""Metrics for which the summary names the model and setting with the highest score."""
 
 
 def _summarise(experiment: Experiment, scores: ExperimentScores) -> list[Block]:
-    """Return a summary of the best cells, significant differences, failures and notes."""
+    """Return a summary of the highest scores, significant differences, failures and notes."""
     blocks: list[Block] = []
     for benchmark in (*experiment.questions, *experiment.groups):
         metrics = METRICS.ordered(score.metric for score in scores.scores if score.cell.benchmark == benchmark)
         # The first metric of another framework for which higher is better.
-        external = [metric.name for metric in metrics if metric.external and not metric.lower][:1]
+        external_names = [metric.name for metric in metrics if metric.external and not metric.lower][:1]
         sentences = [
-            sentence for name in (*CHIEF_METRICS, *external) if (sentence := _describe_best(scores, benchmark, name))
+            sentence
+            for name in (*CHIEF_METRICS, *external_names)
+            if (sentence := _describe_best(scores, benchmark, name))
         ]
         tests = [test for test in scores.tests if test.benchmark == benchmark]
         if tests:
@@ -274,17 +276,19 @@ def _describe_best(scores: ExperimentScores, benchmark: str, metric: str) -> str
     n_tied = sum(score.estimate.value == best_score.estimate.value for score in overall_scores) - 1
     ties = f" and {counted(n_tied, 'other')}" if n_tied else ""
     sign = "%" if METRICS[metric].percent else ""
-    low, high = (format_score(metric, end) for end in best_score.estimate.interval)
-    constant = [
+    lower_bound, upper_bound = (format_score(metric, end) for end in best_score.estimate.interval)
+    baseline_accuracies = [
         entry.value
         for entry in scores.constants
         if (entry.benchmark, entry.metric, entry.level, entry.task)
         == (benchmark, metric, OVERALL, best_score.cell.task)
     ]
-    constant_text = f", best constant answer {format_score(metric, constant[0])}{sign}" if constant else ""
+    constant_text = (
+        f", best constant answer {format_score(metric, baseline_accuracies[0])}{sign}" if baseline_accuracies else ""
+    )
     return (
         f"Highest {METRICS[metric].label}: {best_score.cell.model}, {best_score.cell.setting}{ties}, "
-        f"{format_score(metric, best_score.estimate.value)}{sign} (95% interval {low} to {high}{sign}, "
+        f"{format_score(metric, best_score.estimate.value)}{sign} (95% interval {lower_bound} to {upper_bound}{sign}, "
         f"n = {best_score.estimate.n}{constant_text})."
     )
 
@@ -317,9 +321,9 @@ def _make_benchmark_sections(
 
 
 def _make_contamination_table(experiment: Experiment, benchmark: str) -> Table | None:
-    """Return a table of the texts in each cell's prompts and training data, with the number of contaminated questions.
+    """Return a table of the texts in prompts and training data, with the number of questions that they contaminate.
 
-    Return None if no cell of the benchmark has such texts.
+    Each row is for a model, setting and task of the benchmark. Return None if there are no such texts.
     """
     records = [record for record in experiment.cells if record.cell.benchmark == benchmark and record.texts]
     if not records:
@@ -387,10 +391,13 @@ def answer_tables(experiment: Experiment) -> AnswerTables:
                         question.question,
                         question.answer,
                         tuple(metric.label for metric in metrics),
-                        tuple(answer_row(o, question, metrics, passage_indices(o.passages)) for o in outcomes),
                         tuple(
-                            Option(option_letter(n), text, n == question.correct)
-                            for n, text in enumerate(question.options)
+                            answer_row(answer, question, metrics, passage_indices(answer.passages))
+                            for answer in outcomes
+                        ),
+                        tuple(
+                            Option(option_letter(index), text, index == question.correct)
+                            for index, text in enumerate(question.options)
                         ),
                         origin(question),
                     )
@@ -443,7 +450,12 @@ def answer_row(
     )
 
 
-_TONES: dict[str, Tone] = {"met": "right", "partly met": "middle", "not met": "outside", "contradicted": "wrong"}
+_COLOUR_BY_VERDICT: dict[str, Tone] = {
+    "met": "right",
+    "partly met": "middle",
+    "not met": "outside",
+    "contradicted": "wrong",
+}
 
 
 def _make_findings(assessment: LongAnswerAssessment, question: Question) -> Iterator[Finding]:
@@ -451,12 +463,16 @@ def _make_findings(assessment: LongAnswerAssessment, question: Question) -> Iter
     for criterion, judgement in zip(question.rubric, assessment.criteria, strict=False):
         title = f"{criterion.text} ({criterion.level}, weight {criterion.weight:g})"
         yield Finding(
-            title, judgement.verdict, _TONES[judgement.verdict], judgement.reason, _format_quotation(judgement)
+            title,
+            judgement.verdict,
+            _COLOUR_BY_VERDICT[judgement.verdict],
+            judgement.reason,
+            _format_quotation(judgement),
         )
     for rating in assessment.ratings:
-        tone: Tone = "right" if rating.rating >= 4 else "middle" if rating.rating >= 3 else "wrong"
+        colour: Tone = "right" if rating.rating >= 4 else "middle" if rating.rating >= 3 else "wrong"
         title = f"{rating.dimension}{': ' if rating.issues else ''}{'; '.join(rating.issues)}"
-        yield Finding(title, f"{rating.rating:.3g} of 5", tone, rating.reason, _format_quotation(rating))
+        yield Finding(title, f"{rating.rating:.3g} of 5", colour, rating.reason, _format_quotation(rating))
     yield from (Finding(error, "judge failed", "outside") for error in assessment.errors)
 
 
@@ -484,7 +500,7 @@ def is_wrong(outcome: Outcome) -> bool:
 
 
 def mcq_report_sections(scores: McqScores, heading: str, lead: str = "") -> list[Section]:
-    """Return a report section with a lead, figures and tables of a multiple-choice evaluation."""
+    """Return a section on a multiple-choice evaluation, with the introduction ``lead``, figures and tables."""
     has_several_models = len({row.model for row in scores.accuracy}) > 1
     overall: list[Dot] = []
     by_level: list[Dot] = []

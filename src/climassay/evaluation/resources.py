@@ -40,13 +40,14 @@ class ExperimentCallbacks:
     """Callbacks that report the progress of an experiment."""
 
     on_cell: Callable[[Cell, str], None] = lambda _cell, _stage: None
-    """Called with a cell and the stage that begins: ``asked`` or ``scored``."""
+    """Function called with a cell (a model in one setting on one task) and the stage that begins: ``asked`` or
+    ``scored``."""
     on_answer: Callable[[int], None] = lambda _count: None
-    """Called with the number of new answers, including answers found in the records."""
+    """Function called with the number of new answers, including answers found in the records."""
     on_more: Callable[[int], None] = lambda _count: None
-    """Called with the number of answers that are needed in addition to those of the benchmarks."""
+    """Function called with the number of answers that are needed in addition to those of the benchmarks."""
     on_end: Callable[[str], None] = lambda _step: None
-    """Called with the name of each step after the last answer."""
+    """Function called with the name of each step after the last answer."""
 
 
 class HarnessCell(NamedTuple):
@@ -75,18 +76,19 @@ class EvaluationResources:
     """Resources of an experiment, as functions that open its models, adapters, metrics and checkers."""
 
     open_model: Callable[[ModelSpec, Path | None], Generator]
-    """Loads a model, with the adapter in the given folder unless it is None."""
+    """Function that loads a model, with the adapter in the given folder unless the folder is None."""
     sources: Sources
     adapter: Callable[[ModelSpec, SettingSpec], Adapter | None] = lambda _model, _setting: None
-    """Finds or trains the adapter of a model for a setting; returns None if the setting has no adapter."""
+    """Function that finds or trains the adapter of a model for a setting; it returns None if the setting has none."""
     scorer: Callable[[RecordModel], Scorer] = lambda _record_model: Scorer()
-    """Makes the scorer of generated answers; its models are wrapped by the given function."""
+    """Factory of the scorer of generated answers; its argument is a function that wraps each model the scorer uses."""
     checker: Callable[[Scorer], CheckAnswer | None] = lambda _scorer: None
-    """Makes the function that checks long answers; returns None if the plan names no collection."""
+    """Factory of the function that checks long answers; returns None if the plan names no collection."""
     harnesses: Mapping[str, Harness] = field(default_factory=dict)
     """Functions that run other frameworks' tasks, by key of :data:`climassay.evaluation.runner.HARNESSES`."""
     trained_judge: Callable[[Path], Comparer] | None = None
-    """Opens the file of a trained judge as a function that compares long answers; None if none can be opened."""
+    """Function that opens the file of a trained judge as a function that compares long answers; None if no judge can be
+    opened."""
     shared_models: Sequence[Generator] = ()
     """Models that belong to the caller and stay open after the experiment."""
 
@@ -181,10 +183,10 @@ def make_scorer(
         name = model_name(spec.entailment)
         model = None
         if name is not None:
-            loaded = load_model(name, folder=workspace.root)
-            if not isinstance(loaded, OptionScorer):
+            loaded_model = load_model(name, folder=workspace.root)
+            if not isinstance(loaded_model, OptionScorer):
                 raise InputError(f"{name} gives no probabilities of answers: use another model as the judge.")
-            model = cast(OptionScorer, record_model(loaded))
+            model = cast(OptionScorer, record_model(loaded_model))
         entailment = load_entailment(spec.entailment, model=model)
     return Scorer(
         encoder=encoder,

@@ -1,4 +1,4 @@
-"""Results of an experiment: its cells, with the outcome of every question in every cell; saved and loaded."""
+"""Results of an experiment: the outcome of every question for every model and setting, and how they are stored."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class CellRecord:
-    """Metadata of a cell: its model, prompt and setting, with counts of its requests."""
+    """Metadata of one model in one setting on one task: its prompt and parameters, with counts of its requests."""
 
     cell: Cell
     model: str
@@ -65,16 +65,16 @@ class CellRecord:
         """Sentence on the number of contaminated questions; empty if there are none."""
         if not self.contaminated:
             return ""
-        sharing = "question shares" if self.contaminated == 1 else "questions share"
+        subject = "question shares" if self.contaminated == 1 else "questions share"
         return (
-            f"{self.contaminated} {sharing} {MIN_SHARED_WORDS} or more consecutive words with texts that the model "
+            f"{self.contaminated} {subject} {MIN_SHARED_WORDS} or more consecutive words with texts that the model "
             f"had: {self.texts}"
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Answer to a question in a cell, with its scores; accuracy is averaged over the option orders.
+    """Answer of a model to a question in one setting, with its scores; accuracy is averaged over the option orders.
 
     A failed answer scores 0 in every metric of its task. If a metric itself fails for an answer, :attr:`scores` lacks
     that metric, and tables count the answer as unscored.
@@ -104,7 +104,8 @@ class Outcome:
     assessment: LongAnswerAssessment | None = None
     """Assessment of a long answer by the experiment's judge."""
     points: tuple[CheckedSentence, ...] = ()
-    """Sentences of a long answer, which were checked, with their references, against the experiment's collections."""
+    """Sentences of a long answer, with the results of checking them and their references against the experiment's
+    collections."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ class Preference:
     second: Cell
     question: str
     better: Literal["first", "second", "tie"] | None
-    """PreferredAnswer answer; None if the judge failed."""
+    """Preferred answer; None if the judge failed."""
     reason: str = ""
     error: str | None = None
     judge: str = ""
@@ -149,7 +150,7 @@ class TaskGroup:
     """Whether all questions have the same weight; otherwise all benchmarks have the same weight."""
 
     def includes(self, score: str) -> bool:
-        """Return whether the group averages a score whose name is ``metric,filter``."""
+        """Return whether the group averages a score; its name has the form ``metric,filter``."""
         metric, _, filter_name = score.partition(",")
         return metric.removesuffix("↓") == self.metric and (self.filters is None or filter_name in self.filters)
 
@@ -164,7 +165,7 @@ class Experiment:
     config: Mapping[str, object]
     """Plan of the experiment, as JSON-serialisable values."""
     cells: tuple[CellRecord, ...]
-    """Metadata of all cells, in the order of the experiment file."""
+    """Metadata of each model in each setting on each task, in the order of the experiment file."""
     outcomes: tuple[Outcome, ...]
     questions: Mapping[str, tuple[Question, ...]]
     """Questions by benchmark."""
@@ -175,7 +176,7 @@ class Experiment:
     tally: RequestCounts = field(default_factory=RequestCounts, compare=False)
     """Counts of the requests to the evaluated models in this run; not saved."""
     metric_sources: Mapping[str, str] = field(default_factory=dict)
-    """Model that computed each metric, by metric, for example the encoder of ``bert_score``."""
+    """Name of the model that computed each metric, by metric, for example of the encoder of ``bert_score``."""
     preferences: tuple[Preference, ...] = ()
     """Preferences between long answers, with every pair in both orders."""
     constants: tuple[ConstantScore, ...] = ()
@@ -322,26 +323,31 @@ def choice_outcomes(cell: Cell, questions: Sequence[Question], predictions: Sequ
         predictions_by_question[prediction.question].append(prediction)
     outcomes = []
     for question in questions:
-        orders = predictions_by_question[question.id]
-        first = orders[0]
+        question_predictions = predictions_by_question[question.id]
+        first_prediction = question_predictions[0]
         violations: tuple[str, ...] = ()
-        if first.method == ASKED_AGAIN:
+        if first_prediction.method == ASKED_AGAIN:
             violations = ("asked again for the option",)
-        elif first.chosen is None and first.error is None:
+        elif first_prediction.chosen is None and first_prediction.error is None:
             violations = ("neither of the two words" if question.type.fixed_options else "no option letter",)
         outcomes.append(
             Outcome(
                 cell=cell,
                 question=question.id,
                 level=question.level,
-                answer=first.text if first.chosen is None else question.options[first.chosen],
-                scores={"accuracy": sum(prediction.correct for prediction in orders) / len(orders)},
-                chosen=first.chosen,
-                probability=first.probability,
-                reading=first.reading,
+                answer=first_prediction.text
+                if first_prediction.chosen is None
+                else question.options[first_prediction.chosen],
+                scores={
+                    "accuracy": sum(prediction.correct for prediction in question_predictions)
+                    / len(question_predictions)
+                },
+                chosen=first_prediction.chosen,
+                probability=first_prediction.probability,
+                reading=first_prediction.reading,
                 violations=violations,
-                passages=first.passages,
-                error=first.error,
+                passages=first_prediction.passages,
+                error=first_prediction.error,
             )
         )
     return outcomes

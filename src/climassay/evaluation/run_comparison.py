@@ -1,6 +1,6 @@
-"""Several runs compared cell by cell, with paired tests on the questions that both runs asked.
+"""Comparison of several runs by model and setting, with paired tests on the questions that two runs share.
 
-Two questions are the same if their words are, whatever their ids and benchmarks are called in either run.
+Two questions are the same if their words are the same, even if their ids and benchmarks differ.
 """
 
 from collections import Counter
@@ -23,12 +23,13 @@ from climassay.reporting import Dot, DotPlot, Table
 from climassay.statistics import Estimate, PairedComparison, paired_tests
 
 MAX_TESTS = 60
-"""Maximum number of pairs of cells to test; if there are more, only cells with the same model or setting are tested."""
+"""Maximum number of pairs of cells (a model in a setting) to test; if there are more, only cells with the same model or
+the same setting are tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunScore:
-    """Mean score of a cell of a run."""
+    """Mean score of a model in one setting of a run."""
 
     run: str
     name: str
@@ -40,12 +41,12 @@ class RunScore:
 
 @dataclass(frozen=True, slots=True)
 class RunTest:
-    """Paired test of two cells of different runs on their common questions."""
+    """Paired test of two models or settings of different runs on their common questions."""
 
     first: RunScore
     second: RunScore
     result: PairedComparison
-    """Difference second - first, with p-values of McNemar's exact test (binary metrics) or sign flips; Holm's
+    """Difference, second minus first, with p-values of McNemar's exact test (binary metrics) or sign flips; Holm's
     correction is over all tests of the comparison."""
 
 
@@ -60,7 +61,7 @@ class RunComparison:
 
 
 def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
-    """Return the names of the metrics in which any outcome has a score, in the order of tables."""
+    """Return the names of the metrics in which any outcome has a score, in the order in which tables list them."""
     metric_names = dict.fromkeys(
         name for experiment in experiments for outcome in experiment.outcomes for name in outcome.scores
     )
@@ -70,7 +71,7 @@ def metrics_in(experiments: Sequence[Experiment]) -> list[str]:
 def compare_runs(
     experiments: Sequence[Experiment], metric: str, *, level: str = OVERALL, seed: int = 0
 ) -> RunComparison:
-    """Compare the cells of several runs by one metric.
+    """Compare the models and settings of several runs by one metric.
 
     Args:
         experiments: Experiments of the runs, in the order of the table.
@@ -103,8 +104,8 @@ def compare_runs(
         ]
     comparisons = [(a[0], b[0], common_scores(a[1], b[1], metric)) for a, b in pairs]
     comparisons = [comparison for comparison in comparisons if comparison[2][0]]
-    binary = [is_right_or_wrong(METRICS[metric], *common) for _, _, common in comparisons]
-    tests = paired_tests([common for _, _, common in comparisons], binary, seed)
+    is_binary = [is_right_or_wrong(METRICS[metric], *score_pair) for _, _, score_pair in comparisons]
+    tests = paired_tests([score_pair for _, _, score_pair in comparisons], is_binary, seed)
     return RunComparison(
         metric,
         level,
@@ -114,7 +115,7 @@ def compare_runs(
 
 
 def _select_cells(experiment: Experiment, metric: str, level: str) -> Iterator[tuple[Cell, tuple[Outcome, ...]]]:
-    """Yield each cell with scores in the metric, and its outcomes at the level.
+    """Yield (cell, outcomes at the level) for each cell that has scores in the metric.
 
     The ids of questions are replaced by their texts, so that equal questions of different runs match.
     """
@@ -140,7 +141,7 @@ def _select_cells(experiment: Experiment, metric: str, level: str) -> Iterator[t
 
 
 def comparison_table(comparison: RunComparison) -> Table:
-    """Return a table of scores with a row for each cell of each run."""
+    """Return a table of scores with a row for each model, setting and task of each run."""
     names = _run_names(comparison)
     rows = [
         (
@@ -190,7 +191,7 @@ def comparison_test_table(comparison: RunComparison) -> Table | None:
 
 
 def comparison_figure(comparison: RunComparison) -> DotPlot | None:
-    """Return a forest plot of all cells, with a colour for each run; None if there are no scores."""
+    """Return a forest plot of all scores, with a colour for each run; None if there are no scores."""
     if not comparison.scores:
         return None
     names = _run_names(comparison)

@@ -52,13 +52,16 @@ def read_benchmark(spec: BenchmarkSpec, plan: ExperimentPlan) -> QuestionSet:
         for file in spec.files
     ]
     question_sets = [
-        replace(question_set, questions=tuple(q for q in question_set.questions if q.kind in plan.tasks))
+        replace(
+            question_set,
+            questions=tuple(question for question in question_set.questions if question.kind in plan.tasks),
+        )
         for question_set in question_sets
     ]
-    joined = join_questions(spec.name, question_sets)
-    if not joined.questions:
+    joined_set = join_questions(spec.name, question_sets)
+    if not joined_set.questions:
         raise InputError(f"The benchmark {spec.name} has no question of the kinds {', '.join(plan.tasks)}.")
-    return limit_questions(joined, plan)
+    return limit_questions(joined_set, plan)
 
 
 def draw_indices(count: int, limit: int | None, seed: int) -> list[int]:
@@ -74,7 +77,9 @@ def limit_questions(question_set: QuestionSet, plan: ExperimentPlan) -> Question
     for task in plan.tasks:
         ids = [question.id for question in question_set.of_kind(task)]
         selected_ids |= {ids[index] for index in draw_indices(len(ids), plan.limit, plan.seed)}
-    return replace(question_set, questions=tuple(q for q in question_set.questions if q.id in selected_ids))
+    return replace(
+        question_set, questions=tuple(question for question in question_set.questions if question.id in selected_ids)
+    )
 
 
 def count_answers(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
@@ -86,8 +91,8 @@ def count_answers(plan: ExperimentPlan, sets: Mapping[str, QuestionSet]) -> int:
             for model in plan.models:
                 scorings: tuple[Scoring, ...] = plan.find_scorings(model) if kind.has_options else ("letter",)
                 orders = plan.permutations if kind.has_options else 1
-                per_question = sum(n_option_orders(kind, scoring, orders) for scoring in scorings)
-                total += len(question_set.of_kind(task)) * per_question
+                n_orders_per_question = sum(n_option_orders(kind, scoring, orders) for scoring in scorings)
+                total += len(question_set.of_kind(task)) * n_orders_per_question
     return total * len(plan.settings)
 
 
@@ -176,7 +181,7 @@ def run_experiment(
                     for setting in group:
                         _run_setting(experiment_run, model, generator, setting, adapter)
                 finally:
-                    if not any(generator is shared for shared in resources.shared_models):
+                    if not any(generator is shared_model for shared_model in resources.shared_models):
                         generator.close()
             _run_harnesses(experiment_run, model)
         preferences = tuple(_compare_long_answers(experiment_run, trained_judges))
@@ -224,7 +229,7 @@ def _group_by_adapter(
 
 @dataclass(frozen=True, slots=True)
 class _QuestionBatch:
-    """Questions of one task that one model is asked in one setting."""
+    """Questions of one task, which one model answers in one setting."""
 
     model: ModelSpec
     generator: Generator
@@ -241,18 +246,18 @@ class _QuestionBatch:
         """Setting that stores the prepared passages and examples in this batch as well."""
 
         def prepare(questions: Sequence[Question], model: Generator) -> list[Prepared]:
-            prepared = self.setting.prepare(questions, model)
-            for question, context in zip(questions, prepared, strict=True):
+            contexts = self.setting.prepare(questions, model)
+            for question, context in zip(questions, contexts, strict=True):
                 self.prepared[question.id] = context
                 if len(context.passage_ids) == len(context.passages):
                     self.passages.update(zip(context.passage_ids, context.passages, strict=True))
-            return prepared
+            return contexts
 
         return replace(self.setting, prepare=prepare)
 
     def record(self, cell: Cell, prompt: Prompt, outcomes: Sequence[Outcome], tally: RequestCounts) -> CellRecord:
-        learned = () if self.adapter is None else self.adapter.learned
-        texts, contaminated = prompt_contamination(self.questions, self.prepared, learned)
+        training_texts = () if self.adapter is None else self.adapter.learned
+        texts, n_contaminated = prompt_contamination(self.questions, self.prepared, training_texts)
         notes = () if self.adapter is None else self.adapter.notes
         truncations = [context.note for context in self.prepared.values() if context.note]
         if truncations:
@@ -270,7 +275,7 @@ class _QuestionBatch:
             n_requested=tally.sent,
             failed=sum(outcome.error is not None for outcome in outcomes),
             texts=texts,
-            contaminated=contaminated,
+            contaminated=n_contaminated,
         )
         return replace(record, notes=(*notes, *filter(None, (record.overlap,))))
 
@@ -337,7 +342,7 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
         experiment_run.scorer = experiment_run.resources.scorer(experiment_run.recorded)
     pairs = list(zip(batch.questions, answers, strict=True))
     items = [Answered(question.question, question.answer, answer.text) for question, answer in pairs]
-    all_scores = experiment_run.scorer.score(cell.task, items)
+    scores_by_answer = experiment_run.scorer.score(cell.task, items)
     judgements = judge_with_scorer(
         experiment_run.scorer,
         cell.task,
@@ -358,24 +363,24 @@ def _run_written_answers(experiment_run: _ExperimentRun, cell: Cell, batch: _Que
     check = experiment_run.resources.checker(experiment_run.scorer) if TYPES[cell.task].is_judged else None
     outcomes = []
     for (question, answer), scores, judgement, assessment in zip(
-        pairs, all_scores, judgements, assessments, strict=True
+        pairs, scores_by_answer, judgements, assessments, strict=True
     ):
         judge_scores = {} if judgement is None or judgement.score is None else {"judged_accuracy": judgement.score}
         judge_scores |= {} if assessment is None else assessment_scores(assessment, question.rubric)
-        points = check(answer.text, answer.prepared) if check is not None and answer.text else ()
+        checked_sentences = check(answer.text, answer.prepared) if check is not None and answer.text else ()
         outcomes.append(
             Outcome(
                 cell=cell,
                 question=question.id,
                 level=question.level,
                 answer=answer.text,
-                scores={**scores, **judge_scores, **point_scores(points)},
+                scores={**scores, **judge_scores, **point_scores(checked_sentences)},
                 violations=answer.violations,
                 passages=answer.prepared.passage_ids,
                 error=answer.error,
                 judgement=judgement,
                 assessment=assessment,
-                points=points,
+                points=checked_sentences,
             )
         )
     experiment_run.cells.append(batch.record(cell, experiment_run.prompts.for_task(cell.task), outcomes, model.tally))
@@ -427,5 +432,5 @@ def _compare_long_answers(
 
 
 def _as_json_value(value: Any) -> Any:
-    """Return the JSON value that the records return for a value after saving it."""
+    """Convert a value to the JSON value that the records would load after saving it."""
     return json.loads(json.dumps(value, default=lambda enum: enum.name))

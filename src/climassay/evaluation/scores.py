@@ -37,7 +37,7 @@ _Variant = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Mean score of a cell in one metric at one level."""
+    """Mean score of a model in one setting on one task, by one metric and at one level."""
 
     cell: Cell
     metric: str
@@ -52,7 +52,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """Numbers of answers in a cell that failed, could not be parsed or scored, or violate a constraint."""
+    """Numbers of a model's answers in one setting that failed, were not parsed or scored, or violate a constraint."""
 
     cell: Cell
     n: int
@@ -80,7 +80,7 @@ class PairedScores:
     first: str
     second: str
     difference: Estimate
-    """Mean of second - first over the questions with both scores, with the interval of the test."""
+    """Mean difference, second minus first, over the questions with both scores, with the interval of the test."""
     first_only: int | None
     """Number of questions that only the first answered correctly in the file's option order; None unless the metric is
     binary."""
@@ -95,7 +95,7 @@ class PairedScores:
 
 @dataclass(frozen=True, slots=True)
 class PairedTest(PairedScores):
-    """Paired comparison of two cells of an experiment by one metric."""
+    """Paired comparison of two models or settings of an experiment by one metric."""
 
     benchmark: str
     metric: str
@@ -110,7 +110,7 @@ class PairedRow(PairedScores):
 
 @dataclass(frozen=True, slots=True)
 class DimensionScore:
-    """Mean rating of a cell's long answers in one dimension of adequacy."""
+    """Mean rating of a model's long answers in one setting, in one dimension of adequacy."""
 
     cell: Cell
     dimension: str
@@ -122,7 +122,7 @@ class DimensionScore:
 
 @dataclass(frozen=True, slots=True)
 class PointCounts:
-    """Numbers of sentences and references in a cell's long answers, by the result of checking them."""
+    """Numbers of sentences and references in a model's long answers in one setting, by the result of checking them."""
 
     cell: Cell
     sentences: Mapping[str, int]
@@ -140,7 +140,7 @@ class ExperimentScores:
     counts: tuple[CellCounts, ...]
     tests: tuple[PairedTest, ...]
     positions: Mapping[Cell, "PositionRow"] = field(default_factory=dict)
-    """Position bias of the cells with several option orders."""
+    """Position bias by cell, for the cells whose questions were asked in several option orders."""
     side_by_side: Mapping[str, Mapping[str, SideBySide]] = field(default_factory=dict)
     """Side-by-side comparisons of long answers, by benchmark and name of the trained judge (empty for the plan's
     judge)."""
@@ -149,7 +149,9 @@ class ExperimentScores:
 
     def get(self, cell: Cell, metric: str, level: str = OVERALL) -> Score | None:
         """Return the score of a cell in a metric at a level; None if there is none."""
-        results = (s for s in self.scores if s.cell == cell and s.metric == metric and s.level == level)
+        results = (
+            score for score in self.scores if score.cell == cell and score.metric == metric and score.level == level
+        )
         return next(results, None)
 
 
@@ -189,7 +191,7 @@ def _select_group_scores(group: TaskGroup, scores_by_benchmark: Mapping[str, Col
 
 
 def _pool_cells(experiment: Experiment, cells: Mapping[Cell, Sequence[Outcome]]) -> dict[Cell, list[Outcome]]:
-    """Return a cell for each group, model and setting, with the outcomes of all the group's benchmarks.
+    """Return a pooled cell for each group, model and setting, with the outcomes of all benchmarks of the group.
 
     Scores are weighted so that their mean is the score of the group.
     """
@@ -260,7 +262,7 @@ def _find_shared_kind(kinds: Sequence[Kind]) -> Kind:
 
 
 def metrics_of(outcomes: Sequence[Outcome]) -> list[Metric]:
-    """Return the metrics of outcomes in the order of tables, including a judge's metrics if all judgements failed."""
+    """Return the metrics of outcomes in the tables' order, with the judge's metrics even if all judgements failed."""
     metric_names = dict.fromkeys(name for outcome in outcomes for name in outcome.scores)
     if any(outcome.judgement is not None for outcome in outcomes):
         metric_names["judged_accuracy"] = None  # even if every judgement failed, so that the failures are counted
@@ -322,7 +324,9 @@ def score_experiment(experiment: Experiment, *, tested: Sequence[str] | None = N
             score for cell, outcomes in cells.items() for score in _score_dimensions(cell, outcomes, seed)
         ),
         points=tuple(
-            _count_points(cell, outcomes) for cell, outcomes in cells.items() if any(o.points for o in outcomes)
+            _count_points(cell, outcomes)
+            for cell, outcomes in cells.items()
+            if any(outcome.points for outcome in outcomes)
         ),
     )
 
@@ -375,17 +379,17 @@ def _score_metrics(cells: Mapping[Cell, Sequence[Outcome]], seed: int) -> Iterat
         levels = [level for level in LEVELS if any(outcome.level == level for outcome in outcomes)]
         for metric in metrics_of(outcomes):
             for level in [*levels, OVERALL]:
-                scores = [score_of(o, metric.name) for o in outcomes if level in (OVERALL, o.level)]
+                scores = [score_of(outcome, metric.name) for outcome in outcomes if level in (OVERALL, outcome.level)]
                 values = [value for value in scores if value is not None]
                 if values:
                     results.append((cell, metric, level, len(scores) - len(values), values))
     estimates = metric_estimates([(metric, values) for _, metric, _, _, values in results], seed)
-    for (cell, metric, level, unscored, _), estimate in zip(results, estimates, strict=True):
-        yield Score(cell, metric.name, level, estimate, unscored)
+    for (cell, metric, level, n_unscored, _), estimate in zip(results, estimates, strict=True):
+        yield Score(cell, metric.name, level, estimate, n_unscored)
 
 
 def metric_estimates(columns: Sequence[tuple[Metric, Sequence[float]]], seed: int) -> Iterator[Estimate]:
-    """Yield the mean of each column of scores, with Wilson's interval if all scores are 0 or 1, else bootstrap.
+    """Yield the mean of each column of scores, with Wilson's interval if all are 0 or 1, else a bootstrap one.
 
     Columns of equal scores from 0 to 1 get Wilson's interval too, because their bootstrap interval has no width.
     """
@@ -418,7 +422,7 @@ def _score_constants(benchmark: str, questions: Sequence[Question]) -> Iterator[
 
 def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
     violations = Counter(violation for outcome in outcomes for violation in set(outcome.violations))
-    unscored = {
+    n_unscored_by_metric = {
         metric.name: sum(score_of(outcome, metric.name) is None for outcome in outcomes)
         for metric in metrics_of(outcomes)
     }
@@ -426,10 +430,12 @@ def _count_answers(cell: Cell, outcomes: Sequence[Outcome]) -> CellCounts:
         cell,
         len(outcomes),
         failed=sum(outcome.error is not None for outcome in outcomes),
-        unparsed=sum(o.chosen is None and o.error is None for o in outcomes) if TYPES[cell.task].has_options else 0,
+        unparsed=sum(outcome.chosen is None and outcome.error is None for outcome in outcomes)
+        if TYPES[cell.task].has_options
+        else 0,
         violations=sum(bool(outcome.violations) for outcome in outcomes),
         kinds=tuple(violations.most_common()),
-        unscored=tuple((name, count) for name, count in unscored.items() if count),
+        unscored=tuple((name, count) for name, count in n_unscored_by_metric.items() if count),
         readings=count_readings(outcomes),
     )
 
@@ -440,26 +446,30 @@ def count_readings(answers: Iterable[Outcome | Prediction]) -> tuple[tuple[Readi
 
 
 def _test_cell_pairs(
-    benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], tested: Collection[str], seed: int
+    benchmark: str, family: Family, cells: Mapping[Cell, Sequence[Outcome]], metric_names: Collection[str], seed: int
 ) -> Iterator[PairedTest]:
-    """Yield a paired test on the common questions of every two cells that differ only in the family's property."""
+    """Yield a paired test on the common questions of every two cells that differ only in setting, or only in model."""
     groups: dict[tuple[Kind, str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.benchmark == benchmark:
-            fixed = cell.model if family == "settings" else cell.setting
-            groups[cell.task, fixed, cell.scoring].append(cell)
+            shared_label = cell.model if family == "settings" else cell.setting
+            groups[cell.task, shared_label, cell.scoring].append(cell)
     pairs: list[dict[str, Any]] = []
     values: list[tuple[list[float], list[float]]] = []
-    for (_, fixed, _), group in groups.items():
+    for (_, shared_label, _), group in groups.items():
         for first, second in combinations(group, 2):
             labels = (first.setting, second.setting) if family == "settings" else (first.model, second.model)
             for metric in metrics_of([*cells[first], *cells[second]]):
-                common = common_scores(cells[first], cells[second], metric.name)
-                if metric.name in tested and common[0]:
-                    pairs.append({"fixed": fixed, "first": labels[0], "second": labels[1], "metric": metric.name})
-                    values.append(common)
-    binary = [is_right_or_wrong(METRICS[pair["metric"]], *common) for pair, common in zip(pairs, values, strict=True)]
-    for pair, result in zip(pairs, paired_tests(values, binary, seed), strict=True):
+                score_pair = common_scores(cells[first], cells[second], metric.name)
+                if metric.name in metric_names and score_pair[0]:
+                    pairs.append(
+                        {"fixed": shared_label, "first": labels[0], "second": labels[1], "metric": metric.name}
+                    )
+                    values.append(score_pair)
+    is_binary = [
+        is_right_or_wrong(METRICS[pair["metric"]], *score_pair) for pair, score_pair in zip(pairs, values, strict=True)
+    ]
+    for pair, result in zip(pairs, paired_tests(values, is_binary, seed), strict=True):
         yield _build_comparison(PairedTest, result, benchmark=benchmark, family=family, **pair)
 
 
@@ -477,11 +487,15 @@ def _build_comparison(kind: type[P], result: PairedComparison, **names: Any) -> 
 
 
 def common_scores(first: Sequence[Outcome], second: Sequence[Outcome], metric: str) -> tuple[list[float], list[float]]:
-    """Return the scores of two cells on the questions that have a score in both, in the order of the first cell."""
+    """Return the scores of the questions that have a score in both sequences of outcomes, in the order of ``first``."""
     second_scores = {outcome.question: score_of(outcome, metric) for outcome in second}
     pairs = [(score_of(outcome, metric), second_scores.get(outcome.question)) for outcome in first]
-    complete_pairs = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return [a for a, _ in complete_pairs], [b for _, b in complete_pairs]
+    complete_pairs = [
+        (first_score, second_score)
+        for first_score, second_score in pairs
+        if first_score is not None and second_score is not None
+    ]
+    return [first_score for first_score, _ in complete_pairs], [second_score for _, second_score in complete_pairs]
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,7 +579,7 @@ def _average_correctness(rows: Iterable[Prediction]) -> dict[str, float]:
     values: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
         values[row.question].append(row.correct)
-    return {question: float(np.mean(correct)) for question, correct in values.items()}
+    return {question: float(np.mean(correctness_values)) for question, correctness_values in values.items()}
 
 
 def _make_paired_rows(
@@ -577,17 +591,19 @@ def _make_paired_rows(
         for first_means, second_means in combinations(groups, 2)
         if first_means[shared_index] == second_means[shared_index] and first_means[2] == second_means[2]
     ]
-    has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first]) for first, _ in pairs]
+    has_one_order_by_pair = [all(row.permutation == 0 for row in groups[first_key]) for first_key, _ in pairs]
     values = []
-    for first, second in pairs:
-        first_means, second_means = _average_correctness(groups[first]), _average_correctness(groups[second])
+    for first_key, second_key in pairs:
+        first_means, second_means = _average_correctness(groups[first_key]), _average_correctness(groups[second_key])
         values.append((list(first_means.values()), [second_means[question] for question in first_means]))
-    for (first, second), has_one_order, result in zip(
+    for (first_key, second_key), has_one_order, result in zip(
         pairs, has_one_order_by_pair, paired_tests(values, has_one_order_by_pair, seed), strict=True
     ):
         # Gained and lost questions are counted in the file's option order.
-        exact = mcnemar(*([row.correct for row in groups[key] if row.permutation == 0] for key in (first, second)))
-        names = {"first": first[differing_index], "second": second[differing_index], "scoring": first[2]}
-        row = _build_comparison(PairedRow, result, family=family, fixed=first[shared_index], **names)
+        exact_test = mcnemar(
+            *([row.correct for row in groups[key] if row.permutation == 0] for key in (first_key, second_key))
+        )
+        names = {"first": first_key[differing_index], "second": second_key[differing_index], "scoring": first_key[2]}
+        row = _build_comparison(PairedRow, result, family=family, fixed=first_key[shared_index], **names)
         test = row.test if has_one_order else "sign flip over questions"
-        yield replace(row, first_only=exact.first_only, second_only=exact.second_only, test=test)
+        yield replace(row, first_only=exact_test.first_only, second_only=exact_test.second_only, test=test)

@@ -1,4 +1,4 @@
-"""Settings: the context that a model gets besides the question, and the prompts and examples around it.
+"""Settings: the context and the examples that a model gets in addition to a question, and the prompts.
 
 A setting is named on the command line by a short text, in an experiment file by a table of the same fields:
 
@@ -52,9 +52,9 @@ MakePrepare = TypeVar("MakePrepare", bound="Callable[[SettingSpec, Sources], Pre
 class TaskPrompts:
     """Prompt templates of all types of questions.
 
-    All templates have the values ``question``, ``passages`` and ``examples``. Templates with with_letters options also
-    have ``options``, each with ``letter`` and ``text``. Templates for statements with a gap also have ``gap``, a mark
-    that replaces ``<MASK>``, because small models copy ``<MASK>`` from the prompt.
+    All templates have the values ``question``, ``passages`` and ``examples``. Templates that show options also have
+    ``options``, each with ``letter`` and ``text``. Templates for statements with a gap also have ``gap``, a mark that
+    replaces ``<MASK>``, because small models copy ``<MASK>`` from the prompt.
     """
 
     by_kind: Mapping[Kind, Prompt]
@@ -175,9 +175,9 @@ def chat_examples(
     examples = []
     for question in questions:
         passages = (passage_by_question[question.id],) if question.id in passage_by_question else ()
-        rendered = templates.render(question, passages)
-        answer = after_prefix(rendered.assistant_prefix) + question.type.expected_answer(question)
-        examples.append(ChatExample(rendered.messages, rendered.assistant_prefix, answer))
+        rendered_prompt = templates.render(question, passages)
+        answer = after_prefix(rendered_prompt.assistant_prefix) + question.type.expected_answer(question)
+        examples.append(ChatExample(rendered_prompt.messages, rendered_prompt.assistant_prefix, answer))
     return examples
 
 
@@ -224,8 +224,8 @@ class AdapterTraining:
     """Collections of the books from which the test questions were made; they must not overlap the training
     documents."""
     validate_on: Literal["held-out", "source"] = "held-out"
-    """Data for early stopping: held-out data, or the source books of the test questions as in the paper, which leaks
-    and causes a warning."""
+    """Data for early stopping: held-out data, or the source books of the test questions as in the paper, which is a
+    data leak and causes a warning."""
     preset: str = ""
     """Name of a preset of hyper-parameters; by default the one for the model and task, if there is one."""
     settings: dict[str, object] = field(default_factory=dict)
@@ -270,7 +270,7 @@ class Sources:
     """Sources of settings, as functions that open collections and pools of examples."""
 
     retriever: Callable[[tuple[str, ...]], Retriever]
-    """Opens the collections with the given names as one retriever."""
+    """Function that opens the collections with the given names as one retriever."""
     pool: Callable[[str], ExamplePool]
 
 
@@ -293,8 +293,8 @@ class SettingType:
 
     prepare: Callable[[SettingSpec, Sources], Prepare]
     read: Callable[[str], Mapping[str, Any]] | None = None
-    """Parses the part of the short name after the colon into fields of :class:`SettingSpec`; None if the name takes no
-    argument."""
+    """Function that parses the part of the short name after the colon into fields of :class:`SettingSpec`; None if the
+    name takes no argument."""
     takes: tuple[str, ...] = ()
     """Names of the parameters of :func:`parse_spec` that the kind uses: ``passages``, ``examples``, ``seed``."""
     tuned: bool = False
@@ -431,7 +431,7 @@ def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
         count_tokens = cache(lambda text: token_count(model, text))
         document_passages = cache(retriever.document_passages)
         hit_lists = retriever.search_many([question.question for question in questions], k=1)
-        prepared = []
+        contexts = []
         for question, hits in zip(questions, hit_lists, strict=True):
             if not hits and spec.document == AUTO:
                 raise InputError(f"The collections {', '.join(spec.collections)} have no passage for {question.id}.")
@@ -444,37 +444,38 @@ def _long_context(spec: SettingSpec, sources: Sources) -> Prepare:
                 hits = retriever.search_many([question.question], k=len(passages) + 100)[0]
                 center = next((index_by_id[hit.passage.id] for hit in hits if hit.passage.id in index_by_id), 0)
             sizes = [count_tokens(passage.text) for passage in passages]
-            prepared.append(_fit_window(passages, sizes, center, window - RESERVED_TOKENS))
-        return prepared
+            contexts.append(_fit_window(passages, sizes, center, window - RESERVED_TOKENS))
+        return contexts
 
     return prepare
 
 
 def _fit_window(passages: "Sequence[Passage]", sizes: Sequence[int], center: int, max_tokens: int) -> Prepared:
-    """Return as many consecutive passages around the central one as fit, with a note if some do not."""
-    first, last, total = center, center, sizes[center]
+    """Return the consecutive passages around the central one that fit, with a note if some are left out."""
+    first_index, last_index, total = center, center, sizes[center]
     if total > max_tokens:
         raise InputError(
             f"The window holds {max_tokens} tokens of a document, but its passage {passages[center].id} has {total}."
         )
     while True:
-        fits_before = first > 0 and total + sizes[first - 1] <= max_tokens
-        fits_after = last + 1 < len(passages) and total + sizes[last + 1] <= max_tokens
+        fits_before = first_index > 0 and total + sizes[first_index - 1] <= max_tokens
+        fits_after = last_index + 1 < len(passages) and total + sizes[last_index + 1] <= max_tokens
         if not fits_before and not fits_after:
             break
         # The side with fewer passages grows first, so that the central passage stays in the middle.
-        if fits_before and (not fits_after or center - first <= last - center):
-            first -= 1
-            total += sizes[first]
+        if fits_before and (not fits_after or center - first_index <= last_index - center):
+            first_index -= 1
+            total += sizes[first_index]
         else:
-            last += 1
-            total += sizes[last]
-    selected = passages[first : last + 1]
+            last_index += 1
+            total += sizes[last_index]
+    selected_passages = passages[first_index : last_index + 1]
     note = ""
-    if len(selected) < len(passages):
-        note = f"{selected[0].document}: passages {first + 1} to {last + 1} of {len(passages)} fit the window"
-    text = join_passages([passage.text for passage in selected])
-    return Prepared((text,), tuple(passage.id for passage in selected), note=note)
+    if len(selected_passages) < len(passages):
+        document = selected_passages[0].document
+        note = f"{document}: passages {first_index + 1} to {last_index + 1} of {len(passages)} fit the window"
+    text = join_passages([passage.text for passage in selected_passages])
+    return Prepared((text,), tuple(passage.id for passage in selected_passages), note=note)
 
 
 @setting("context")

@@ -71,10 +71,10 @@ class ExperimentTables(Result):
         """Return the selected tables as text in a format."""
         tables = [table for _, table in self.select(only, form)]
         if form == "html":
-            lead = "Scores with 95% intervals, constant answers, counts and paired tests."
+            introduction = "Scores with 95% intervals, constant answers, counts and paired tests."
             sections = (Section("Tables", tuple(tables)),)
             return Report(
-                f"Experiment {self.experiment.name}", lead, sections, (("Run", self.experiment.run),)
+                f"Experiment {self.experiment.name}", introduction, sections, (("Run", self.experiment.run),)
             ).to_html()
         write = {"latex": as_latex, "csv": as_csv}.get(form, as_markdown)
         return "\n".join(write(table) for table in tables)

@@ -1,4 +1,4 @@
-"""Tables of experiments, in the shapes of the paper and with intervals, counts and tests that the paper lacks."""
+"""Tables of experiments in the layout of the paper, with intervals, counts and tests that the paper lacks."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -83,14 +83,18 @@ class _BenchmarkScores:
         """Return (model, setting) of each row, grouped by model; cells whose requests all failed have a row, too."""
         keys = {(column.metric.name, column.level) for column in columns}
         cells = {score.cell for score in self.scores if (score.metric, score.level) in keys}
-        unscored = set(self.cells) - {score.cell for score in self.scores}
-        cells |= {cell for cell in unscored if any(column.metric.scores(cell.task) for column in columns)}
+        unscored_cells = set(self.cells) - {score.cell for score in self.scores}
+        cells |= {cell for cell in unscored_cells if any(column.metric.scores(cell.task) for column in columns)}
         variants = dict.fromkeys((cell.model, cell.setting) for cell in self.cells if cell in cells)
         models = list(dict.fromkeys(model for model, _ in variants))
         return sorted(variants, key=lambda variant: models.index(variant[0]))
 
     def row(self, variant: tuple[str, str], columns: Sequence[_ScoreColumn]) -> list[Estimate | None]:
-        row = {(s.metric, s.level): s.estimate for s in self.scores if (s.cell.model, s.cell.setting) == variant}
+        row = {
+            (score.metric, score.level): score.estimate
+            for score in self.scores
+            if (score.cell.model, score.cell.setting) == variant
+        }
         return [row.get((column.metric.name, column.level)) for column in columns]
 
 
@@ -102,7 +106,7 @@ def format_score(metric: str, value: float) -> str:
 def metric_plot(
     metric: Metric, dots: Sequence[Dot], counts: Collection[int], suffix: str = "", note: str = "", **options: Any
 ) -> DotPlot:
-    """Return a dot plot of a metric's scores with intervals, in the units of tables.
+    """Return a dot plot of a metric's scores with intervals, in the same units as in tables.
 
     Args:
         metric: Metric whose name begins the title.
@@ -123,8 +127,12 @@ def metric_plot(
 
 def question_range(counts: Collection[int]) -> str:
     """Format the range of several numbers of questions, for example ``30 questions`` or ``20 to 30 questions``."""
-    low, high = min(counts, default=0), max(counts, default=0)
-    return f"{low:,} to {counted(high, 'question')}" if low < high else counted(high, "question")
+    min_count, max_count = min(counts, default=0), max(counts, default=0)
+    return (
+        f"{min_count:,} to {counted(max_count, 'question')}"
+        if min_count < max_count
+        else counted(max_count, "question")
+    )
 
 
 def heading(metric: Metric) -> str:
@@ -134,8 +142,8 @@ def heading(metric: Metric) -> str:
 
 def format_estimate(metric: str, estimate: Estimate) -> str:
     """Format a score with its interval, for example ``61.1 [52.0, 69.4]``."""
-    low, high = (format_score(metric, bound) for bound in estimate.interval)
-    return f"{format_score(metric, estimate.value)} [{low}, {high}]"
+    lower_bound, upper_bound = (format_score(metric, bound) for bound in estimate.interval)
+    return f"{format_score(metric, estimate.value)} [{lower_bound}, {upper_bound}]"
 
 
 def format_difference(metric: str, value: float) -> str:
@@ -147,7 +155,7 @@ TEST_HEADINGS = ("95% interval", "gained /\nlost", "p", "p\n(Holm)")
 
 
 def paired_cells(test: PairedComparison | PairedScores, metric: str) -> list[str]:
-    """Return the cells of a paired test: number of items, difference, and those below :data:`TEST_HEADINGS`."""
+    """Return the table cells of a paired test: number of items, difference, and the columns :data:`TEST_HEADINGS`."""
     return [
         str(test.difference.n),
         format_difference(metric, test.difference.value),
@@ -186,7 +194,7 @@ def experiment_tables(
         benchmark_scores = [score for score in scores.scores if score.cell.benchmark == benchmark]
         constants = [constant for constant in scores.constants if constant.benchmark == benchmark]
         dimensions = [dimension for dimension in scores.dimensions if dimension.cell.benchmark == benchmark]
-        points = [count for count in scores.points if count.cell.benchmark == benchmark]
+        point_counts = [count for count in scores.points if count.cell.benchmark == benchmark]
         cells = tuple(count.cell for count in scores.counts if count.cell.benchmark == benchmark)
         selection = _BenchmarkScores(
             cells,
@@ -233,7 +241,7 @@ def experiment_tables(
             columns = [column for column in columns if TYPES[task].has_levels or column.level == OVERALL]
             note = "In brackets: 95% intervals."
             tables_by_name[task] = _make_score_table(
-                f"{TYPES[task].title}, {benchmark}", columns, selection, note, plain=True
+                f"{TYPES[task].title}, {benchmark}", columns, selection, note, has_full_headings=True
             )
         positions = [((c.model, c.setting), row) for c, row in scores.positions.items() if c.benchmark == benchmark]
         if positions:
@@ -241,7 +249,7 @@ def experiment_tables(
                 f"Position bias, {benchmark} (%)", ("model", "setting"), positions
             )
         tables_by_name["dimensions"] = _make_dimension_table(benchmark, dimensions)
-        tables_by_name["points"] = _make_point_table(benchmark, points)
+        tables_by_name["points"] = _make_point_table(benchmark, point_counts)
         for judge, result in scores.side_by_side.get(benchmark, {}).items():
             tables_by_name["-".join(filter(None, ("side-by-side", judge)))] = side_by_side_table(
                 result, benchmark, judge
@@ -283,11 +291,11 @@ def screen_tables(named: Sequence[NamedTable], width: int, *, complete: Collecti
     for entry in named:
         name, table = entry.name, entry.table
         if name in ("settings", "models") and name not in complete and len(table.rows) > _MAX_SCREEN_TESTS:
-            significant = sorted(table.strong)
-            n_hidden = len(table.rows) - len(significant)
+            significant_indices = sorted(table.strong)
+            n_hidden = len(table.rows) - len(significant_indices)
             note = f"{n_hidden} of {len(table.rows)} tests, those with p (Holm) of 0.05 or more, are not shown: "
             note += f"--table {name} of climassay evaluate table shows all. {table.note}"
-            rows = tuple(table.rows[index] for index in significant)
+            rows = tuple(table.rows[index] for index in significant_indices)
             table = replace(table, rows=rows, strong=frozenset(), note=note)
         results += split_columns(table, 2, n_scores) if name in SCORE_TABLES else [table]
     return results
@@ -328,7 +336,12 @@ def _format_optional(metric: str, estimate: Estimate | None) -> str:
 
 
 def _make_score_table(
-    title: str, columns: Sequence[_ScoreColumn], selection: _BenchmarkScores, note: str, *, plain: bool = False
+    title: str,
+    columns: Sequence[_ScoreColumn],
+    selection: _BenchmarkScores,
+    note: str,
+    *,
+    has_full_headings: bool = False,
 ) -> Table:
     variants = selection.variants(columns)
     values = [selection.row(variant, columns) for variant in variants]
@@ -340,12 +353,12 @@ def _make_score_table(
     if any(value is not None for value in constant_row):
         cells = ["-" if v is None else format_score(name, v) for name, v in zip(names, constant_row, strict=True)]
         rows.append(["best constant answer", "always the same", *cells])
-    published = {(p.model, p.setting, p.metric, p.level): p.value for p in selection.published}
+    published_values = {(p.model, p.setting, p.metric, p.level): p.value for p in selection.published}
     published_rows = []
     for model, setting in dict.fromkeys((score.model, score.setting) for score in selection.published):
         cells = []
         for column in columns:
-            value = published.get((model, setting, column.metric.name, column.level))
+            value = published_values.get((model, setting, column.metric.name, column.level))
             # With as many digits as the paper prints.
             digits = 3 if column.metric.name in ("bleu_char", "bert_score") else 2
             factor = 100.0 if column.metric.binary else 1.0
@@ -361,7 +374,11 @@ def _make_score_table(
         )
     return Table.of(
         title,
-        ["model", "setting", *(column.heading(size, plain=plain) for column, size in zip(columns, sizes, strict=True))],
+        [
+            "model",
+            "setting",
+            *(column.heading(size, plain=has_full_headings) for column, size in zip(columns, sizes, strict=True)),
+        ],
         rows,
         note=note,
         left=2,
@@ -373,11 +390,11 @@ def _make_score_table(
 def _find_marks(
     columns: Sequence[_ScoreColumn], groups: Sequence[str], values: Sequence[Sequence[Estimate | None]]
 ) -> dict[tuple[int, int], frozenset[Mark]]:
-    """Return the marks of each column's best values, over all rows and within each group, by row and column.
+    """Return the marks that highlight each column's best values, overall and within each group, by row and column.
 
-    Values that are equal as printed share a mark.
+    Values that are printed alike get the same mark.
     """
-    marks: dict[tuple[int, int], set[Mark]] = {}
+    marks_by_cell: dict[tuple[int, int], set[Mark]] = {}
     for index, column in enumerate(columns):
         rounded_by_row = {
             row: float(format_score(column.metric.name, estimate.value))
@@ -395,8 +412,8 @@ def _find_marks(
             for row in rows if len({rounded_by_row[row] for row in rows}) > 1 else []:
                 if rounded_by_row[row] == best_value:
                     # Two leading columns, model and setting, hold no numbers.
-                    marks.setdefault((row, index + 2), set()).add(mark)
-    return {cell: frozenset(cell_marks) for cell, cell_marks in marks.items()}
+                    marks_by_cell.setdefault((row, index + 2), set()).add(mark)
+    return {position: frozenset(cell_marks) for position, cell_marks in marks_by_cell.items()}
 
 
 def _make_dimension_table(benchmark: str, dimensions: Iterable[DimensionScore]) -> Table:
@@ -505,7 +522,7 @@ def _make_test_table(benchmark: str, family: str, tests: Iterable[PairedTest]) -
 
 def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = ()) -> Table:
     """Return a table with a row for each score and its interval, for further processing."""
-    ours = [
+    our_rows = [
         (
             *(score.cell.benchmark, score.cell.model, score.cell.setting, score.cell.task, score.metric, score.level),
             str(score.estimate.n),
@@ -519,7 +536,7 @@ def score_rows(scores: ExperimentScores, published: Sequence[PublishedScore] = (
         for p in published
     ]
     headings = ["benchmark", "model", "setting", "task", "metric", "level", "n", "value", "low", "high", "origin"]
-    return Table.of("Scores", headings, [*ours, *((*row, "published") for row in published_rows)], left=6)
+    return Table.of("Scores", headings, [*our_rows, *((*row, "published") for row in published_rows)], left=6)
 
 
 def mcq_tables(scores: McqScores) -> list[Table]:

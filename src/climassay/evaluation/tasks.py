@@ -165,7 +165,7 @@ class _PresentedQuestion:
     def predict(self, scoring: Scoring, position: int | None, **fields: Any) -> Prediction:
         """Return the prediction that chooses the option at a position; ``fields`` are further fields of it."""
         assert self.question.correct is not None
-        chosen = None if position is None else self.order[position]
+        option_index = None if position is None else self.order[position]
         return Prediction(
             question=self.question.id,
             level=self.question.level,
@@ -173,9 +173,9 @@ class _PresentedQuestion:
             scoring=scoring,
             permutation=self.permutation,
             order=self.order,
-            chosen=chosen,
+            chosen=option_index,
             position=position,
-            correct=chosen == self.question.correct,
+            correct=option_index == self.question.correct,
             correct_position=self.order.index(self.question.correct),
             passages=self.prepared.passage_ids,
             note=self.prepared.note,
@@ -253,31 +253,29 @@ def ask_mcq(
     on_result = None if on_progress is None else lambda _index, _result: on_progress(1)
     predictions: list[Prediction] = []
     for setting in settings:
-        prepared = setting.prepare(questions, model)
+        contexts = setting.prepare(questions, model)
         text_scores: list[OptionScores] | None = None  # one request serves all scorings by text
         for scoring in scorings:
-            presented = [
+            items = [
                 _PresentedQuestion(question, setting.name, order_index, order, context)
-                for question, context in zip(questions, prepared, strict=True)
+                for question, context in zip(questions, contexts, strict=True)
                 for order_index, order in enumerate(
                     option_orders(len(question.options), n_option_orders(question.type, scoring, orders), seed)
                 )
             ]
             prompt = prompts.for_task(questions[0].kind, by_text=_is_by_text(scoring)) if questions else prompts.mcq
-            rendered = [item.render(prompt, scoring) for item in presented]
+            rendered_prompts = [item.render(prompt, scoring) for item in items]
             if scoring == "letter":
-                max_tokens = profile_of(model).room(
-                    max((item.question.type.max_tokens for item in presented), default=0)
-                )
+                max_tokens = profile_of(model).room(max((item.question.type.max_tokens for item in items), default=0))
                 sampling = Sampling(max_tokens=max_tokens)
                 completions = model.generate(
                     [
                         GenerationRequest(text.messages, sampling, assistant_prefix=text.assistant_prefix)
-                        for text in rendered
+                        for text in rendered_prompts
                     ],
                     on_result=on_result,
                 )
-                predictions += _read_letters(presented, completions, model, prompts.which_option)
+                predictions += _read_letters(items, completions, model, prompts.which_option)
                 continue
             assert isinstance(model, OptionScorer)
             requests = [
@@ -286,10 +284,10 @@ def ask_mcq(
                     item.continuations(scoring, text.assistant_prefix),
                     text.assistant_prefix,
                 )
-                for item, text in zip(presented, rendered, strict=True)
+                for item, text in zip(items, rendered_prompts, strict=True)
             ]
             if not _is_by_text(scoring):
-                for item, score in zip(presented, model.option_logprobs(requests, on_result=on_result), strict=True):
+                for item, score in zip(items, model.option_logprobs(requests, on_result=on_result), strict=True):
                     method = "" if score.error else score.method
                     predictions.append(
                         item.predict(
@@ -300,20 +298,22 @@ def ask_mcq(
             if text_scores is None:
                 text_scores = model.option_logprobs(requests, on_result=on_result)
             elif on_progress is not None:
-                on_progress(len(presented))
-            predictions += _predict_by_text(scoring, presented, requests, text_scores, prompt, model)
+                on_progress(len(items))
+            predictions += _predict_by_text(scoring, items, requests, text_scores, prompt, model)
     return predictions
 
 
 def _read_letters(
-    presented: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, which_option: Prompt
+    questions: Sequence[_PresentedQuestion], completions: Sequence[Completion], model: Generator, option_prompt: Prompt
 ) -> list[Prediction]:
     """Parse the option that each answer chooses; a strong model is asked once more about answers that name none."""
     positions: list[int | None] = []
-    for item, completion in zip(presented, completions, strict=True):
-        arranged = item.question.arranged(item.order)
+    for item, completion in zip(questions, completions, strict=True):
+        ordered_options = item.question.arranged(item.order)
         kind = item.question.type
-        positions.append(None if completion.error else kind.parse_choice(completion.text, len(arranged), arranged))
+        positions.append(
+            None if completion.error else kind.parse_choice(completion.text, len(ordered_options), ordered_options)
+        )
     indices_without_option = [
         index
         for index, (position, completion) in enumerate(zip(positions, completions, strict=True))
@@ -322,7 +322,7 @@ def _read_letters(
     options_by_index: dict[int, int] = {}
     if indices_without_option and profile_of(model).name == "strong":
         requests = [
-            _make_option_request(presented[index], completions[index].text, which_option)
+            _make_option_request(questions[index], completions[index].text, option_prompt)
             for index in indices_without_option
         ]
         for index, request, reply in zip(indices_without_option, requests, model.generate(requests), strict=True):
@@ -340,34 +340,34 @@ def _read_letters(
             error=completion.error,
             method=ASKED_AGAIN if index in options_by_index else "",
         )
-        for index, (item, completion, position) in enumerate(zip(presented, completions, positions, strict=True))
+        for index, (item, completion, position) in enumerate(zip(questions, completions, positions, strict=True))
     ]
 
 
 def _make_option_request(item: _PresentedQuestion, answer: str, prompt: Prompt) -> GenerationRequest:
-    arranged = item.question.arranged(item.order)
-    labels = item.question.type.labels(arranged)
-    options = [{"letter": label, "text": text} for label, text in zip(labels, arranged, strict=True)]
-    rendered = prompt.render(question=item.question.question, options=options, answer=answer)
+    ordered_options = item.question.arranged(item.order)
+    labels = item.question.type.labels(ordered_options)
+    options = [{"letter": label, "text": text} for label, text in zip(labels, ordered_options, strict=True)]
+    rendered_prompt = prompt.render(question=item.question.question, options=options, answer=answer)
     schema = object_schema({"option": {"enum": [*labels, _NO_OPTION]}})
-    return GenerationRequest(rendered.messages, Sampling(max_tokens=WHICH_OPTION_TOKENS), schema)
+    return GenerationRequest(rendered_prompt.messages, Sampling(max_tokens=WHICH_OPTION_TOKENS), schema)
 
 
 def n_option_orders(kind: QuestionType, scoring: Scoring, orders: int) -> int:
-    """Return the number of option orders of a question: 1 if its options are not shown or fixed, else ``orders``."""
+    """Return the number of option orders of a question: 1 if its options are fixed or not shown, else ``orders``."""
     return 1 if _is_by_text(scoring) or kind.fixed_options else orders
 
 
 def _predict_by_text(
     scoring: TextScoring,
-    presented: Sequence[_PresentedQuestion],
+    questions: Sequence[_PresentedQuestion],
     requests: Sequence[OptionRequest],
     text_scores: Sequence[OptionScores],
     prompt: Prompt,
     model: OptionScorer,
 ) -> list[Prediction]:
     """Predict the option with the highest score under a scoring by text."""
-    priors: Sequence[OptionScores | None] = [None] * len(presented)
+    priors: Sequence[OptionScores | None] = [None] * len(questions)
     if scoring == "text-pmi":
         # The same options after the prompt with an empty question: the domain premise.
         empty_prompt = prompt.render(question="", options=[], passages=[], examples=[])
@@ -378,7 +378,7 @@ def _predict_by_text(
             ]
         )
     predictions = []
-    for item, request, score, prior in zip(presented, requests, text_scores, priors, strict=True):
+    for item, request, score, prior in zip(questions, requests, text_scores, priors, strict=True):
         error = score.error or (None if prior is None else prior.error)
         scores: tuple[float, ...] = ()
         if error is None and prior is not None:
@@ -399,7 +399,7 @@ def _predict_by_text(
 def _compute_lengths(
     scoring: TextScoring, options: Sequence[str], request: OptionRequest, model: OptionScorer
 ) -> list[int]:
-    """Return the length of each option, by which a scoring by text divides its log-probability."""
+    """Return the length by which each option's log-probability is divided when options are scored by their text."""
     if scoring == "text-sum":
         return [1] * len(options)
     if scoring == "text-per-token":
@@ -412,12 +412,12 @@ def _compute_lengths(
 
 def _find_token_counter(model: Generator) -> Windowed:
     """Return the model that counts tokens, without its wrappers; raise ModelError if there is none."""
-    inner: object = model
-    while not isinstance(inner, Windowed):
-        inner = getattr(inner, "wrapped", None)
-        if inner is None:
+    wrapped_model: object = model
+    while not isinstance(wrapped_model, Windowed):
+        wrapped_model = getattr(wrapped_model, "wrapped", None)
+        if wrapped_model is None:
             raise ModelError(f"{model.name} does not count tokens: use another scoring, for example text-per-byte.")
-    return inner
+    return wrapped_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,19 +460,23 @@ def ask_written(
     References:
         Manivannan et al. (2025), ClimaQA, section 5.1 (the constraints).
     """
-    prepared = setting.prepare(questions, model)
+    contexts = setting.prepare(questions, model)
     profile = profile_of(model)
     max_tokens = {question.kind: profile.room(question.type.max_tokens) for question in questions}
     requests = []
-    for question, context in zip(questions, prepared, strict=True):
-        rendered = prompts.render(question, context.passages, [example_values(example) for example in context.examples])
+    for question, context in zip(questions, contexts, strict=True):
+        rendered_prompts = prompts.render(
+            question, context.passages, [example_values(example) for example in context.examples]
+        )
         sampling = Sampling(max_tokens=max_tokens[question.kind])
-        requests.append(GenerationRequest(rendered.messages, sampling, assistant_prefix=rendered.assistant_prefix))
+        requests.append(
+            GenerationRequest(rendered_prompts.messages, sampling, assistant_prefix=rendered_prompts.assistant_prefix)
+        )
     answers = model.generate(
         requests, on_result=None if on_progress is None else lambda _index, _answer: on_progress(1)
     )
     results = []
-    for question, context, answer in zip(questions, prepared, answers, strict=True):
+    for question, context, answer in zip(questions, contexts, answers, strict=True):
         text = "" if answer.error is not None else question.type.parse_answer(answer.text)
         violations: tuple[str, ...] = ()
         if answer.error is None:

@@ -31,7 +31,7 @@ class Adapter:
 
     folder: Path
     notes: tuple[str, ...] = ()
-    """Notes for the cells that use the adapter, for example a warning of a data leak."""
+    """Notes on results that use the adapter, for example a warning of a data leak."""
     learned: Sequence[str] | None = field(default=None, repr=False)
     """Training texts of the adapter; None if they are unknown."""
 
@@ -53,7 +53,7 @@ def find_adapter(
     Args:
         model: Local model to tune.
         spec: Specification of the setting.
-        plan: Plan with the seed and the folder at which relative file names start.
+        plan: Plan with the seed, and with the folder that contains the files with relative names.
         workspace: Workspace with adapters and collections.
         prompts: Prompt templates of training examples; the built-in templates by default.
         on_progress: Function that is called with the adapter's name, the step, the total number of steps and the
@@ -99,13 +99,13 @@ def find_adapter(
         warnings=data.warnings,
         on_progress=report,
     )
-    early_note = ", stopped early" if result.stopped_early else ""
+    early_stop_note = ", stopped early" if result.stopped_early else ""
     return Adapter(
         result.folder,
         (
             f"adapter {result.name}: {result.train.size} {result.train.kind} of {result.train.name}, validation loss "
             f"{result.before.loss:.3f} to {result.best.loss:.3f} nats a token at step {result.best_step} of "
-            f"{result.steps}{early_note}",
+            f"{result.steps}{early_stop_note}",
             *result.warnings,
         ),
         data.texts,

@@ -73,9 +73,9 @@ def read_answers(path: str | Path) -> AnswerTable:
     """Read answers from a table (CSV, TSV, JSON lines, JSON or Parquet, also gzipped).
 
     Args:
-        path: File with the columns ``reference`` and ``answer`` (or ``prediction`` or ``response``), in any case. Cloze
-            answers also need ``statement``, or a ``question`` with a gap. The columns ``question``, for the judge, and
-            ``id`` are optional.
+        path: File with the columns ``reference`` and ``answer`` (or ``prediction`` or ``response``); case is ignored.
+            Cloze answers also need ``statement``, or a ``question`` with a gap. The columns ``question``, for the
+            judge, and ``id`` are optional.
 
     Raises:
         InputError: The file cannot be read, lacks a column, or has no usable row.
@@ -89,7 +89,7 @@ def read_answers(path: str | Path) -> AnswerTable:
     for name in ("reference", "answer"):
         columns[name] = columns[name] or require_column(file, names, name)
     answers: list[ReferencedAnswer] = []
-    skipped: list[str] = []
+    skip_reasons: list[str] = []
     for row_number, row in enumerate(rows, start=1):
         try:
             cells = {name: str(row.get(column or name) or "") for name, column in columns.items()}
@@ -106,10 +106,10 @@ def read_answers(path: str | Path) -> AnswerTable:
                 ReferencedAnswer(cells["id"] or str(row_number), reference, cells["answer"], statement, question)
             )
         except InputError as error:
-            skipped.append(f"row {row_number}: {error}")
+            skip_reasons.append(f"row {row_number}: {error}")
     if not answers:
-        raise InputError(f"{file} has no usable row; the first one fails because {skipped[0]}")
-    return AnswerTable(file.name, tuple(answers), tuple(skipped))
+        raise InputError(f"{file} has no usable row; the first one fails because {skip_reasons[0]}")
+    return AnswerTable(file.name, tuple(answers), tuple(skip_reasons))
 
 
 def score_answers(
@@ -151,7 +151,7 @@ def score_answers(
         raise InputError("Judged accuracy needs a judge: name a strong model (--judge openai:NAME).")
     scores: dict[str, tuple[float | None, ...]] = {}
     means: dict[str, Estimate] = {}
-    pooled: dict[str, float] = {}
+    pooled_scores: dict[str, float] = {}
     judgements: dict[int, AnswerJudgement] = {}
     selected_metrics = [METRICS[name] for name in metrics] if metrics is not None else available_metrics
     selected_metrics += [METRICS[JUDGED]] if judge is not None else []
@@ -180,14 +180,14 @@ def score_answers(
             results = dict(zip(indices, Batch(items, scorer).scores(metric), strict=True))
             if metric.pooled is not None:
                 references, answers = [item.reference for item in items], [item.answer for item in items]
-                pooled[metric.name] = metric.pooled(references, answers)
+                pooled_scores[metric.name] = metric.pooled(references, answers)
         values = [value for value in results.values() if value is not None]
         scores[metric.name] = tuple(results.get(index) for index in range(len(rows)))
         means[metric.name] = (
             proportion(round(sum(values)), len(values)) if metric.binary else mean_estimate(values, seed=seed)
         )
     sources = {name: METRICS[name].source(scorer) for name in scores}
-    return AnswerScores(tuple(rows), scores, means, pooled, sources, judgements)
+    return AnswerScores(tuple(rows), scores, means, pooled_scores, sources, judgements)
 
 
 def _judge_rows(

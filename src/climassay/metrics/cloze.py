@@ -16,7 +16,7 @@ from climassay.models.contract import Encoder
 from climassay.models.encoders import BUNDLED_ENCODER, load_encoder
 
 _POWER = re.compile(r"(?<=\d)(?:<sup>|(?=[⁻⁰¹²³⁴-⁹]))", re.IGNORECASE)
-"""Beginning of a number's exponent, which must be kept apart: 10² is not 102."""
+"""Beginning of a number's exponent, before which a sign is inserted, so that 10² does not become 102."""
 _MARKUP = re.compile(r"</?su[bp]>", re.IGNORECASE)
 _FRACTION = re.compile(r"(?=[¼-¾⅐-⅞])")
 _SIGNS = str.maketrans({"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NON-BREAKING HYPHEN}": "-", "\N{HYPHEN}": "-"})
@@ -90,7 +90,10 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
         if not reference_words or len(reference_words) != len(candidate_words):
             return False
         pairs = zip(reference_words, candidate_words, strict=True)
-        return all(_find_singulars(first) & _find_singulars(second) for first, second in pairs)
+        return all(
+            _find_singulars(reference_word) & _find_singulars(candidate_word)
+            for reference_word, candidate_word in pairs
+        )
 
     return [
         any(matches(reference, candidate) for reference in item_references)
@@ -100,11 +103,13 @@ def exact_match_normalised(references: References, candidates: Candidates) -> li
 
 def normalised_words(text: str) -> list[str]:
     """Split a text into the normalised words, numbers and signs that :func:`exact_match_normalised` compares."""
-    separated = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
-    normalised = folded_case(" ".join(unicodedata.normalize("NFKC", separated).translate(_SIGNS).split()))
+    text_with_separators = _FRACTION.sub(" ", _MARKUP.sub("", _POWER.sub("^", text)))
+    normalised_text = folded_case(
+        " ".join(unicodedata.normalize("NFKC", text_with_separators).translate(_SIGNS).split())
+    )
     for spelling, sign in _SPELLED_SIGNS.items():
-        normalised = normalised.replace(spelling, sign)
-    return _WORD.findall(_THOUSANDS.sub("", normalised))
+        normalised_text = normalised_text.replace(spelling, sign)
+    return _WORD.findall(_THOUSANDS.sub("", normalised_text))
 
 
 def _find_singulars(word: str) -> set[str]:
@@ -166,7 +171,7 @@ def phrase_similarity(
             score.
 
     Returns:
-        Score of at most 1, which an answer has that equals the reference apart from case and punctuation. The paper
+        Score of at most 1; an answer that equals the reference apart from case and punctuation scores 1. The paper
         gives the range -1 to 1; lower scores, for a cosine below 0, are not clipped.
 
     Raises:
@@ -222,19 +227,21 @@ def phrases(statement: str, reference: str, answer: str, window: int | None = WI
     Raises:
         InputError: The statement has not exactly one gap, the reference is empty, or the window is negative.
     """
-    parts = _GAP.split(statement)
-    if len(parts) != 2:
+    statement_parts = _GAP.split(statement)
+    if len(statement_parts) != 2:
         raise InputError(
-            f"A cloze statement needs exactly one gap (<MASK>), this one has {len(parts) - 1}: {statement}"
+            f"A cloze statement needs exactly one gap (<MASK>), this one has {len(statement_parts) - 1}: {statement}"
         )
     if not terms(reference):
         raise InputError(f"The reference {reference!r} has no word to put into the gap.")
     if window is not None and window < 0:
         raise InputError(f"A window must have 0 or more words on each side, not {window}.")
-    words_before, words_after = (terms(part) for part in parts)
+    words_before, words_after = (terms(part) for part in statement_parts)
     if window is not None:
         words_before, words_after = words_before[max(0, len(words_before) - window) :], words_after[:window]
-    return Phrases(*(" ".join([*words_before, *terms(filling), *words_after]) for filling in (reference, answer)))
+    return Phrases(
+        *(" ".join([*words_before, *terms(answer_text), *words_after]) for answer_text in (reference, answer))
+    )
 
 
 def terms(text: str) -> list[str]:
@@ -243,20 +250,20 @@ def terms(text: str) -> list[str]:
     A number keeps a leading minus or point and a trailing per cent sign. Points within numbers and hyphens within words
     are kept. Sub- and superscripts become ordinary characters: ``SO<sub>2</sub>`` and SO₂ both give so2.
     """
-    normalised = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
+    normalised_text = unicodedata.normalize("NFKC", _MARKUP.sub("", text)).replace("\N{MINUS SIGN}", "-")
     words = []
-    for word in normalised.lower().split():
+    for word in normalised_text.lower().split():
         positions = [position for position, sign in enumerate(word) if sign.isalnum()]
         if not positions:
             continue
-        first, last = positions[0], positions[-1]
-        if word[first].isdigit() and first:
+        start, end = positions[0], positions[-1]
+        if word[start].isdigit() and start:
             # Keep the point of .5 and the minus of -3.
-            first -= word[first - 1] == "."
-            first -= first > 0 and word[first - 1] == "-"
-        if word[last].isdigit():
-            last += word[last + 1 : last + 2] == "%"
-        words.append(word[first : last + 1])
+            start -= word[start - 1] == "."
+            start -= start > 0 and word[start - 1] == "-"
+        if word[end].isdigit():
+            end += word[end + 1 : end + 2] == "%"
+        words.append(word[start : end + 1])
     return words
 
 

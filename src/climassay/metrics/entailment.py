@@ -207,12 +207,12 @@ def prompted_probabilities(
     """
     if not pairs:
         return []
-    parts = nearest_parts(pairs, words=words, encoder=encoder)
-    values = [(part, statement) for part, (_, statement) in zip(parts, pairs, strict=True)]
+    premise_parts = nearest_parts(pairs, words=words, encoder=encoder)
+    values = [(part, statement) for part, (_, statement) in zip(premise_parts, pairs, strict=True)]
     requests = []
     for part, statement in [*[(BLANK, BLANK)] * calibrated, *values]:
-        rendered = prompt.render(**{names[0]: part, names[1]: statement})
-        requests.append(OptionRequest(rendered.messages, options, rendered.assistant_prefix))
+        rendered_prompt = prompt.render(**{names[0]: part, names[1]: statement})
+        requests.append(OptionRequest(rendered_prompt.messages, options, rendered_prompt.assistant_prefix))
     scores = model.option_logprobs(requests)
     blank = scores[0] if calibrated else None
     # If the content-free request failed, all requests count as failed: uncalibrated scores would not be comparable.
@@ -295,9 +295,11 @@ class ClassifierEntailment:
         order = sorted(range(len(pairs)), key=lambda index: len(pairs[index][0]) + len(pairs[index][1]))
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
-            first, second = zip(*(pairs[index] for index in batch), strict=True)
-            tokens = tokenizer(list(first), list(second), padding=True, truncation="longest_first", max_length=512,
-                               return_tensors="pt")  # fmt: skip
+            premises, statements = zip(*(pairs[index] for index in batch), strict=True)
+            tokens = tokenizer(
+                list(premises), list(statements), padding=True, truncation="longest_first", max_length=512,
+                return_tensors="pt",
+            )  # fmt: skip
             with torch.inference_mode():
                 rows = network(**tokens.to(network.device)).logits.double().softmax(dim=1).tolist()
             for index, row in zip(batch, rows, strict=True):

@@ -48,14 +48,16 @@ _FINITE_STEMS = _split_words(
     vari warm weaken worsen
     """
 )
-_FINITE = rf"(?:{'|'.join(sorted(_FINITE_STEMS))})(?:s|es|ies|ed|ied)"
-_PAST = r"(?:became|came|drove|fell|froze|gave|grew|held|kept|lay|led|made|meant|rose|shrank|stood|took|went|ran|leads)"
-_VERB = rf"(?:{_AUXILIARY}|{_FINITE}|{_PAST})"
+_FINITE_VERB = rf"(?:{'|'.join(sorted(_FINITE_STEMS))})(?:s|es|ies|ed|ied)"
+_PAST_TENSE_VERB = (
+    r"(?:became|came|drove|fell|froze|gave|grew|held|kept|lay|led|made|meant|rose|shrank|stood|took|went|ran|leads)"
+)
+_VERB = rf"(?:{_AUXILIARY}|{_FINITE_VERB}|{_PAST_TENSE_VERB})"
 _ADVERBS = r"(?:(?:also|then|thus|therefore|hence|so|in turn|thereby|consequently|even|instead|still|only|\w+ly)\s+)*"
 
 _FIND_VERB = re.compile(rf"\b{_VERB}\b", re.IGNORECASE)
 _STARTS_WITH_VERB = re.compile(rf"{_ADVERBS}{_VERB}\b", re.IGNORECASE)
-_NEGATED = re.compile(r"\b(?:not|never|no|nor|neither|cannot)\b|n['’]t\b", re.IGNORECASE)
+_NEGATION = re.compile(r"\b(?:not|never|no|nor|neither|cannot)\b|n['’]t\b", re.IGNORECASE)
 
 _CLAUSE = re.compile(
     r"\s*;\s+"
@@ -81,8 +83,8 @@ _NOT_PARTICIPLES = _split_words(
     """
 )
 _CONDITION = r"(?:if|when|by|without|with|after|before|under|during|in|as|at|for|once)\b"
-_DETERMINED = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
-"""Word with which a subject usually begins, unlike another item of a list."""
+_DETERMINER = re.compile(r"(?:the|this|these|that|those|a|an|more|less|most|global|its|their)\b", re.IGNORECASE)
+"""Word with which the subject of a clause often begins, but a further item of a list rarely does."""
 _MAX_WORDS_TO_VERB = 4
 """Maximum number of words between an "and" without a comma and the verb of the clause that it begins."""
 _PRONOUN = re.compile(r"(?:it|they)\s+", re.IGNORECASE)
@@ -136,34 +138,36 @@ def _split_clauses(sentence: str) -> list[str]:
     """Split a sentence before each clause that has a verb of its own."""
     clauses, start = [], 0
     for match in _CLAUSE.finditer(sentence):
-        before = sentence[max(start, match.start() - _MAX_CLAUSE_LENGTH) : match.start()]
-        after = sentence[match.end() : match.end() + _MAX_CLAUSE_LENGTH]
+        preceding_text = sentence[max(start, match.start() - _MAX_CLAUSE_LENGTH) : match.start()]
+        following_text = sentence[match.end() : match.end() + _MAX_CLAUSE_LENGTH]
         # Parts between semicolons are statements even without a verb that the rules know.
-        is_split = ";" in match[0] and min(len(before.split()), len(after.split())) >= _MIN_WORDS
-        if not is_split and not (_FIND_VERB.search(before) and _begins_clause(before, after, "," in match[0])):
+        is_split = ";" in match[0] and min(len(preceding_text.split()), len(following_text.split())) >= _MIN_WORDS
+        if not is_split and not (
+            _FIND_VERB.search(preceding_text) and _begins_clause(preceding_text, following_text, "," in match[0])
+        ):
             continue
         clauses.append(sentence[start : match.start()])
         start = match.end()
     return [part.strip(" ,;") for part in (*clauses, sentence[start:]) if part.strip(" ,;")]
 
 
-def _begins_clause(before: str, after: str, has_comma: bool) -> bool:
-    """Return whether ``after`` begins with a clause of its own; ``has_comma`` is whether a comma precedes it."""
-    participle = _PARTICIPLE.match(after)
+def _begins_clause(preceding_text: str, following_text: str, has_comma: bool) -> bool:
+    """Return whether ``following_text`` begins with a clause; ``has_comma`` is whether a comma precedes it."""
+    participle = _PARTICIPLE.match(following_text)
     if participle:
         return (
             participle["word"] not in _NOT_PARTICIPLES
-            and len(after.split()) > 2
-            and not (re.match(rf"{_CONDITION}[^,]*$", before, re.IGNORECASE) is not None)
+            and len(following_text.split()) > 2
+            and not (re.match(rf"{_CONDITION}[^,]*$", preceding_text, re.IGNORECASE) is not None)
         )
-    link = _LINK.match(after)
-    text = after[link.end() :] if link else after
+    link = _LINK.match(following_text)
+    text = following_text[link.end() :] if link else following_text
     if re.match(r"(?:(?:in|of|from|at|by)\s+)?which\b", text):
         return _FIND_VERB.search(text) is not None
     if _STARTS_WITH_VERB.match(text):
         # Two verbs of one subject; not split after a negation, whose scope is unknown.
-        return not _NEGATED.search(before)
-    if re.match(r"and\b", after) and not has_comma:
+        return not _NEGATION.search(preceding_text)
+    if re.match(r"and\b", following_text) and not has_comma:
         # Without a comma "and" mostly joins two nouns; a new clause has its own verb soon after.
         verb = _FIND_VERB.search(text)
         if verb is None or len(text[: verb.start()].split()) > _MAX_WORDS_TO_VERB:
@@ -203,7 +207,7 @@ def _find_subject(clause: str) -> str:
     # A condition ends at a comma that a determined subject and its verb follow; otherwise there is no subject.
     for match in re.finditer(r",\s+", clause):
         subject = _take_subject(clause[match.end() :].split(", ")[0])
-        if subject and _DETERMINED.match(subject):
+        if subject and _DETERMINER.match(subject):
             return subject
     return ""
 
@@ -264,12 +268,12 @@ class FactScores:
     """Agreement of the facts of an answer with those of its reference."""
 
     precision: float
-    """Mean over the answer's facts of P(confirmed), which is 0 for irrelevant facts, times 1 - mean P(contradicted)."""
+    """Mean of P(confirmed) over the answer's facts, with 0 for irrelevant facts, times 1 - mean P(contradicted)."""
     recall: float
-    """Mean over the reference's facts of P(confirmed by the answer)."""
+    """Mean of P(confirmed by the answer) over the reference's facts."""
     f1: float
     contradicted: float
-    """Mean over the answer's facts of P(contradicted by the reference)."""
+    """Mean of P(contradicted by the reference) over the answer's facts."""
     irrelevant: float
     """Proportion of the answer's facts that are irrelevant to the question and reference."""
     answer_facts: tuple[Fact, ...]
@@ -323,17 +327,18 @@ class FactMetric:
         # An empty answer confirms no fact of the reference, without a request.
         reference_facts = [split_facts(item.reference) for item in items]
         pairs = []
-        for item, stated, expected in zip(items, answer_facts, reference_facts, strict=True):
-            pairs += [(item.reference, fact) for fact in stated]
-            pairs += [(item.answer, fact) for fact in expected if item.answer.strip()]
+        for item, statements, reference_statements in zip(items, answer_facts, reference_facts, strict=True):
+            pairs += [(item.reference, fact) for fact in statements]
+            pairs += [(item.answer, fact) for fact in reference_statements if item.answer.strip()]
         relations = iter(self._find_relations(pairs))
         relevance = iter(self._measure_relevance(items, answer_facts))
         results: list[FactScores | None] = []
-        for item, stated, expected in zip(items, answer_facts, reference_facts, strict=True):
-            answer = [_build_fact(text, next(relations), next(relevance)) for text in stated]
+        for item, statements, reference_statements in zip(items, answer_facts, reference_facts, strict=True):
+            answer = [_build_fact(text, next(relations), next(relevance)) for text in statements]
             no_relation = Relations(0.0, 0.0, 1.0)
             reference = [
-                _build_fact(text, next(relations) if item.answer.strip() else no_relation, 1.0) for text in expected
+                _build_fact(text, next(relations) if item.answer.strip() else no_relation, 1.0)
+                for text in reference_statements
             ]
             results.append(_score_facts(answer, reference))
         return results
@@ -344,16 +349,18 @@ class FactMetric:
         The relation is that of the text's sentence, or of the complete text, with the lowest probability of "leaves
         open".
         """
-        parts = [list(dict.fromkeys([premise, *split_sentences(premise)])) for premise, _ in pairs]
-        part_pairs = [(part, fact) for text, (_, fact) in zip(parts, pairs, strict=True) for part in text]
+        parts_by_pair = [list(dict.fromkeys([premise, *split_sentences(premise)])) for premise, _ in pairs]
+        part_pairs = [
+            (part, fact) for text_parts, (_, fact) in zip(parts_by_pair, pairs, strict=True) for part in text_parts
+        ]
         relations = iter(self._scorer.relations(part_pairs))
         results: list[Relations | None] = []
-        for text in parts:
-            candidates = [next(relations) for _ in text]
-            scored = [candidate for candidate in candidates if candidate is not None]
+        for text_parts in parts_by_pair:
+            candidates = [next(relations) for _ in text_parts]
+            valid_relations = [candidate for candidate in candidates if candidate is not None]
             # The part that leaves the statement least open is the one about it.
-            least_open = min(scored, key=lambda candidate: candidate.leaves_open, default=None)
-            results.append(least_open if len(scored) == len(candidates) else None)
+            best_relation = min(valid_relations, key=lambda candidate: candidate.leaves_open, default=None)
+            results.append(best_relation if len(valid_relations) == len(candidates) else None)
         return results
 
     def _measure_relevance(self, items: Sequence[Answered], answer_facts: Sequence[Sequence[str]]) -> list[float]:
@@ -384,15 +391,15 @@ def _score_facts(answer_facts: Sequence[Fact | None], reference_facts: Sequence[
     def mean(values: Sequence[float]) -> float:
         return float(np.mean(values)) if values else 0.0
 
-    contradicted = mean([fact.contradicts for fact in answer])
-    supported = mean([fact.confirms if fact.status != "irrelevant" else 0.0 for fact in answer])
-    precision, recall = supported * (1 - contradicted), mean([fact.confirms for fact in reference])
+    mean_contradiction = mean([fact.contradicts for fact in answer])
+    mean_support = mean([fact.confirms if fact.status != "irrelevant" else 0.0 for fact in answer])
+    precision, recall = mean_support * (1 - mean_contradiction), mean([fact.confirms for fact in reference])
     total = precision + recall
     return FactScores(
         precision=precision,
         recall=recall,
         f1=2 * precision * recall / total if total > 0 else 0.0,
-        contradicted=contradicted,
+        contradicted=mean_contradiction,
         irrelevant=mean([fact.status == "irrelevant" for fact in answer]),
         answer_facts=tuple(answer),
         reference_facts=tuple(reference),
@@ -412,8 +419,8 @@ def fact_scores(
     return FactMetric(scorer, encoder or load_encoder()).score(items)
 
 
-def _register(name: str, label: str, field: str, *, tested: bool = False) -> None:
-    @metric(name, label, needs="facts", source=scorer_name, tested=tested)
+def _register(name: str, label: str, field: str, *, is_tested: bool = False) -> None:
+    @metric(name, label, needs="facts", source=scorer_name, tested=is_tested)
     def _(batch: Batch) -> list[float | None]:
         comparer = batch.scorer.facts
         assert comparer is not None
@@ -423,4 +430,4 @@ def _register(name: str, label: str, field: str, *, tested: bool = False) -> Non
 
 _register("fact_precision", "fact precision", "precision")
 _register("fact_recall", "fact recall", "recall")
-_register("fact_f1", "fact F1", "f1", tested=True)
+_register("fact_f1", "fact F1", "f1", is_tested=True)

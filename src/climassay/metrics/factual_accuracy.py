@@ -2,9 +2,8 @@
 
 ClimaQA's score is the probability that an answer supports the reference. Its judge does not see the question, so that a
 true but irrelevant sentence scores near the middle. The strong judge gives its reason and one of four verdicts; an
-irrelevant answer scores like a wrong one. A judge is asked for JSON; a request is repeated once if the answer breaks
-the
-schema.
+irrelevant answer scores like a wrong one. A judge is asked for JSON; a request is repeated once if the answer does
+not match the schema.
 """
 
 import json
@@ -32,8 +31,8 @@ class JudgeRequest(Generic[T]):
     prompt: RenderedPrompt
     schema: Mapping[str, Any]
     read: Callable[[Mapping[str, Any]], T]
-    """Converts the JSON object to a result; raises ValueError, KeyError or TypeError if it does not match the
-    schema."""
+    """Function that converts the JSON object to a result; it raises ValueError, KeyError or TypeError if the object
+    does not match the schema."""
     max_tokens: int
     """Maximum number of tokens of the answer."""
 
@@ -225,8 +224,8 @@ def factual_accuracy(p_supports: ArrayLike, temperature: float = TEMPERATURE) ->
         raise InputError("Factual accuracy is a function of probabilities: numbers from 0 to 1.")
     if not (np.isfinite(temperature) and temperature > 0):
         raise InputError(f"The temperature of factual accuracy must be a positive number, not {temperature}.")
-    clipped = np.clip(probabilities, CLIP, 1 - CLIP)
-    log_odds = np.log(clipped) - np.log1p(-clipped)
+    clipped_probabilities = np.clip(probabilities, CLIP, 1 - CLIP)
+    log_odds = np.log(clipped_probabilities) - np.log1p(-clipped_probabilities)
     scores = 1 / (1 + np.exp(-log_odds / temperature))
     return float(scores) if scores.ndim == 0 else scores
 

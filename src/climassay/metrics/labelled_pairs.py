@@ -1,6 +1,7 @@
 """Labelled pairs of premise and statement, and the scores of entailment scorers on them.
 
-Pairs are Climate-FEVER's passages and claims, or a table; the scores are ClimaQA's check of its judge, for any scorer.
+Pairs are Climate-FEVER's passages and claims, or come from a table. The scores are those with which ClimaQA's authors
+check their judge, for any scorer.
 """
 
 import hashlib
@@ -81,7 +82,7 @@ def read_passages(value: Any, where: str) -> list[ClaimPassage]:
 
 
 def plain_text(value: object) -> str:
-    """Return a cell as text with single spaces."""
+    """Return the value of a cell as text, with each sequence of white space replaced by a space."""
     return "" if value is None else " ".join(str(value).split())
 
 
@@ -112,8 +113,8 @@ def read_pairs(file: Path) -> PairTable:
 
     A file has either one pair per row, with the columns ``premise``, ``statement`` and ``label``, or one claim per row
     as in Climate-FEVER, with ``claim`` and ``evidences``, a list of objects with ``evidence``, ``article`` and
-    ``evidence_label``. The title of the article then precedes the premise. Labels are any of :data:`LABELS`, in any
-    case.
+    ``evidence_label``. The title of the article then precedes the premise. Labels are those of :data:`LABELS`; case is
+    ignored.
 
     Raises:
         InputError: The file cannot be read, or has other columns, an unknown label, or no complete pair.
@@ -125,9 +126,9 @@ def read_pairs(file: Path) -> PairTable:
     if "claim" in columns and columns & set(EVIDENCE_COLUMNS):
         for row_number, row in enumerate(rows, start=1):
             cell = next((row[name] for name in EVIDENCE_COLUMNS if row.get(name)), None)
-            where = f"{file}, row {row_number}"
-            passages = read_passages(cell, where)
-            entries += [(passage.titled_text, row.get("claim"), passage.label, where) for passage in passages]
+            row_name = f"{file}, row {row_number}"
+            passages = read_passages(cell, row_name)
+            entries += [(passage.titled_text, row.get("claim"), passage.label, row_name) for passage in passages]
     elif {"premise", "statement", "label"} <= columns:
         entries = [
             (row.get("premise"), row.get("statement"), row.get("label"), f"{file}, row {row_number}")
@@ -139,13 +140,13 @@ def read_pairs(file: Path) -> PairTable:
             "Climate-FEVER has them."
         )
     pairs = []
-    for *cells, where in entries:
+    for *cells, row_name in entries:
         premise, statement, label = map(plain_text, cells)
         if not (premise and statement and label):
             continue
         relation = LABELS.get(label.casefold())
         if relation is None:
-            raise InputError(f"{where}: {label!r} is not a relation; it is one of {', '.join(LABELS)}.")
+            raise InputError(f"{row_name}: {label!r} is not a relation; it is one of {', '.join(LABELS)}.")
         pairs.append(LabelledPair(premise, statement, relation))
     if not pairs:
         raise InputError(f"No row of {file} has a premise, a statement and a label.")
@@ -154,8 +155,8 @@ def read_pairs(file: Path) -> PairTable:
 
 def sample_statements(pairs: Sequence[LabelledPair], limit: int | None, seed: int = 0) -> tuple[LabelledPair, ...]:
     """Draw ``limit`` statements at random, and return all their pairs in order; all pairs if ``limit`` is None."""
-    sampled = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
-    return tuple(pair for pair in pairs if pair.statement in sampled)
+    sampled_statements = set(sample(list(dict.fromkeys(pair.statement for pair in pairs)), limit, seed))
+    return tuple(pair for pair in pairs if pair.statement in sampled_statements)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,10 @@ class EntailmentScores:
     calibration: Calibration
     """Calibration of P(SUPPORTS) on the pairs labelled SUPPORTS or REFUTES."""
     unsupporting: Estimate
-    """Proportion of pairs that do not support: the precision of the mark "may not say so" if every pair had it."""
+    """Proportion of pairs whose premise does not support the statement: the precision of the mark "may not say so" if
+    every pair had this mark."""
     marked: Estimate | None
-    """Precision of the mark "may not say so": the proportion of pairs that do not support among those with P(confirms)
+    """Precision of the mark "may not say so": the proportion of pairs without support among those with P(confirms)
     below :data:`~climassay.metrics.entailment.ENTAILED`. None if there are no such pairs."""
 
 

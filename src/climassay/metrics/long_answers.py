@@ -4,9 +4,9 @@ Every verdict and rating comes with the judge's reason and a quotation, which is
 presentation (how an answer reads) and of epistemics (what it is worth as knowledge) are never mixed: models differ in
 epistemics and hardly in presentation.
 
-A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. A very small judge, whose
-reasons are worthless, is read from the probabilities of its verdicts and ratings, one request each; docs/results shows
-that such a judge is at chance.
+A strong judge answers in JSON, one request per answer for the rubric and one for the ratings. The reasons of a very
+small judge are worthless, so that its verdicts and ratings are derived from its probabilities, with one request each;
+docs/results shows that such a judge is no better than chance.
 
 References:
     Bulian et al. (2023), Assessing Large Language Models on Climate Information, arXiv 2310.02932, section 3 (the eight
@@ -199,17 +199,19 @@ class Marker:
     def _ask(self, tasks: Sequence[tuple[LongAnswer, Sequence[_Part]]]) -> list[Any]:
         requests = []
         for item, parts in tasks:
-            numbered = list(enumerate(parts, start=1))
+            numbered_parts = list(enumerate(parts, start=1))
             if self._reverse:
-                numbered.reverse()
+                numbered_parts.reverse()
             values = {name: getattr(item, name) for name in ("question", "audience", "reference", "answer")}
             if isinstance(parts[0], Criterion):
-                rendered = self._rubric.render(**values, criteria=numbered)
+                rendered_prompt = self._rubric.render(**values, criteria=numbered_parts)
             else:
-                rendered = self._adequacy.render(**values, dimensions=[dimension for _, dimension in numbered])
-            schema = object_schema({_name_field(number, part): _make_schema(part) for number, part in numbered})
-            read = partial(_read_judgements, answer=item.answer, parts=parts)
-            requests.append(JudgeRequest(rendered, schema, read, _MAX_TOKENS * len(parts)))
+                rendered_prompt = self._adequacy.render(
+                    **values, dimensions=[dimension for _, dimension in numbered_parts]
+                )
+            schema = object_schema({_name_field(number, part): _make_schema(part) for number, part in numbered_parts})
+            parse = partial(_read_judgements, answer=item.answer, parts=parts)
+            requests.append(JudgeRequest(rendered_prompt, schema, parse, _MAX_TOKENS * len(parts)))
         return ask_json(requests, self.model, seed=self._seed, temperature=self._temperature)
 
     def _read_probabilities(self, tasks: Sequence[tuple[LongAnswer, Sequence[_Part]]]) -> list[Any]:
@@ -284,15 +286,15 @@ def _read_judgements(
     for number, part in enumerate(parts, start=1):
         entry = data[_name_field(number, part)]
         quotation, reason = (" ".join(str(entry[name]).split()) for name in ("quotation", "reason"))
-        quoted = not quotation or locate_quotation(answer, quotation) is not None
+        is_quoted = not quotation or locate_quotation(answer, quotation) is not None
         if isinstance(part, Criterion):
             if entry["verdict"] not in CREDITS:
                 raise ValueError(entry["verdict"])
-            judgements.append(CriterionJudgement(entry["verdict"], reason, quotation, quoted))
+            judgements.append(CriterionJudgement(entry["verdict"], reason, quotation, is_quoted))
         else:
             issues = tuple(issue for issue in part.issues if issue in entry.get("issues", ()))
             rating = _RATINGS.index(str(entry["rating"])) + LOWEST
-            judgements.append(DimensionRating(part.name, rating, reason, issues, quotation, quoted))
+            judgements.append(DimensionRating(part.name, rating, reason, issues, quotation, is_quoted))
     return tuple(judgements)
 
 

@@ -39,10 +39,9 @@ def character_bleu(references: References, candidates: Candidates) -> float:
 
     Notes:
         - Any two English texts share most of their letters. Reference answers to different questions of the primer
-        score
-          0.23 against each other on average (435 pairs, at most 0.38), and a correct answer in other words may not
-          score higher. Do not compare the score with BLEU from elsewhere: the ten answers of ClimaQA's case study have
-          0.25 to 0.59 here, and 0.03 to 0.15 by :func:`bleu_each`.
+          score 0.23 against each other on average (435 pairs, at most 0.38), and a correct answer in other words may
+          not score higher. Do not compare the score with BLEU from elsewhere: the ten answers of ClimaQA's case study
+          have 0.25 to 0.59 here, and 0.03 to 0.15 by :func:`bleu_each`.
         - A candidate of fewer than 4 characters does not reach 1 even if it equals its reference, because it has no
           4-gram, for which the smoothing uses 0.1 ("CO2" against "CO2" gives 0.56).
         - Case, spaces and typography count: ``CO<sub>2</sub>`` or a final line break change the third digit.
@@ -81,8 +80,8 @@ def bleu(references: References, candidates: Candidates) -> float:
     """
     pairs = answer_pairs(references, candidates)
     # sacreBLEU takes one list of all first references, one of all second ones, and so on, padded with None.
-    streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
-    return _to_proportion(_make_bleu().corpus_score([candidate for _, candidate in pairs], streams))
+    reference_streams = [list(stream) for stream in zip_longest(*(item_references for item_references, _ in pairs))]
+    return _to_proportion(_make_bleu().corpus_score([candidate for _, candidate in pairs], reference_streams))
 
 
 def bleu_each(references: References, candidates: Candidates) -> list[float]:
@@ -166,7 +165,7 @@ PUBLISHED_LAYERS = {
     "allenai/scibert_scivocab_uncased": 8,
     "microsoft/deberta-xlarge-mnli": 40,
 }
-"""Layer of each model that BERTScore's authors chose by correlation with human judgements of translations (WMT16)."""
+"""Layer that BERTScore's authors chose by model, for its correlation with human ratings of translations (WMT16)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +219,7 @@ class TokenEncoder:
         return layer
 
     def encode(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Compute the token embeddings of each text, in order; up to rounding, texts do not affect each other."""
+        """Compute the token embeddings of each text, in order; except for rounding, texts do not affect each other."""
         import torch
 
         config, tokenizer = self._model.config, self._tokenizer
@@ -231,10 +230,10 @@ class TokenEncoder:
         max_length = min(tokenizer.model_max_length, _MAX_TOKENS, n_positions)
         token_ids: list[list[int]] = []
         for text in texts:
-            plain = text.strip()
-            if plain and config.model_type in _LEADING_SPACE_MODELS:
-                plain = f" {plain}"
-            token_ids.append(tokenizer(plain, truncation=True, max_length=max_length)["input_ids"])
+            stripped_text = text.strip()
+            if stripped_text and config.model_type in _LEADING_SPACE_MODELS:
+                stripped_text = f" {stripped_text}"
+            token_ids.append(tokenizer(stripped_text, truncation=True, max_length=max_length)["input_ids"])
         token_vectors: list[TokenVectors | None] = [None] * len(token_ids)
         for batch in token_batches([len(ids) for ids in token_ids], self._batch_tokens):
             max_n_tokens = max(len(token_ids[index]) for index in batch)
@@ -250,11 +249,11 @@ class TokenEncoder:
             for row, index in enumerate(batch):
                 text_ids = token_ids[index]
                 # The tokenizer marks unknown words as special, but they are words.
-                special = np.isin(text_ids, tokenizer.all_special_ids)
-                special &= np.asarray(text_ids) != tokenizer.unk_token_id
+                is_special = np.isin(text_ids, tokenizer.all_special_ids)
+                is_special &= np.asarray(text_ids) != tokenizer.unk_token_id
                 vectors = states[row, : len(text_ids)]
                 vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-                token_vectors[index] = TokenVectors(tuple(text_ids), special, vectors)
+                token_vectors[index] = TokenVectors(tuple(text_ids), is_special, vectors)
         return [text for text in token_vectors if text is not None]
 
     @cached_property
@@ -277,8 +276,8 @@ class TokenEncoder:
                 f"BERTScore with {self.name} needs torch and transformers: run `pip install 'climassay[local]'`."
             ) from error
         logging.disable_progress_bar()
-        bundled = self.name == BUNDLED_ENCODER
-        folder = bundled_path("minilm") if bundled else Path(self.name.removeprefix(_PREFIX)).expanduser()
+        is_bundled = self.name == BUNDLED_ENCODER
+        folder = bundled_path("minilm") if is_bundled else Path(self.name.removeprefix(_PREFIX)).expanduser()
         refuse_kernels(folder)
         try:
             # By default transformers would ask on the terminal whether to run the code of a model.
@@ -330,8 +329,8 @@ def bert_score(
     Args:
         references: One or several strings per item; a single string is the reference of a single item.
         candidates: One string per item; a single string is a single item.
-        encoder: ``local:minilm`` (bundled), or ``local:`` and a transformers folder or hub id; ``local:roberta-large``
-            is the default of BERTScore's authors and the model of ClimaQA.
+        encoder: ``local:minilm`` (bundled), or ``local:`` followed by a transformers folder or hub id;
+            ``local:roberta-large`` is the default of BERTScore's authors and the model of ClimaQA.
         layer: Layer whose hidden states are used; by default the authors' choice for the model, else the last layer.
         match_special_tokens: Whether tokens may match the other text's start and end tokens, as in the authors' code;
             these tokens never count themselves. torchmetrics excludes them.
@@ -346,13 +345,13 @@ def bert_score(
 
     Notes:
         - Scores vary little, and their range depends on the model: in ClimaQA's case study, all answers, whether
-        correct,
-          wrong or irrelevant, have 0.861 to 0.910 with ``roberta-large``. Compare differences, and name the model.
+          correct, wrong or irrelevant, have 0.861 to 0.910 with ``roberta-large``. Compare differences, and name the
+          model.
         - Statements that contradict each other in a single word have nearly the same score.
         - In ClimaQA, the metric favoured the model that wrote the references (section 5).
         - torchmetrics 1.9.0 sorts texts by length without restoring their order, so that candidates are compared with
-        the
-          references of other items, and an empty candidate gives NaN. For single items, its scores agree with these.
+          the references of other items, and an empty candidate gives NaN. For single items, its scores agree with
+          these.
 
     References:
         Zhang et al. (2020), BERTScore, ICLR, section 3 (equations for P, R and F1).

@@ -1,8 +1,8 @@
 """Features of two texts that are encoded separately: cosines of their vectors, and rules on their words.
 
 An encoder tells whether two texts have the same subject, hardly whether they agree: "rises" and "falls", with and
-without a "not", lie close together. Therefore the cosines are combined with shared words, negations, words of direction
-and their opposites, and numbers.
+without a "not", lie close together. The cosines are therefore combined with shared words, negations, direction words
+and their antonyms, and numbers.
 
 References:
     Conneau et al. (2017), Supervised Learning of Universal Sentence Representations, EMNLP, section 3 (u, v, |u - v|,
@@ -38,7 +38,7 @@ significant:insignificant natural:human natural:artificial deep:shallow deeper:s
 acidic:alkaline stable:unstable dependent:independent
 """
 OPPOSITES: dict[str, str] = {}
-"""Opposite of each word of direction, such as "increase" for "decrease" and the reverse."""
+"""Antonym of each direction word, such as "decrease" for "increase", and vice versa."""
 for _pair in _OPPOSITES.split():
     _first, _second = _pair.split(":")
     OPPOSITES.setdefault(_first, _second)
@@ -64,7 +64,7 @@ _NEGATIONS = _split_words(
 )
 _TOKEN = re.compile(r"n['’]t\b|[a-z]+?(?=n['’]t\b)|[a-z]+")
 _NEGATION_WINDOW = 4
-"""Number of words before a word of direction within which a negation reverses it ("have not shown a decrease")."""
+"""Number of words before a direction word within which a negation reverses it ("have not shown a decrease")."""
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _FUNCTION_WORDS = _split_words(
@@ -98,12 +98,23 @@ def pair_features(pairs: Sequence[tuple[str, str]], encoder: Encoder) -> PairFea
     for row, (premise, statement) in enumerate(pairs):
         vector = vectors[index[statement]]
         cosines = vectors[[index[sentence] for sentence in sentences[premise]]] @ vector
-        nearest = sentences[premise][int(cosines.argmax())]
+        nearest_sentence = sentences[premise][int(cosines.argmax())]
         cosine = float(vectors[index[premise]] @ vector)
-        rows[row] = _compute_named_features(premise, nearest, statement, cosine, float(cosines.max()))
-    first = vectors[[index[premise] for premise, _ in pairs]]
-    second = vectors[[index[statement] for _, statement in pairs]]
-    return PairFeatures(rows, np.concatenate([first, second, np.abs(first - second), first * second], axis=1))
+        rows[row] = _compute_named_features(premise, nearest_sentence, statement, cosine, float(cosines.max()))
+    premise_vectors = vectors[[index[premise] for premise, _ in pairs]]
+    statement_vectors = vectors[[index[statement] for _, statement in pairs]]
+    return PairFeatures(
+        rows,
+        np.concatenate(
+            [
+                premise_vectors,
+                statement_vectors,
+                np.abs(premise_vectors - statement_vectors),
+                premise_vectors * statement_vectors,
+            ],
+            axis=1,
+        ),
+    )
 
 
 def _compute_named_features(
@@ -111,22 +122,24 @@ def _compute_named_features(
 ) -> tuple[float, ...]:
     words, premise_words = content_words(statement), content_words(premise)
     n_shared = len(words & premise_words)
-    covered, covering = n_shared / max(1, len(words)), n_shared / max(1, len(premise_words))
+    statement_coverage, premise_coverage = n_shared / max(1, len(words)), n_shared / max(1, len(premise_words))
     negations = resolve_negations(nearest_sentence).negated, resolve_negations(statement).negated
     one_negated, both_negated = float(negations[0] != negations[1]), float(all(negations))
-    # Whether the premise has the opposite of a word of direction in the statement, or the same word.
-    premise_resolved = resolve_negations(premise).words
+    # Whether the premise has the opposite of a direction word in the statement, or the same word.
+    resolved_premise_words = resolve_negations(premise).words
     direction_words = {word for word in resolve_negations(statement).words if word in OPPOSITES}
     opposite_direction = float(
-        any(OPPOSITES[word] in premise_resolved and word not in premise_resolved for word in direction_words)
+        any(
+            OPPOSITES[word] in resolved_premise_words and word not in resolved_premise_words for word in direction_words
+        )
     )
-    same_direction = float(bool(direction_words & premise_resolved))
+    same_direction = float(bool(direction_words & resolved_premise_words))
     numbers, premise_numbers = (set(_NUMBER.findall(text)) for text in (statement, premise))
     has_new_numbers, has_shared_numbers = float(bool(numbers - premise_numbers)), float(bool(numbers & premise_numbers))
     length_ratio = np.log((1 + len(words)) / (1 + len(premise_words)))
     max_cosine = max(cosine, sentence_cosine)
     return (
-        cosine, max_cosine, covered, covering, float(words == premise_words),
+        cosine, max_cosine, statement_coverage, premise_coverage, float(words == premise_words),
         one_negated, both_negated, one_negated * max_cosine,
         opposite_direction, opposite_direction * max_cosine, same_direction,
         has_new_numbers, has_shared_numbers, has_new_numbers * max_cosine, float(length_ratio),
@@ -143,15 +156,15 @@ def content_words(text: str) -> frozenset[str]:
 
 
 class ResolvedText(NamedTuple):
-    """Words of a text, in which negated words of direction are replaced by their opposites."""
+    """Words of a text, in which negated direction words are replaced by their antonyms (:data:`OPPOSITES`)."""
 
     words: frozenset[str]
     negated: bool
-    """Whether the number of negations that do not apply to a word of direction is odd."""
+    """Whether the number of negations that do not apply to a direction word is odd."""
 
 
 def resolve_negations(text: str) -> ResolvedText:
-    """Return the words of a text, with negated words of direction replaced: "did not decrease" gives "increase"."""
+    """Return the words of a text, with negated direction words replaced: "did not decrease" gives "increase"."""
     tokens = _TOKEN.findall(text.lower())
     negations: list[int] = []
     words = set()

@@ -69,12 +69,12 @@ class LongAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Metric of answers: how it is computed, named and tested."""
+    """Definition of a metric of answers: its name, its function and its tests."""
 
     name: str
     label: str
     kinds: tuple[str, ...] = ()
-    """Kinds of questions whose answers it scores, besides the kinds whose type lists it in ``metrics``."""
+    """Kinds of questions whose answers the metric scores, in addition to kinds whose type lists it in ``metrics``."""
     score: "Callable[[Batch], Sequence[float | None]] | None" = None
     """Function that returns a score for each answer of a batch, where 1 is best; None for an answer without a score.
 
@@ -95,9 +95,10 @@ class Metric:
     needs: Needed = ""
     """Field of :class:`Scorer` that the metric needs; the metric is left out if the field is None."""
     source: "Callable[[Scorer], str]" = lambda _: ""
-    """Returns the name of the model or implementation that computes the metric, for the notes of tables."""
+    """Function that returns the name of the model or implementation that computes the metric, for the notes of
+    tables."""
     pooled: Callable[[list[str], list[str]], float] | None = None
-    """Scores all answers together, given references and answers; None if this is the mean of the scores."""
+    """Function that scores all answers together, given references and answers; None if that score is the mean."""
 
     @property
     def percent(self) -> bool:
@@ -144,10 +145,10 @@ class Metrics(Registry[Metric]):
         return Metric(name, label, binary=True, external=True, tested=True)
 
     def ordered(self, names: Iterable[str]) -> list[Metric]:
-        """Return the metrics with these names in the order of tables, metrics of other frameworks last."""
-        unique = dict.fromkeys(names)
-        internal = [name for name in self if name in unique]
-        return [self[name] for name in (*internal, *(name for name in unique if "," in name))]
+        """Return the metrics with these names in the order of the tables' columns, other frameworks' metrics last."""
+        distinct_names = dict.fromkeys(names)
+        own_names = [name for name in self if name in distinct_names]
+        return [self[name] for name in (*own_names, *(name for name in distinct_names if "," in name))]
 
 
 METRICS = Metrics(
@@ -158,7 +159,7 @@ METRICS = Metrics(
         for module in ("registry", "overlap", "factual_accuracy", "facts", "cloze", "long_answers")
     ],
 )
-"""All metrics by name, in the order of tables."""
+"""All metrics by name, in the order in which tables list them."""
 
 Function = Callable[["Batch"], Sequence[float | None]]
 
@@ -180,7 +181,7 @@ def metric(name: str, label: str, *, kinds: Sequence[str] = (), **fields: Any) -
 
 
 def metrics_for(kind: str) -> list[Metric]:
-    """Return the metrics that score questions of a kind, in the order of tables."""
+    """Return the metrics that score questions of a kind, in the order in which tables list them."""
     return [metric for metric in METRICS.values() if metric.scores(kind)]
 
 
@@ -217,7 +218,7 @@ class Scorer:
         return [metric for metric in metrics_for(kind) if self.can_compute(metric)]
 
     def can_compute(self, metric: Metric) -> bool:
-        """Return whether a metric is to be computed according to :attr:`names`, and what it needs is available."""
+        """Return whether :attr:`names` requests a metric, and the model that the metric needs is set."""
         is_named = not self.names or metric.name in self.names
         return is_named and (not metric.needs or getattr(self, metric.needs) is not None)
 

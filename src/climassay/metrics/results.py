@@ -57,14 +57,14 @@ class ScoredAnswers(Result):
         scores = self.scores
         rows = []
         for metric, mean in scores.means.items():
-            pooled = scores.pooled.get(metric)
+            pooled_score = scores.pooled.get(metric)
             rows.append(
                 (
                     METRICS[metric].label,
                     f"{mean.value:.3f}",
                     f"{mean.interval.low:.3f} to {mean.interval.high:.3f}",
                     str(mean.n),
-                    "" if pooled is None else f"{pooled:.3f}",
+                    "" if pooled_score is None else f"{pooled_score:.3f}",
                     scores.sources.get(metric, ""),
                 )
             )

@@ -32,7 +32,7 @@ STRONG_PARAMETERS = 3_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Profile: settings of the prompts for small or strong models; :class:`ProfileSettings` describes the fields."""
+    """Settings of the prompts for small or strong models; :class:`ProfileSettings` describes the fields."""
 
     name: ProfileName
     brief: bool
@@ -76,8 +76,8 @@ class ProfileSettings:
     side_check: Annotated[bool | None, Field(examples=[True])] = None
     """Whether a model is asked which side its explanation takes, in order to detect contradictions."""
     excerpt_words: Annotated[int | None, Field(examples=[120])] = None
-    """Maximum number of words of each passage, whose sentences most similar to the question are kept; 0 for no
-    limit."""
+    """Maximum number of words of each passage; of longer passages, only the sentences most similar to the question are
+    used. 0 for no limit."""
     text_tokens: Annotated[int | None, Field(examples=[80])] = None
     """Maximum number of tokens of a draft, an explanation or a reply."""
     sentence_tokens: Annotated[int | None, Field(examples=[60])] = None
@@ -127,7 +127,7 @@ class RenderedPrompt:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Prompt: a template of one or more messages."""
+    """Template of a prompt, which has one or more messages."""
 
     name: str
     source: str
