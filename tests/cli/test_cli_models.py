@@ -34,7 +34,7 @@ def test_list_says_what_is_missing(monkeypatch, climassay):
     def absent(model: bundled.BundledModel, inside: str) -> Path:
         raise ModelError("not installed")
 
-    monkeypatch.setattr(bundled, "_locate", absent)
+    monkeypatch.setattr(bundled, "_locate_file", absent)
     assert done(climassay("models list")).count("not installed: climassay models install") == 2
 
 
