@@ -28,7 +28,7 @@ class ReadingProcess:
         self._process = self._started()
 
     def _started(self) -> "subprocess.Popen[str]":
-        environment = os.environ | {"PYTHONPATH": str(PROCESS.parents[1]), "OMP_NUM_THREADS": "1"}
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
         command = [sys.executable, str(PROCESS), str(MEGABYTES)]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
         return subprocess.Popen(command, text=True, env=environment, **pipes)

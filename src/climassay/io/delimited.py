@@ -57,7 +57,16 @@ def read_delimited(text: str, delimiter: str | None = None) -> DelimitedTable:
     n_columns = 0
     if delimiter is None:
         delimiter, n_columns = _find_delimiter(text)
-    rows = _split_rows(text, delimiter)
+    return arrange_rows(_split_rows(text, delimiter), n_columns)
+
+
+def arrange_rows(rows: list[list[str]], n_columns: int = 0) -> DelimitedTable:
+    """Return rows of cells as a table; the header is the first row with the given, or else the usual, number of cells.
+
+    Args:
+        rows: Rows of cells, without blank rows.
+        n_columns: Number of cells of the header; 0 if it is unknown.
+    """
     start = _find_header(rows[:HEAD_ROWS], n_columns or _find_usual_width(rows[:HEAD_ROWS])[0])
     lines_above = [" ".join(cell.strip() for cell in row if cell.strip()) for row in rows[:start]]
     names = [name.strip() for name in rows[start]] if rows else []

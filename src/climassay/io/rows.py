@@ -11,7 +11,7 @@ from climassay.errors import InputError
 from climassay.io.decoding import decode_text
 from climassay.io.delimited import read_delimited
 from climassay.io.reading import MAX_TABLE_BYTES, decompress, describe_error, parse_json, read_file
-from climassay.io.workbooks import is_workbook, workbook_text
+from climassay.io.workbooks import is_workbook, read_workbook
 
 MAX_CELLS = 50_000_000
 """Maximum number of cells in a Parquet file."""
@@ -79,7 +79,7 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
         )
     if is_workbook(data):
         try:
-            text = workbook_text(data)
+            table = read_workbook(data)
         except ValueError as error:
             raise InputError(f"{file} is not a readable workbook: {error}.") from error
     else:
@@ -87,13 +87,13 @@ def parse_rows(file: Path, data: bytes) -> Iterator[Row]:
             text = decode_text(data)
         except ValueError as error:
             raise InputError(f"{file} {error}: save it as UTF-8.") from error
-    if text.lstrip()[:1] in ("{", "["):
-        yield from _iterate_json_rows(file, text)
-        return
-    try:
-        table = read_delimited(text, "," if is_workbook(data) else None)
-    except ValueError as error:
-        raise InputError(f"{file} is not a readable table: {error}.") from error
+        if text.lstrip()[:1] in ("{", "["):
+            yield from _iterate_json_rows(file, text)
+            return
+        try:
+            table = read_delimited(text)
+        except ValueError as error:
+            raise InputError(f"{file} is not a readable table: {error}.") from error
     if table.overlong:
         raise InputError(f"{file}, {table.overlong_sentence()}")
     yield from table.rows

@@ -1,12 +1,12 @@
-"""Tables of spreadsheet workbooks (.xlsx), as the delimited text that a spreadsheet program would export."""
+"""Tables of spreadsheet workbooks (.xlsx), with the cells that a spreadsheet program would export as text."""
 
-import csv
 import io
 import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from typing import Any
 
+from climassay.io.delimited import DelimitedTable, arrange_rows
 from climassay.io.reading import MAX_TABLE_BYTES
 
 MAX_CELLS = 5_000_000
@@ -27,8 +27,8 @@ def is_workbook(data: bytes) -> bool:
         return False
 
 
-def workbook_text(data: bytes) -> str:
-    """Return the only table of a workbook as comma-separated text; hidden sheets are ignored.
+def read_workbook(data: bytes) -> DelimitedTable:
+    """Read the only table of a workbook; hidden sheets are ignored.
 
     Numbers have at most 15 significant digits, which is what spreadsheet programs show; cells in per cent keep their
     sign, and dates become ISO 8601.
@@ -39,10 +39,10 @@ def workbook_text(data: bytes) -> str:
     """
     from openpyxl import load_workbook
 
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if sum(member.file_size for member in archive.infolist()) > MAX_TABLE_BYTES:
-            raise ValueError(f"it unpacks to more than the limit of {MAX_TABLE_BYTES >> 20} MB")
     try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(member.file_size for member in archive.infolist()) > MAX_TABLE_BYTES:
+                raise ValueError(f"it unpacks to more than the limit of {MAX_TABLE_BYTES >> 20} MB")
         results, formulas = (
             load_workbook(io.BytesIO(data), read_only=True, data_only=data_only) for data_only in (True, False)
         )
@@ -51,14 +51,13 @@ def workbook_text(data: bytes) -> str:
     except ValueError:
         raise
     except Exception as error:  # openpyxl raises errors of many kinds
-        raise ValueError(f"it is damaged ({str(error) or type(error).__name__})") from None
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"it is damaged ({reason})") from None
     filled_names = [name for name, rows in tables.items() if len(rows) > 1]
     if len(filled_names) != 1:
         listed = ", ".join(filled_names) or "none"
         raise ValueError(f"exactly one visible sheet must have several rows (here: {listed}); save that sheet as CSV")
-    output = io.StringIO()
-    csv.writer(output, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(tables[filled_names[0]])
-    return output.getvalue()
+    return arrange_rows(tables[filled_names[0]])
 
 
 def _iterate_rows(results: Any, formulas: Any) -> Iterator[list[str]]:

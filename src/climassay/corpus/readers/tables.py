@@ -15,8 +15,8 @@ from climassay.corpus.readers.markdown import markdown_blocks
 from climassay.corpus.readers.text import decode, split_paragraphs
 from climassay.errors import DocumentError
 from climassay.io import find_column, format_names, parse_json, read_parquet
-from climassay.io.delimited import read_delimited
-from climassay.io.workbooks import workbook_text
+from climassay.io.delimited import DelimitedTable, read_delimited
+from climassay.io.workbooks import read_workbook
 
 # Usual names, best first; compared without case, spaces and punctuation.
 _USUAL_NAMES: dict[str, tuple[str, ...]] = {
@@ -198,21 +198,22 @@ def _build_row_blocks(row: Row, columns: TableColumns) -> Iterator[Block]:
 
 def _read_workbook(data: bytes, source: str) -> TableRows:
     try:
-        text = workbook_text(data)
+        table = read_workbook(data)
     except ValueError as error:
         raise DocumentError(f"{source} is not a readable workbook: {error}.") from None
-    return _read_delimited(text, source, ",")
+    return _with_problems(table, source)
 
 
 def _read_csv(data: bytes, source: str, delimiter: str | None = None) -> TableRows:
-    return _read_delimited(decode(data, source), source, delimiter)
-
-
-def _read_delimited(text: str, source: str, delimiter: str | None) -> TableRows:
     try:
-        table = read_delimited(text, delimiter)
+        table = read_delimited(decode(data, source), delimiter)
     except ValueError as error:
         raise DocumentError(f"{source} is not a readable table ({error}).") from None
+    return _with_problems(table, source)
+
+
+def _with_problems(table: DelimitedTable, source: str) -> TableRows:
+    """Return the rows of a table, with a problem for lines above the header and one for rows with too many cells."""
     problems = []
     if table.lines_above:
         first_line = table.lines_above[0][:MAX_QUOTED]
