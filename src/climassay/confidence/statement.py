@@ -61,7 +61,7 @@ class Statement:
     """Cleaned sentences before the statement in its section, in order."""
     after: tuple[str, ...] = ()
     part: int = 0
-    """Index of the statement among those of its sentence."""
+    """Index of the statement among the statements of its sentence."""
     parts: int = 1
     """Number of statements of its sentence."""
     cycle: str | None = None

@@ -257,7 +257,7 @@ def load_experiment(store: Records, run: str) -> Experiment:
 
     Raises:
         RecordsError: There is no such run.
-        InputError: The run is not that of an experiment, or was not completed.
+        InputError: The run is not an experiment, or was not completed.
     """
     return experiment_of(run_details(store.database, run))
 
@@ -266,7 +266,7 @@ def experiment_of(details: RunDetails) -> Experiment:
     """Return the experiment that a run's details contain.
 
     Raises:
-        InputError: The run is not that of an experiment, or was not completed.
+        InputError: The run is not an experiment, or was not completed.
     """
     run, tables = details.summary.id, details.results
     if details.summary.command not in COMMANDS:

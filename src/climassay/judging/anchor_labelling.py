@@ -269,7 +269,7 @@ def insert_items(
     seed: int = 0,
     on_progress: Progress | None = None,
 ) -> InsertionResult:
-    """Label each new item by comparing it with labelled anchors (the thesis's algorithm PPAIRS_INSERT, amended).
+    """Label each new item by comparing it with labelled anchors (algorithm PPAIRS_INSERT of Maiya 2024, amended).
 
     Args:
         items: New items; their own labels, if any, are only used to score the result.

@@ -303,7 +303,7 @@ class _DocumentStatements:
         self.identity = identify_report(document, options.report, options.cycle)
         self.acronyms = AcronymList.from_texts(texts) if options.acronyms != "never" else AcronymList()
         self.labels: list[str | None] = []
-        """Number of each block, or of the last numbered one above it in its chapter."""
+        """Number of each block; if it has none, the number of the last numbered block above it in its chapter."""
         for _, blocks in groupby(document.blocks, key=lambda block: block.chapter):
             label = None
             for block in blocks:

@@ -398,7 +398,7 @@ def propose_names(
     """Let a model propose names for topics.
 
     Args:
-        word_names: Name of each topic composed of its phrases; a prompt shows those of the other topics.
+        word_names: Name of each topic composed of its phrases; a prompt shows the names of the other topics.
         words: Typical words of each topic.
         examples: Typical statements of each topic.
         model: Model, called once per topic with a JSON schema; use a recorded one to store its answers.

@@ -63,7 +63,7 @@ class Lengths:
 
 
 class QuestionType:
-    """Base class of question types; the defaults are those of a question answered in free text.
+    """Base class of question types; the defaults suit a question answered in free text.
 
     The prompts of a type are in its folder: ``NAME`` asks a question, ``generate_NAME`` and ``generate_NAME_brief``
     generate one from passages.
