@@ -48,7 +48,7 @@ class Statement:
     """Whether the level was stated after a paragraph's last full stop, for all sentences without a level of their
     own."""
     label: str | None = None
-    """Number of the paragraph in the report, or of the nearest numbered one above it, for example ``A.1.3``."""
+    """Number of the paragraph in the report, or of the nearest numbered paragraph above it, for example ``A.1.3``."""
     references: tuple[str, ...] = ()
     """References of the paragraph in curly brackets, for example ``3.2.1`` and ``Figure SPM.1``."""
     page: int | None = None

@@ -180,7 +180,7 @@ class Experiment:
     preferences: tuple[Preference, ...] = ()
     """Preferences between long answers, with every pair in both orders."""
     constants: tuple[ConstantScore, ...] = ()
-    """Majority-class baselines of other frameworks' benchmarks; those of question files are computed from the
+    """Majority-class baselines of other frameworks' benchmarks; for question files, they are computed from the
     questions."""
     groups: Mapping[str, tuple[TaskGroup, ...]] = field(default_factory=dict)
     """Groups of benchmarks whose scores are averaged, by name of the group."""
@@ -223,7 +223,10 @@ COMMANDS = ("evaluate run", "evaluate mcq", "evaluate lm-eval", "evaluate inspec
 
 
 def save_experiment(run: Run, experiment: Experiment) -> None:
-    """Save an experiment to its open run, as one results table per field; tables refer to cells by index."""
+    """Save an experiment to its open run, as one results table per field.
+
+    Tables refer to cells (a model in a setting on a task) by their index in :attr:`Experiment.cells`.
+    """
     cell_index = {record.cell: index for index, record in enumerate(experiment.cells)}
     tables: dict[str, list[dict[str, Any]]] = {
         "experiment": [{"name": experiment.name, "config": experiment.config}],

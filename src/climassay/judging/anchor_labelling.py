@@ -31,7 +31,7 @@ from climassay.reporting.results import Result, Shown
 from climassay.reporting.tables import Table
 
 TIE_BAND = 0.4
-"""Absolute log-odds up to which a comparison counts as equal, unless a probe has a fitted tie band of its own.
+"""Maximum absolute log-odds at which a comparison counts as equal, unless a probe has a fitted tie band of its own.
 
 The default corresponds to probabilities of 0.40 to 0.60.
 """

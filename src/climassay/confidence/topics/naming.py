@@ -223,7 +223,7 @@ def _find_noun_phrase(term: tuple[str, ...], texts: Sequence[Sequence[_Word]]) -
 
 
 def _extend_spans(spans: Sequence[tuple[Sequence[_Word], int, int]]) -> list[tuple[Sequence[_Word], int, int]]:
-    """Extend the spans that share the most frequent neighbouring word by it; try the right side before the left.
+    """Add the most frequent neighbouring word to the spans that share it; try the right side before the left.
 
     The result is empty if too few spans share a neighbouring word.
     """

@@ -340,7 +340,7 @@ class RowLayer(_Layer):
 class RowCache(Cache):  # type: ignore[misc]
     """Cache of many sequences that are continued one token at a time.
 
-    Each row consists of prefix segments shared with other rows, followed by tokens of its own. The buffers of own
+    Each row consists of prefixes shared with other rows, followed by tokens of its own. The buffers of own
     tokens have the length of the longest row.
     """
 

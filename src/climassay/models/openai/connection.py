@@ -117,7 +117,7 @@ class Attempt:
     is_refused: bool = False
     """True if no connection was established."""
     is_unusable: bool = False
-    """True if the answer under status 200 is invalid or incomplete; it may be billed all the same."""
+    """True if the answer with status 200 is invalid or incomplete; it may be billed all the same."""
     is_broken_stream: bool = False
     """True if a stream began but was not completed."""
     refusal: ErrorReply | None = field(default=None, repr=False)

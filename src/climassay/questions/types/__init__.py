@@ -72,7 +72,7 @@ class QuestionType:
     name: str
     """Name of the type, which is the value of ``kind`` in question files."""
     rank: int = 100
-    """Sort key: types are listed in ascending order of it."""
+    """Sort key of the type; types are listed in ascending order of their ranks."""
     title: str
     """Display name, for example ``Multiple choice``."""
     plural: str
